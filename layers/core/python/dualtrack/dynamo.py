@@ -1,0 +1,272 @@
+"""DynamoDB: plain items, and the one place where transactions are made (DESIGN 2.9).
+
+Items are small dicts of str, int, bool, bytes, None-free lists and maps; anything with floats or
+free structure travels as a JSON string attribute, so no Decimal reaches the domain.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from boto3.dynamodb.types import Binary, TypeDeserializer, TypeSerializer
+from botocore.exceptions import ClientError
+
+from dualtrack.errors import Contended
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+Item = dict[str, Any]
+
+_SERIALIZER: Final = TypeSerializer()
+_DESERIALIZER: Final = TypeDeserializer()
+
+TRANSACT_ATTEMPTS: Final = 12
+_RETRYABLE_REASONS: Final = {
+    "TransactionConflict",
+    "ThrottlingError",
+    "ProvisionedThroughputExceeded",
+    "RequestLimitExceeded",
+}
+_RETRYABLE_CODES: Final = {
+    "TransactionInProgressException",
+    "TransactionConflictException",
+    "ThrottlingException",
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "InternalServerError",
+}
+
+
+def to_wire(item: Mapping[str, Any]) -> dict[str, Any]:
+    """A DynamoDB item in attribute-value form."""
+    return {key: _SERIALIZER.serialize(value) for key, value in item.items()}
+
+
+def from_wire(wire: Mapping[str, Any]) -> Item:
+    """A plain item: numbers as int, binaries as bytes."""
+    return {key: _plain(_DESERIALIZER.deserialize(value)) for key, value in wire.items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Decimal):
+        return int(value)
+    if isinstance(value, Binary):
+        return bytes(value)
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One named action of a transaction.
+
+    ``kind`` is Put, Update, Delete or ConditionCheck; ``request`` its DynamoDB parameters in wire
+    form. The name is how a lost condition is reported back.
+    """
+
+    name: str
+    kind: str
+    request: Mapping[str, Any]
+
+
+class Lost(Exception):  # noqa: N818 - not an error: somebody else was first
+    """A condition did not hold. ``items`` maps the names of the lost actions to what stands there."""
+
+    def __init__(self, items: Mapping[str, Item | None]) -> None:
+        super().__init__(", ".join(items))
+        self.items = items
+
+
+def put(
+    name: str, table: str, item: Mapping[str, Any], condition: str = "", values: Mapping[str, Any] | None = None,
+    names: Mapping[str, str] | None = None,
+) -> Action:
+    """Put an item, under a condition if one is given."""
+    return Action(name, "Put", {"TableName": table, "Item": to_wire(item), **_condition(condition, values, names)})
+
+
+def put_absent(name: str, table: str, item: Mapping[str, Any]) -> Action:
+    """Put an item that must not exist yet."""
+    return put(name, table, item, "attribute_not_exists(pk)")
+
+
+def update(
+    name: str, table: str, key: Mapping[str, str], expression: str, condition: str = "",
+    values: Mapping[str, Any] | None = None, names: Mapping[str, str] | None = None,
+) -> Action:
+    """Update an item by an expression, under a condition if one is given."""
+    request = {"TableName": table, "Key": to_wire(key), "UpdateExpression": expression}
+    return Action(name, "Update", {**request, **_condition(condition, values, names)})
+
+
+def delete(
+    name: str, table: str, key: Mapping[str, str], condition: str = "", values: Mapping[str, Any] | None = None,
+    names: Mapping[str, str] | None = None,
+) -> Action:
+    """Delete an item, under a condition if one is given."""
+    return Action(name, "Delete", {"TableName": table, "Key": to_wire(key), **_condition(condition, values, names)})
+
+
+def check(
+    name: str, table: str, key: Mapping[str, str], condition: str, values: Mapping[str, Any] | None = None,
+    names: Mapping[str, str] | None = None,
+) -> Action:
+    """Only a condition on an item that the transaction does not write."""
+    request = {"TableName": table, "Key": to_wire(key), **_condition(condition, values, names)}
+    return Action(name, "ConditionCheck", request)
+
+
+def _condition(
+    condition: str, values: Mapping[str, Any] | None, names: Mapping[str, str] | None
+) -> dict[str, Any]:
+    parts: dict[str, Any] = {}
+    if condition:
+        parts["ConditionExpression"] = condition
+        parts["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
+    if values:
+        parts["ExpressionAttributeValues"] = to_wire(values)
+    if names:
+        parts["ExpressionAttributeNames"] = dict(names)
+    return parts
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """How long to wait before attempt ``n``: exponential with full jitter, in seconds."""
+
+    base: float = 0.02
+    cap: float = 1.0
+    sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
+
+    def __call__(self, attempt: int) -> None:
+        self.sleep(random.uniform(0, min(self.cap, self.base * 2**attempt)))  # noqa: S311 - jitter
+
+
+def transact(client: DynamoDBClient, actions: Sequence[Action], pause: Callable[[int], None] | None = None) -> None:
+    """Commit all actions or none.
+
+    Conflicts and throttling are retried with jitter; a condition that does not hold raises `Lost`
+    with what stands there, so that the caller decides anew; too many conflicts raise `Contended`.
+    """
+    wait = pause or Pause()
+    if len(actions) == 1 and actions[0].kind != "ConditionCheck":
+        return _single(client, actions[0], wait)
+    for attempt in range(TRANSACT_ATTEMPTS):
+        try:
+            client.transact_write_items(
+                TransactItems=[{action.kind: dict(action.request)} for action in actions]  # type: ignore[typeddict-unknown-key, misc]
+            )
+        except ClientError as error:
+            _raise_unless_retryable(error, actions)
+            wait(attempt)
+        else:
+            return None
+    raise Contended("The transaction met conflicts too often.")
+
+
+def _single(client: DynamoDBClient, action: Action, wait: Callable[[int], None]) -> None:
+    """A transaction of one is a plain conditional write, at half the price."""
+    call = {"Put": client.put_item, "Update": client.update_item, "Delete": client.delete_item}[action.kind]
+    for attempt in range(TRANSACT_ATTEMPTS):
+        try:
+            call(**action.request)
+        except ClientError as error:
+            code = error.response["Error"]["Code"]
+            if code == "ConditionalCheckFailedException":
+                old: Any = error.response.get("Item")
+                raise Lost({action.name: from_wire(old) if old else None}) from error
+            if code not in _RETRYABLE_CODES:
+                raise
+            wait(attempt)
+        else:
+            return
+    raise Contended("The write met conflicts too often.")
+
+
+def _raise_unless_retryable(error: ClientError, actions: Sequence[Action]) -> None:
+    if error.response["Error"]["Code"] in _RETRYABLE_CODES:
+        return
+    reasons: Any = error.response.get("CancellationReasons")
+    if error.response["Error"]["Code"] != "TransactionCanceledException" or not reasons:
+        raise error
+    lost = {
+        action.name: from_wire(reason["Item"]) if reason.get("Item") else None
+        for action, reason in zip(actions, reasons, strict=True)
+        if reason.get("Code") == "ConditionalCheckFailed"
+    }
+    if lost:
+        raise Lost(lost) from error
+    if not any(reason.get("Code") in _RETRYABLE_REASONS for reason in reasons):
+        raise error
+
+
+def get(client: DynamoDBClient, table: str, key: Mapping[str, str], *, consistent: bool = True) -> Item | None:
+    """One item, or None."""
+    wire = client.get_item(TableName=table, Key=to_wire(key), ConsistentRead=consistent).get("Item")
+    return from_wire(wire) if wire else None
+
+
+def query(
+    client: DynamoDBClient,
+    table: str,
+    pk: str,
+    *,
+    prefix: str = "",
+    after: str = "",
+    before: str = "",
+    descending: bool = False,
+    consistent: bool = True,
+    page_size: int | None = None,
+) -> Iterator[Item]:
+    """Items of one partition in key order, read page by page as they are consumed.
+
+    ``prefix``: only sort keys that begin with it. ``after`` / ``before``: only sort keys strictly
+    greater / less, within the prefix.
+    """
+    low = after or prefix
+    high = before or (prefix + "\U0010ffff")
+    request: dict[str, Any] = {
+        "TableName": table,
+        "ConsistentRead": consistent,
+        "ScanIndexForward": not descending,
+        "KeyConditionExpression": "pk = :pk AND sk BETWEEN :low AND :high",
+        "ExpressionAttributeValues": to_wire({":pk": pk, ":low": low, ":high": high}),
+    }
+    if page_size:
+        request["Limit"] = page_size
+    while True:
+        answer = client.query(**request)
+        for wire in answer["Items"]:
+            item = from_wire(wire)
+            if item["sk"] not in (after, before):
+                yield item
+        if "LastEvaluatedKey" not in answer:
+            return
+        request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+
+def batch_get(client: DynamoDBClient, table: str, keys: Sequence[Mapping[str, str]]) -> list[Item]:
+    """Many items at once, in no order; keys that do not exist are left out."""
+    found: list[Item] = []
+    pause = Pause()
+    for start in range(0, len(keys), 100):
+        pending: Any = {table: {"Keys": [to_wire(key) for key in keys[start : start + 100]], "ConsistentRead": True}}
+        attempt = 0
+        while pending:
+            answer = client.batch_get_item(RequestItems=pending)
+            found += [from_wire(wire) for wire in answer["Responses"].get(table, [])]
+            pending = answer.get("UnprocessedKeys")
+            if pending:
+                pause(attempt)
+                attempt += 1
+    return found

@@ -1,0 +1,85 @@
+"""Every error that dualtrack raises on purpose.
+
+DualtrackError
+├── ApiError                  refused: becomes {"error": {"code", "message", …}}
+│   (one per contract code: see the constructors below)
+├── Transient                 a retry of the step may mend it: the workflow retries
+│   ├── ModelUnavailable      Claude answered 408/409/429/5xx, or the stream was cut
+│   └── Contended             a transaction lost its race too often
+└── Superseded                a zombie: somebody else has gone on; stop without a trace
+    └── ChatClosed            the chat's event log has its terminal event
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dualtrack.frozen import Json
+
+
+class DualtrackError(Exception):
+    """Base of all errors raised on purpose."""
+
+
+class Transient(DualtrackError):  # noqa: N818 - named after what it means to the workflow
+    """A retry of the same step may mend it. Handlers let it through: Step Functions retries."""
+
+
+class ModelUnavailable(Transient):
+    """Claude could not answer this time (408, 409, 429, 5xx, timeout, a stream cut in the middle)."""
+
+
+class Contended(Transient):
+    """A transaction met conflicts or throttling more often than its retries allow."""
+
+
+class Superseded(DualtrackError):  # noqa: N818
+    """Another run of this step, or the end of the chat, has overtaken this one."""
+
+
+class ChatClosed(Superseded):
+    """The terminal event is written: nothing can be appended any more."""
+
+
+STATUS_OF_CODE: Final[Mapping[str, int]] = {
+    "invalid_request": 400,
+    "unauthorized": 401,
+    "insufficient_credits": 402,
+    "forbidden": 403,
+    "not_found": 404,
+    "conversation_busy": 409,
+    "idempotency_conflict": 409,
+    "too_large": 413,
+    "rate_limited": 429,
+    "internal": 500,
+    "unavailable": 503,
+    "timeout": 504,
+}
+
+
+class ApiError(DualtrackError):
+    """A refusal in the contract's form (CONTRACT 4). ``extra`` adds fields beside code and message."""
+
+    def __init__(self, code: str, message: str, extra: Mapping[str, Json] | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.status = STATUS_OF_CODE[code]
+        self.message = message
+        self.extra: Mapping[str, Json] = extra or {}
+
+    def body(self) -> dict[str, Json]:
+        """``{"error": {"code", "message", …}}``."""
+        return {"error": {"code": self.code, "message": self.message, **self.extra}}
+
+
+def invalid_request(message: str) -> ApiError:
+    """400."""
+    return ApiError("invalid_request", message)
+
+
+def not_found(message: str = "Not found.") -> ApiError:
+    """404, also for what belongs to somebody else."""
+    return ApiError("not_found", message)

@@ -1,0 +1,83 @@
+"""Tools: what the model may call, which function runs it, what it costs, what comes back.
+
+A tool is data (`ToolSpec`); its handler is a plain function ``(input) -> ToolResult`` that a
+function folder hands to `run_tool`. A handler never raises for what the model should know: it
+returns an error result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Kind = Literal["tool", "search", "github"]
+"""Which function runs it: in-house tools, documentation search, MCP servers."""
+
+PriceClass = Literal["documentation", "github", "other"]
+"""How it is charged (CONTRACT 8): 10 once per chat, 3 each, 2 each."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """One tool as the model sees it and as we run it.
+
+    ``input_schema`` is a frozen JSON Schema (2020-12, type object). ``repeatable``: running it
+    twice does no harm (MCP readOnlyHint or idempotentHint); if false it is marked as begun before
+    it runs and never run again after a crash. ``server`` names the MCP server it belongs to and
+    ``remote_name`` its name there.
+    """
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+    kind: Kind
+    price_class: PriceClass = "other"
+    repeatable: bool = True
+    server: str = ""
+    remote_name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A place an answer rests on. ``record_id`` is the tool call that brought it."""
+
+    title: str
+    url: str = ""
+    record_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """Binary content of a result: an image or a PDF, base64."""
+
+    media_type: str
+    data: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool gives the model. ``content`` is untrusted text, whole (cut only on the wire).
+
+    ``reference``: the result repeats a record (``retrieve_full_context``), so the reference is
+    stored and not a copy: ``{"id", "offset", "limit"}``.
+    """
+
+    content: str
+    is_error: bool = False
+    sources: tuple[Source, ...] = ()
+    media: tuple[Media, ...] = ()
+    reference: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+
+
+def failed(reason: str) -> ToolResult:
+    """``Tool execution failed: <reason>`` (CONTRACT 7)."""
+    return ToolResult(f"Tool execution failed: {reason}", is_error=True)
+
+
+def unknown(name: str) -> ToolResult:
+    """``Unknown tool: <name>`` (CONTRACT 7)."""
+    return ToolResult(f"Unknown tool: {name}", is_error=True)
