@@ -1,0 +1,195 @@
+"""The MCP servers of a deployment, parsed from the setting ``MCP_SERVERS`` (a JSON list).
+
+One entry::
+
+    {"name": "github", "url": "http://github-mcp.dualtrack.internal:8082/",
+     "auth": {"type": "github_connection"}, "price_class": "github", "tool_prefix": "github",
+     "tools": ["list_issues"], "headers": {"X-MCP-Toolsets": "repos,issues"}, "read_only": true}
+
+Only ``name`` and ``url`` are required. A second server is a second entry and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+AuthType = Literal["none", "github_connection", "secret"]
+"""No token; the user's GitHub connection (or the deployment's token); a bearer token of the deployment."""
+
+McpPrice = Literal["github", "other"]
+
+NAME_PATTERN: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
+PREFIX_PATTERN: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
+MAX_SERVERS: Final = 20
+
+GITHUB_READ_TOOLSETS: Final = "repos,git,issues,pull_requests"
+"""What a reader of code and discussions needs; every further toolset costs tokens in each model call."""
+
+_FIELDS: Final = {"name", "url", "auth", "price_class", "tool_prefix", "tools", "headers", "read_only"}
+_OWN_HEADERS: Final = {"authorization", "content-type", "accept", "host", "content-length"}
+
+
+@dataclass(frozen=True, slots=True)
+class Auth:
+    """Whose token a call carries. ``secret_id``: the secret's name or ARN, for type ``secret`` alone."""
+
+    type: AuthType = "none"
+    secret_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class McpServer:
+    """One server. ``tools``: the remote names that are offered, empty for all of them.
+
+    ``headers`` go with every request (never a secret: those are read at run time). ``read_only``:
+    only tools that the server itself marks as read-only are offered.
+    """
+
+    name: str
+    url: str
+    auth: Auth = field(default_factory=Auth)
+    price_class: McpPrice = "other"
+    tool_prefix: str = ""
+    tools: tuple[str, ...] = ()
+    headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    read_only: bool = False
+
+    @property
+    def prefix(self) -> str:
+        """What stands before the remote name, ``github`` in ``github_list_issues``."""
+        return self.tool_prefix or self.name.replace("-", "_")
+
+    def allows(self, remote_name: str, *, read_only: bool) -> bool:
+        """Whether a tool that the server lists is offered."""
+        return (not self.tools or remote_name in self.tools) and (read_only or not self.read_only)
+
+
+def github_server(url: str) -> McpServer:
+    """GitHub's own MCP server with the deployment's defaults: read-only, the toolsets of a reader."""
+    headers = MappingProxyType({"X-MCP-Readonly": "true", "X-MCP-Toolsets": GITHUB_READ_TOOLSETS})
+    auth = Auth("github_connection")
+    return McpServer("github", url, auth, "github", "github", headers=headers, read_only=True)
+
+
+def parse_servers(text: str) -> tuple[McpServer, ...]:
+    """The servers of a JSON list; an empty string means none.
+
+    Raises ValueError with the entry's position for anything that is not as documented above:
+    a deployment with a wrong list must not start half configured.
+    """
+    entries = json.loads(text) if text.strip() else []
+    if not isinstance(entries, list) or len(entries) > MAX_SERVERS:
+        raise ValueError(f"MCP_SERVERS must be a JSON list of at most {MAX_SERVERS} servers.")
+    servers = tuple(_server(position, entry) for position, entry in enumerate(entries))
+    for what in ("name", "prefix"):
+        values = [getattr(server, what) for server in servers]
+        if len(set(values)) != len(values):
+            raise ValueError(f"MCP_SERVERS: two servers have the same {what}.")
+    return servers
+
+
+def dump_servers(servers: tuple[McpServer, ...]) -> str:
+    """The setting's JSON for these servers, the inverse of `parse_servers`."""
+    return json.dumps([_entry(server) for server in servers], separators=(",", ":"))
+
+
+def find_server(servers: tuple[McpServer, ...], name: str) -> McpServer | None:
+    """The server of that name, or None."""
+    return next((server for server in servers if server.name == name), None)
+
+
+def _server(position: int, entry: Any) -> McpServer:
+    if not isinstance(entry, dict) or not set(entry) <= _FIELDS:
+        raise ValueError(f"MCP_SERVERS[{position}]: an object with fields out of {sorted(_FIELDS)}.")
+    try:
+        return McpServer(
+            name=_matching(NAME_PATTERN, entry.get("name"), "name"),
+            url=_url(entry.get("url")),
+            auth=_auth(entry.get("auth", {"type": "none"})),
+            price_class=_one_of(get_args(McpPrice), entry.get("price_class", "other"), "price_class"),
+            tool_prefix=_prefix(entry.get("tool_prefix", "")),
+            tools=_tools(entry.get("tools", [])),
+            headers=_headers(entry.get("headers", {})),
+            read_only=_flag(entry.get("read_only", False)),
+        )
+    except ValueError as error:
+        raise ValueError(f"MCP_SERVERS[{position}]: {error}") from error
+
+
+def _matching(pattern: re.Pattern[str], value: Any, what: str) -> str:
+    if not isinstance(value, str) or not pattern.fullmatch(value):
+        raise ValueError(f"{what} must match {pattern.pattern}.")
+    return value
+
+
+def _one_of(allowed: tuple[Any, ...], value: Any, what: str) -> Any:
+    if value not in allowed:
+        raise ValueError(f"{what} must be one of {', '.join(allowed)}.")
+    return value
+
+
+def _url(value: Any) -> str:
+    parts = urlsplit(value) if isinstance(value, str) else None
+    if parts is None or parts.scheme not in {"http", "https"} or not parts.hostname or parts.username:
+        raise ValueError("url must be an http(s) address without credentials.")
+    return str(value)
+
+
+def _auth(value: Any) -> Auth:
+    if not isinstance(value, dict) or not set(value) <= {"type", "secret_id"}:
+        raise ValueError("auth must be an object with type and secret_id.")
+    kind: AuthType = _one_of(get_args(AuthType), value.get("type"), "auth.type")
+    secret_id = value.get("secret_id", "")
+    if not isinstance(secret_id, str) or bool(secret_id) != (kind == "secret"):
+        raise ValueError("auth.secret_id belongs to auth.type secret, and only to it.")
+    return Auth(kind, secret_id)
+
+
+def _prefix(value: Any) -> str:
+    return _matching(PREFIX_PATTERN, value, "tool_prefix") if value else ""
+
+
+def _tools(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(name, str) and name for name in value):
+        raise ValueError("tools must be a list of names.")
+    return tuple(value)
+
+
+def _headers(value: Any) -> Mapping[str, str]:
+    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
+        raise ValueError("headers must be an object of strings.")
+    taken = {name for name in value if name.lower() in _OWN_HEADERS or name.lower().startswith("mcp-")}
+    if taken:
+        raise ValueError(f"headers must not set {', '.join(sorted(taken))}.")
+    return MappingProxyType(dict(value))
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("read_only must be true or false.")  # noqa: TRY004 - one error type for the whole setting
+    return value
+
+
+def _entry(server: McpServer) -> dict[str, Any]:
+    auth = {
+        "type": server.auth.type,
+        **({"secret_id": server.auth.secret_id} if server.auth.secret_id else {}),
+    }
+    return {
+        "name": server.name,
+        "url": server.url,
+        "auth": auth,
+        "price_class": server.price_class,
+        "tool_prefix": server.tool_prefix,
+        "tools": list(server.tools),
+        "headers": dict(server.headers),
+        "read_only": server.read_only,
+    }
