@@ -1,0 +1,247 @@
+"""The HTTP API from a client's side (CONTRACT 4 and 5): calls, errors, and an event stream that resumes.
+
+ClientError
+├── Unreachable   nothing answers at the address, or what answers is no dualtrack stack
+└── Refused       the stack answered with an error body: status, code, message and its extra fields
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, urlsplit
+
+import httpx
+from dualtrack.frozen import freeze, loads, thaw
+from httpx_sse import SSEError, connect_sse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from types import TracebackType
+
+TERMINAL: Final = frozenset({"done", "error"})
+"""Events after which a chat's stream ends."""
+
+_TIMEOUT: Final = httpx.Timeout(35, connect=5)
+# The server sends a comment every 15 s: three missing ones are a dead connection.
+_STREAM_TIMEOUT: Final = httpx.Timeout(10, connect=5, read=45)
+_START_ATTEMPTS: Final = 3
+_STREAM_FAILURES: Final = 8
+# A chat lasts at most 15 minutes; a stream that is silent for longer will never end by itself.
+_STALLED_SECONDS: Final = 16 * 60
+_RETRY_STATUSES: Final = frozenset({429, 500, 502, 503, 504})
+
+
+class ClientError(Exception):
+    """Why a call gave no result."""
+
+
+class Unreachable(ClientError):  # noqa: N818 - named after what it means to the user
+    """No dualtrack stack answers at this address."""
+
+
+class Refused(ClientError):  # noqa: N818
+    """The stack's own error: HTTP ``status``, ``code``, ``message``, and ``extra``: the fields beside them."""
+
+    def __init__(self, status: int, code: str, message: str, extra: Mapping[str, Any]) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.message = message
+        self.extra = extra
+
+
+@dataclass(frozen=True, slots=True)
+class ChatEvent:
+    """One event of a chat: ``id`` counts 1, 2, 3 … without gaps; ``data`` is frozen JSON."""
+
+    id: int
+    kind: str
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A chat that was accepted."""
+
+    chat_id: str
+    conversation_id: str
+
+
+class ApiClient:
+    """One stack and one identity. ``url`` may end in a stage path, as API Gateway's own addresses do."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str = "",
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.url = url
+        self._sleep = sleep
+        self._clock = clock
+        headers = {"User-Agent": "dualtrack-cli", **({"Authorization": f"Bearer {token}"} if token else {})}
+        # A proxy from the environment must not swallow calls to this very machine.
+        self._http = httpx.Client(
+            base_url=url, headers=headers, timeout=_TIMEOUT, trust_env=not is_loopback(url)
+        )
+
+    def __enter__(self) -> ApiClient:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._http.close()
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Mapping[str, Any] | None = None,
+        params: Mapping[str, str] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
+        """The frozen JSON answer of one call; raises `Refused` or `Unreachable`."""
+        try:
+            response = self._http.request(
+                method, path, json=None if body is None else thaw(body), params=params, headers=headers
+            )
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from error
+        return self._answer(response)
+
+    def start_chat(
+        self, message: str, conversation_id: str | None = None, profile: str | None = None
+    ) -> Started:
+        """POST /v1/chats; a lost answer is asked for again under the same idempotency key."""
+        optional = {"conversation_id": conversation_id, "profile": profile}
+        body = {"message": message, **{name: value for name, value in optional.items() if value is not None}}
+        headers = {"Idempotency-Key": str(uuid.uuid4())}
+        for attempt in range(1, _START_ATTEMPTS + 1):
+            try:
+                answer = self.call("POST", "/v1/chats", body=body, headers=headers)
+            except (Unreachable, Refused) as error:
+                if attempt == _START_ATTEMPTS or not _lost_on_the_way(error):
+                    raise
+                self._sleep(0.5 * attempt)
+            else:
+                return Started(answer["chat_id"], answer["conversation_id"])
+        raise AssertionError("the last attempt returns or raises")
+
+    def chat(self, chat_id: str) -> Any:
+        """GET the chat object."""
+        return self.call("GET", _chat_path(chat_id))
+
+    def cancel(self, chat_id: str) -> Any:
+        """DELETE the chat; the chat object, unchanged if it had ended before."""
+        return self.call("DELETE", _chat_path(chat_id))
+
+    def events(self, chat_id: str, after: int = 0) -> Iterator[ChatEvent]:
+        """Every event after number ``after``, each once and in order, up to and with the terminal one.
+
+        A stream that closes or breaks is resumed with ``Last-Event-ID``. Raises `Refused` for an answer
+        that no retry mends and `Unreachable` when the stack stays away.
+        """
+        last, failures, heard = after, 0, self._clock()
+        while True:
+            problem: ClientError | None = None
+            before = last
+            try:
+                for event in self._stream(chat_id, last):
+                    last, heard = event.id, self._clock()
+                    yield event
+                    if event.kind in TERMINAL:
+                        return
+            except (httpx.TransportError, SSEError, ValueError) as error:
+                problem = self._unreachable(error)
+            except Refused as error:
+                if error.status not in _RETRY_STATUSES:
+                    raise
+                problem = error
+            failures = 0 if last > before else failures + (problem is not None)
+            if problem is not None and failures >= _STREAM_FAILURES:
+                raise problem
+            if self._clock() - heard > _STALLED_SECONDS:
+                raise Unreachable(f"The events of {chat_id} stopped without an end.")
+            if last == before:
+                self._sleep(_pause(failures, problem))
+
+    def _stream(self, chat_id: str, last: int) -> Iterator[ChatEvent]:
+        headers = {"Last-Event-ID": str(last)} if last else {}
+        path = f"{_chat_path(chat_id)}/events"
+        with connect_sse(self._http, "GET", path, headers=headers, timeout=_STREAM_TIMEOUT) as source:
+            if source.response.status_code != httpx.codes.OK:
+                source.response.read()
+                self._answer(source.response)
+            for sse in source.iter_sse():
+                if not sse.data:  # the decoder also reports the blank line after a comment
+                    continue
+                number = int(sse.id)
+                if number <= last:
+                    continue
+                if number != last + 1:
+                    raise ValueError(f"event {number} came after {last}")
+                last = number
+                yield ChatEvent(number, sse.event, loads(sse.data))
+
+    def _answer(self, response: httpx.Response) -> Any:
+        try:
+            body: Any = loads(response.content) if response.content else None
+        except ValueError:
+            body = None
+        if response.is_success:
+            return body
+        error: Any = body.get("error") if hasattr(body, "get") else None
+        if not hasattr(error, "get") or not error.get("code"):
+            raise Unreachable(
+                f"{self.url} answers with HTTP {response.status_code}, but not as a dualtrack stack: "
+                "is the URL right?"
+            )
+        extra: dict[str, Any] = {key: value for key, value in error.items() if key not in ("code", "message")}
+        if "Retry-After" in response.headers:
+            extra["retry_after"] = response.headers["Retry-After"]
+        raise Refused(response.status_code, str(error["code"]), str(error.get("message", "")), freeze(extra))
+
+    def _unreachable(self, error: Exception) -> Unreachable:
+        reason = (
+            "nothing answers there"
+            if isinstance(error, httpx.ConnectError)
+            else str(error) or type(error).__name__
+        )
+        return Unreachable(f"Cannot reach {self.url}: {reason}.")
+
+
+def is_loopback(url: str) -> bool:
+    """Whether the address can only be this machine."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _chat_path(chat_id: str) -> str:
+    return f"/v1/chats/{quote(chat_id, safe='')}"
+
+
+def _lost_on_the_way(error: ClientError) -> bool:
+    """Whether the chat may have been accepted although no answer came, so that asking again makes sense."""
+    if isinstance(error, Refused):
+        return error.status in (502, 503, 504)
+    return isinstance(error.__cause__, httpx.TransportError) and not isinstance(
+        error.__cause__, httpx.ConnectError
+    )
+
+
+def _pause(failures: int, problem: ClientError | None) -> float:
+    """Seconds before the stream is opened again: what the server asks for, else longer each time."""
+    if isinstance(problem, Refused) and str(problem.extra.get("retry_after", "")).isdigit():
+        return min(30.0, float(problem.extra["retry_after"]))
+    return min(5.0, 0.25 * 2.0**failures)

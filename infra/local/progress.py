@@ -1,0 +1,278 @@
+"""A chat as people watch it: `LiveView` on a terminal, `PlainView` in a pipe or a file.
+
+Both show the same blocks in the same order. The live view keeps what may still change (the text as it
+streams, the tools that run) in a region at the bottom, and prints above it only what is settled.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import IO, TYPE_CHECKING, Protocol
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.markdown import Markdown
+from rich.padding import Padding
+from rich.segment import Segment
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from infra.local.transcript import (
+    Answered,
+    Called,
+    Ended,
+    Failed,
+    Said,
+    Transcript,
+    TurnBegan,
+    Unpaid,
+    clean,
+    facts_of,
+    sources_of,
+    step,
+    stop_note,
+    turn_title,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+    from typing import Any
+
+    from rich.console import ConsoleOptions, ConsoleRenderable, RenderResult
+
+    from infra.local.client import ChatEvent
+    from infra.local.transcript import Block
+
+    Clock = Callable[[], float]
+
+
+class View(Protocol):
+    """Somewhere a chat is shown."""
+
+    def __enter__(self) -> View: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def notice(self, text: str) -> None:
+        """A remark about the stack, not part of the chat."""
+
+    def show(self, event: ChatEvent) -> None:
+        """One more event of the chat."""
+
+
+def view_on(stream: IO[str], *, progress_only: bool = False) -> View:
+    """The view that suits a stream. ``progress_only`` leaves out the answer and what follows it."""
+    console = Console(file=stream, highlight=False, emoji=False, markup=False)
+    if stream.isatty() and console.is_interactive:
+        return LiveView(console, progress_only=progress_only)
+    return PlainView(stream, progress_only=progress_only)
+
+
+class PlainView:
+    """Lines of text, each written when it is settled; no colour, no cursor movement."""
+
+    def __init__(self, stream: IO[str], *, progress_only: bool = False) -> None:
+        self._stream = stream
+        self._progress_only = progress_only
+        self._transcript = Transcript()
+
+    def __enter__(self) -> PlainView:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stream.flush()
+
+    def notice(self, text: str) -> None:
+        """One line."""
+        self._write(text)
+
+    def show(self, event: ChatEvent) -> None:
+        """The lines that the event settles."""
+        self._transcript, blocks = step(self._transcript, event, time.monotonic())
+        for block in blocks:
+            for line in self._lines(block):
+                self._write(line)
+
+    def _write(self, line: str) -> None:
+        print(line, file=self._stream, flush=True)
+
+    def _lines(self, block: Block) -> tuple[str, ...]:
+        lines: tuple[str, ...] = ()
+        match block:
+            case TurnBegan():
+                lines = (_title(block),)
+            case Said(text):
+                lines = tuple(f"  {line}".rstrip() for line in text.splitlines())
+            case Called():
+                mark = "failed" if block.problem else "ok"
+                problem = f"  ({block.problem})" if block.problem else ""
+                lines = (f"  {_seconds(block.seconds)}  {mark:<6}  {_call(block)}{problem}",)
+            case Unpaid():
+                lines = (f"  {_unpaid(block)}",)
+            case Answered(response) if not self._progress_only:
+                lines = ("", response.strip(), "")
+            case Ended(chat) if not self._progress_only:
+                lines = self._ending(chat)
+        return lines
+
+    @staticmethod
+    def _ending(chat: Mapping[str, Any]) -> tuple[str, ...]:
+        sources = tuple(
+            f"  {number}. {title}{'  ' if where else ''}{where}"
+            for number, (title, where) in enumerate(sources_of(chat), 1)
+        )
+        note = stop_note(chat)
+        return (
+            *((f"Note: {note}.", "") if note else ()),
+            *(("Sources", *sources, "") if sources else ()),
+            *(f"{label:<13}{text}" for label, text in facts_of(chat)),
+        )
+
+
+class LiveView:
+    """A region that moves at the bottom of a terminal, and what is settled above it."""
+
+    def __init__(
+        self, console: Console, *, progress_only: bool = False, clock: Clock = time.monotonic
+    ) -> None:
+        self._console = console
+        self._progress_only = progress_only
+        self._clock = clock
+        self._transcript = Transcript(since=clock())
+        unicode = console.encoding.startswith("utf")
+        self._ok, self._bad, self._dot = ("✓", "✗", "●") if unicode else ("+", "x", "*")
+        self._spinner = Spinner("dots" if unicode else "line", style="cyan")
+        self._live = Live(console=console, get_renderable=self.region, refresh_per_second=10, transient=True)
+
+    def __enter__(self) -> LiveView:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+    def notice(self, text: str) -> None:
+        """One dim line above the region."""
+        self._console.print(Text(text, style="yellow"))
+
+    def show(self, event: ChatEvent) -> None:
+        """The region follows by itself; what the event settles goes above it."""
+        self._transcript, blocks = step(self._transcript, event, self._clock())
+        for block in blocks:
+            if isinstance(block, Ended | Failed):
+                self._live.stop()
+            for part in self._parts(block):
+                self._console.print(part)
+
+    def region(self) -> ConsoleRenderable:
+        """What may still change: the end of the text so far, the tools that run, what is going on."""
+        now = self._transcript
+        parts: list[ConsoleRenderable] = []
+        if now.text.strip():
+            used = len(now.running) + 3
+            parts.append(_Tail(Markdown(clean(now.text)), max(3, self._console.height - used)))
+        parts += [self._moving(f"{call.tool}  ", call.detail, call.since) for call in now.running]
+        if not now.running:
+            parts.append(self._moving(self._activity(now), "", now.since))
+        return Group(*parts)
+
+    def _activity(self, now: Transcript) -> str:
+        if now.answered:
+            return "summarising for the next question"
+        if not now.turn:
+            return "starting"
+        return "writing" if now.text.strip() else "thinking"
+
+    def _moving(self, what: str, detail: str, since: float) -> ConsoleRenderable:
+        row = Table.grid(padding=(0, 1))
+        row.add_column(width=1)
+        row.add_column(no_wrap=True, overflow="ellipsis")
+        row.add_column(justify="right", no_wrap=True)
+        said = Text.assemble(what, (detail, "dim"))
+        row.add_row(self._spinner, said, Text(f"{max(0.0, self._clock() - since):.0f} s", style="dim"))
+        return row
+
+    def _parts(self, block: Block) -> tuple[ConsoleRenderable, ...]:
+        parts: tuple[ConsoleRenderable, ...] = ()
+        match block:
+            case TurnBegan():
+                parts = (Text.assemble((f"{self._dot} ", "cyan"), (_title(block), "bold")),)
+            case Said(text):
+                parts = (Padding(Markdown(text, style="dim"), (0, 0, 0, 2)),)
+            case Called():
+                parts = (self._called(block),)
+            case Unpaid():
+                parts = (Text(f"  {_unpaid(block)}", style="yellow"),)
+            case Answered(response) if not self._progress_only:
+                parts = (Text(""), Markdown(response), Text(""))
+            case Ended(chat) if not self._progress_only:
+                parts = self._ending(chat)
+        return parts
+
+    def _called(self, block: Called) -> ConsoleRenderable:
+        mark = (f"  {self._bad} ", "red") if block.problem else (f"  {self._ok} ", "green")
+        line = Text.assemble(
+            mark, block.tool, " ", (block.detail, "dim"), "  ", (_seconds(block.seconds).strip(), "cyan")
+        )
+        if block.problem:
+            line.append(f"\n    {block.problem}", style="red")
+        return line
+
+    @staticmethod
+    def _ending(chat: Mapping[str, Any]) -> tuple[ConsoleRenderable, ...]:
+        parts: list[ConsoleRenderable] = []
+        if note := stop_note(chat):
+            parts += [Text(f"Note: {note}.", style="yellow"), Text("")]
+        if sources := sources_of(chat):
+            parts.append(Text("Sources", style="bold"))
+            parts += [
+                Text.assemble(f"  {number}. {title}  ", (where, "dim"))
+                for number, (title, where) in enumerate(sources, 1)
+            ]
+            parts.append(Text(""))
+        facts = Table.grid(padding=(0, 2))
+        facts.add_column(style="dim")
+        for label, text in facts_of(chat):
+            facts.add_row(label, text)
+        return (*parts, facts)
+
+
+class _Tail:
+    """The last lines of something: a region higher than the terminal could not be redrawn in place."""
+
+    def __init__(self, inner: ConsoleRenderable, height: int) -> None:
+        self._inner = inner
+        self._height = height
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        lines = console.render_lines(self._inner, options.update(height=None), pad=False)
+        for line in lines[-self._height :]:
+            yield from line
+            yield Segment.line()
+
+
+def _title(block: TurnBegan) -> str:
+    title = turn_title(block.turn, block.max_turns, final=block.final)
+    return f"{title}, made anew" if block.again else title
+
+
+def _call(block: Called) -> str:
+    return f"{block.tool} {block.detail}".rstrip()
+
+
+def _seconds(seconds: float | None) -> str:
+    return "    -  " if seconds is None else f"{seconds:5.1f} s"
+
+
+def _unpaid(block: Unpaid) -> str:
+    if block.required is None or block.available is None:
+        return "not enough credits for more tools"
+    return f"not enough credits for more tools: {block.required} needed, {block.available} available"

@@ -1,0 +1,261 @@
+"""What a chat's events mean to somebody who watches: pure steps from events to things worth showing.
+
+`step` folds one event into the frozen `Transcript` (what is going on now, drawn anew again and again by a
+live view) and returns the blocks that are settled by it (shown once, never taken back). Text of a turn is
+settled only when the turn is over, because a repeated ``turn`` event voids its deltas (CONTRACT 5).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from dualtrack.frozen import thaw
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from infra.local.client import ChatEvent
+
+
+@dataclass(frozen=True, slots=True)
+class RunningCall:
+    """A tool call without a result yet; ``since`` is the watcher's clock in seconds."""
+
+    id: str
+    tool: str
+    detail: str
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """What is going on: the turn, its text so far, its tools that still run."""
+
+    turn: int = 0
+    max_turns: int = 0
+    final: bool = False
+    text: str = ""
+    since: float = 0.0
+    running: tuple[RunningCall, ...] = ()
+    answered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TurnBegan:
+    """A model call begins; ``again`` if it is the same turn made anew."""
+
+    turn: int
+    max_turns: int
+    final: bool
+    again: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the model wrote before its tools."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Called:
+    """A finished tool call; ``seconds`` is None if its result was never seen."""
+
+    tool: str
+    detail: str
+    seconds: float | None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Unpaid:
+    """Tools that could not be paid."""
+
+    required: int | None
+    available: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The authoritative answer, Markdown."""
+
+    response: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """The terminal ``done``: the chat object."""
+
+    chat: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The terminal ``error``."""
+
+    code: str
+    message: str
+
+
+Block: TypeAlias = TurnBegan | Said | Called | Unpaid | Answered | Ended | Failed
+Step: TypeAlias = tuple[Transcript, tuple[Block, ...]]
+
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_DETAIL_LENGTH: Final = 90
+
+
+def step(before: Transcript, event: ChatEvent, now: float) -> Step:
+    """The transcript after one event, and the blocks that it settles. Unknown events change nothing."""
+    known = _STEPS.get(event.kind)
+    return known(before, event.data, now) if known else (before, ())
+
+
+def _turn(before: Transcript, data: Mapping[str, Any], now: float) -> Step:
+    number, limit, final = int(data["turn"]), int(data.get("max_turns", 0)), bool(data.get("final"))
+    again = number == before.turn
+    settled = () if again else (*_said(before.text), *_unseen(before))
+    after = Transcript(turn=number, max_turns=limit, final=final, since=now)
+    return after, (*settled, TurnBegan(number, limit, final, again))
+
+
+def _delta(before: Transcript, data: Mapping[str, Any], _now: float) -> Step:
+    if data["turn"] != before.turn:
+        return before, ()
+    return replace(before, text=before.text + str(data["text"])), ()
+
+
+def _calls(before: Transcript, data: Mapping[str, Any], now: float) -> Step:
+    calls = tuple(
+        RunningCall(str(call["id"]), clean(call["tool"]), describe(call.get("input") or {}), now)
+        for call in data["calls"]
+    )
+    return replace(before, text="", running=before.running + calls), _said(before.text)
+
+
+def _result(before: Transcript, data: Mapping[str, Any], _now: float) -> Step:
+    call = next((call for call in before.running if call.id == data["id"]), None)
+    problem = one_line(data.get("preview", ""), _DETAIL_LENGTH) or "failed" if data.get("is_error") else ""
+    seconds = float(data.get("seconds") or 0)
+    done = Called(clean(data["tool"]), call.detail if call else "", seconds, problem)
+    return replace(before, running=tuple(other for other in before.running if other is not call)), (done,)
+
+
+def _credits(before: Transcript, data: Mapping[str, Any], _now: float) -> Step:
+    if data.get("code") != "insufficient_credits":
+        return before, ()
+    return before, (Unpaid(data.get("required"), data.get("available")),)
+
+
+def _answer(before: Transcript, data: Mapping[str, Any], now: float) -> Step:
+    after = replace(before, text="", running=(), answered=True, since=now)
+    return after, (*_unseen(before), Answered(clean(data["response"] or "")))
+
+
+def _done(before: Transcript, data: Mapping[str, Any], _now: float) -> Step:
+    return replace(before, text="", running=()), (Ended(data),)
+
+
+def _error(before: Transcript, data: Mapping[str, Any], _now: float) -> Step:
+    failed = Failed(clean(data.get("code", "internal")), clean(data.get("message", "")))
+    return replace(before, text="", running=()), (*_unseen(before), failed)
+
+
+def _said(text: str) -> tuple[Block, ...]:
+    return (Said(clean(text).strip()),) if text.strip() else ()
+
+
+def _unseen(before: Transcript) -> tuple[Block, ...]:
+    return tuple(Called(call.tool, call.detail, None, "no result seen") for call in before.running)
+
+
+_STEPS: Final[Mapping[str, Callable[[Transcript, Mapping[str, Any], float], Step]]] = {
+    "turn": _turn,
+    "delta": _delta,
+    "tool_calls_start": _calls,
+    "tool_result": _result,
+    "credits": _credits,
+    "answer": _answer,
+    "done": _done,
+    "error": _error,
+}
+
+
+def clean(text: object) -> str:
+    """Text that cannot steer a terminal: documents and models are not trusted with escape sequences."""
+    return _CONTROLS.sub("", str(text).replace("\r\n", "\n"))
+
+
+def one_line(text: object, length: int) -> str:
+    """The text on one line, cut to a length in characters."""
+    flat = " ".join(clean(text).split())
+    return flat if len(flat) <= length else flat[: length - 1] + "…"
+
+
+def describe(arguments: Mapping[str, Any]) -> str:
+    """A tool's input, short: ``query="OAuth" limit=3``."""
+    parts = (f"{name}={json.dumps(thaw(value), ensure_ascii=False)}" for name, value in arguments.items())
+    return one_line(" ".join(parts), _DETAIL_LENGTH)
+
+
+def turn_title(turn: int, max_turns: int, *, final: bool) -> str:
+    """``turn 2 of 15``; the last call may use no tools and stands outside the limit."""
+    if final:
+        return f"turn {turn}, the last one: no more tools"
+    return f"turn {turn} of {max_turns}" if max_turns else f"turn {turn}"
+
+
+def sources_of(chat: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """(title, URL or record id or nothing) of each source, in order of first use."""
+    return tuple(
+        (
+            one_line(source.get("title", ""), 100),
+            one_line(source.get("url") or source.get("record_id") or "", 300),
+        )
+        for source in chat.get("sources") or ()
+    )
+
+
+_STOPS: Final = {
+    "max_turns": "the turn limit was reached: this is what was found until then",
+    "insufficient_credits": "the credits for more tools ran out: this is what was found until then",
+    "max_tokens": "the answer reached its length limit and is cut",
+    "context_window": "the context window is full",
+    "refusal": "the model declined to answer",
+}
+
+
+def stop_note(chat: Mapping[str, Any]) -> str:
+    """A sentence for an answer that is not a complete one, else nothing."""
+    return _STOPS.get(str(chat.get("stop")), "")
+
+
+def facts_of(chat: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """(label, text) lines under an answer: work, credits, token savings, ids."""
+    usage = chat.get("usage") or {}
+    return (
+        ("work", _work(chat)),
+        ("credits", f"{chat.get('credits_used', 0):,} used, {chat.get('credits_remaining', 0):,} left"),
+        ("tokens", savings(int(usage.get("sent_tokens") or 0), int(usage.get("full_history_tokens") or 0))),
+        ("chat", one_line(chat.get("chat_id", ""), 100)),
+        ("conversation", one_line(chat.get("conversation_id", ""), 100)),
+    )
+
+
+def savings(sent: int, full: int) -> str:
+    """What the two tracks saved: tokens sent against tokens had every record gone in full."""
+    if full <= sent:
+        return f"{sent:,} sent; nothing to save yet, the full history is no longer"
+    return f"{sent:,} sent instead of {full:,}: {round(100 * (full - sent) / full)} % saved"
+
+
+def _work(chat: Mapping[str, Any]) -> str:
+    turns, tools = int(chat.get("turns") or 0), len(chat.get("tool_calls") or ())
+    parts = [f"{turns} turn{'' if turns == 1 else 's'}", f"{tools} tool call{'' if tools == 1 else 's'}"]
+    begin, end = chat.get("created_at"), chat.get("ended_at")
+    if begin and end:
+        parts.append(f"{(datetime.fromisoformat(end) - datetime.fromisoformat(begin)).total_seconds():.1f} s")
+    return ", ".join(parts)
