@@ -1,0 +1,412 @@
+"""A user's account: a frozen value and the pure decisions on it (CONTRACT 8, DESIGN 2.8).
+
+The account stores usage, not remainders, and its open holds apart from it::
+
+    settled usage (used_day, used_month, pack spent)      holds, each part marked with its day
+    ────────────────────────────────────────────────      ────────────────────────────────────
+    available = max(0, min(day limit − used − held of that day, month limit − used − held of that month))
+              + pack − held of the pack
+
+So a new day needs no write, a plan change needs no correction, and a hold that ends after midnight
+touches only the day it was taken from. Limits are checked when holding and never again: settling
+turns held credits into used ones and cannot fail.
+
+A day never turns back: a writer whose clock is behind works on the day that is already stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Literal
+
+from dualtrack.clock import day_of, iso
+from dualtrack.credits.plans import DEFAULT_PLAN, PLANS, Plan, price_calls, upgrade
+from dualtrack.errors import ApiError, invalid_request
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dualtrack.frozen import Json
+    from dualtrack.tools import PriceClass
+
+Source = Literal["allowance", "pack"]
+Kind = Literal["hold", "settle", "release", "expire", "grant", "plan"]
+
+HOLD_SECONDS: Final = 15 * 60 + 10 * 60
+"""A chat lasts at most 15 minutes and a hold at most 10 more (CONTRACT 7, 8); then it is dead."""
+
+MAX_OPEN_HOLDS: Final = 200
+"""Bounds the account item (about 70 bytes a hold). More chats at once are refused with 429."""
+
+MAX_GRANT_ID: Final = 255
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Credits from one source. ``day``: the UTC day whose allowance they count against (pack: empty)."""
+
+    source: Source
+    day: str
+    amount: int
+
+    @property
+    def month(self) -> str:
+        """``2026-11``."""
+        return self.day[:7]
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """What one running chat has reserved, since ``at`` (epoch seconds)."""
+
+    at: int
+    parts: tuple[Part, ...]
+
+    @property
+    def amount(self) -> int:
+        """Credits held."""
+        return _total(self.parts)
+
+    def is_dead(self, now: float) -> bool:
+        """Its chat must have ended at least ten minutes ago."""
+        return now >= self.at + HOLD_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class Movement:
+    """One line of the ledger. ``amount`` ≥ 0 is what ``kind`` says happened to: held, charged,
+    freed, granted; ``parts`` are the credits that were held or charged, by source."""
+
+    kind: Kind
+    amount: int
+    available_after: int
+    at: float
+    chat_id: str = ""
+    reason: str = ""
+    parts: tuple[Part, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The account as it will be, and the movements that make it so (none: nothing to write).
+
+    ``amount``: credits held, charged, freed or granted. ``fits``: for a hold of several amounts,
+    which of them, in order, could be held. ``grant_id`` makes a grant happen once.
+    """
+
+    account: Account
+    movements: tuple[Movement, ...] = ()
+    amount: int = 0
+    fits: tuple[bool, ...] = ()
+    grant_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A chat that may not start. ``resets_at``: epoch seconds when the allowance covers it again."""
+
+    required: int
+    available: int
+    resets_at: float
+    why: Literal["credits", "holds"] = "credits"
+
+    def error(self) -> ApiError:
+        """402 with the contract's fields, or 429 if too many chats of the user are open."""
+        if self.why == "holds":
+            return ApiError("rate_limited", f"At most {MAX_OPEN_HOLDS} chats may run at once.")
+        extra: dict[str, Json] = {
+            "required": self.required,
+            "available": self.available,
+            "resets_at": iso(self.resets_at),
+            "upgrade": upgrade(),
+        }
+        message = f"This needs {self.required} credits; {self.available} are available."
+        return ApiError("insufficient_credits", message, extra)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """One user's credits as of the last movement. ``seq`` counts the movements."""
+
+    user: str
+    plan: str = DEFAULT_PLAN
+    seq: int = 0
+    day: str = ""
+    used_day: int = 0
+    used_month: int = 0
+    pack: int = 0
+    holds: Mapping[str, Hold] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def month(self) -> str:
+        """The month of ``used_month``."""
+        return self.day[:7]
+
+    @property
+    def limits(self) -> Plan:
+        """The plan's figures."""
+        return PLANS[self.plan]
+
+    # ── what it says at a moment ──────────────────────────────────────────────────────────────
+
+    def at(self, now: float) -> Account:
+        """The same account with its day and month turned to ``now``; nothing else changes."""
+        today = max(self.day, day_of(now))
+        if today == self.day:
+            return self
+        used_month = self.used_month if today[:7] == self.month else 0
+        return replace(self, day=today, used_day=0, used_month=used_month)
+
+    def dead_holds(self, now: float) -> tuple[str, ...]:
+        """Chats whose holds count no more."""
+        return tuple(chat_id for chat_id, hold in self.holds.items() if hold.is_dead(now))
+
+    def held(self, now: float) -> int:
+        """Credits in open holds."""
+        return sum(hold.amount for hold in self.holds.values() if not hold.is_dead(now))
+
+    def available(self, now: float) -> int:
+        """Credits that a new hold may take; never negative."""
+        current = self.at(now)
+        return current._allowance_left(now) + current._pack_left(now)
+
+    def _allowance_left(self, now: float) -> int:
+        parts = [part for part in self._open_parts(now) if part.source == "allowance"]
+        held_day = sum(part.amount for part in parts if part.day == self.day)
+        left = self.limits.daily - self.used_day - held_day
+        if self.limits.monthly is not None:
+            held_month = sum(part.amount for part in parts if part.month == self.month)
+            left = min(left, self.limits.monthly - self.used_month - held_month)
+        return max(0, left)
+
+    def _pack_left(self, now: float) -> int:
+        return self.pack - _total([part for part in self._open_parts(now) if part.source == "pack"])
+
+    def _open_parts(self, now: float) -> tuple[Part, ...]:
+        return tuple(part for hold in self.holds.values() if not hold.is_dead(now) for part in hold.parts)
+
+    # ── decisions ─────────────────────────────────────────────────────────────────────────────
+
+    def hold(self, chat_id: str, amount: int, now: float) -> Decision | Refused:
+        """Reserve what a chat needs to start, all of it or nothing."""
+        _check_amount(amount)
+        available = self.available(now)
+        if amount > available:
+            return Refused(amount, available, self.covers_again(amount, now))
+        if len(self.holds) - len(self.dead_holds(now)) >= MAX_OPEN_HOLDS and chat_id not in self.holds:
+            return Refused(amount, available, now, "holds")
+        return self._hold_fitting(chat_id, (amount,), now)
+
+    def hold_tools(
+        self,
+        chat_id: str,
+        calls: Sequence[PriceClass],
+        documentation_paid: bool,
+        now: float,
+    ) -> Decision:
+        """Reserve a turn's tools in call order, each that fits; ``fits`` says which may run.
+
+        ``documentation_paid``: this chat has held the price of documentation before. A repeat of
+        documentation is free only behind one that was paid.
+        """
+        prices = price_calls(calls, documentation_paid)
+        decision = self._hold_fitting(chat_id, prices, now)
+        if documentation_paid:
+            return decision
+        paid = any(
+            fit and price and call == "documentation"
+            for call, price, fit in zip(calls, prices, decision.fits, strict=True)
+        )
+        fits = tuple(
+            fit and (call != "documentation" or paid) for call, fit in zip(calls, decision.fits, strict=True)
+        )
+        return replace(decision, fits=fits)
+
+    def _hold_fitting(self, chat_id: str, amounts: Sequence[int], now: float) -> Decision:
+        expired = self.expire(now)
+        account = expired.account
+        allowance, pack = account._allowance_left(now), account._pack_left(now)
+        fits: list[bool] = []
+        taken = 0
+        for amount in amounts:
+            _check_amount(amount)
+            fits.append(amount <= allowance + pack - taken)
+            taken += amount if fits[-1] else 0
+        if not taken:
+            return Decision(self, fits=tuple(fits))
+        parts = _split(taken, allowance, account.day)
+        old = account.holds.get(chat_id, Hold(int(now), ()))
+        held = replace(
+            account, holds=_with(account.holds, chat_id, replace(old, parts=_merged(old.parts + parts)))
+        )
+        decision = held._moved("hold", taken, now, chat_id=chat_id, parts=parts)
+        return replace(decision, movements=expired.movements + decision.movements, fits=tuple(fits))
+
+    def settle(self, chat_id: str, amount: int, now: float) -> Decision:
+        """Charge up to what the chat holds and free the rest; a chat that holds nothing owes nothing.
+
+        Allowance goes before pack, an older day's before today's (it is worth nothing any more).
+        """
+        _check_amount(amount)
+        hold = self.holds.get(chat_id)
+        if hold is None:
+            return Decision(self)
+        spent = _spend(hold.parts, amount)
+        current = self.at(now)
+        allowance = [part for part in spent if part.source == "allowance"]
+        after = replace(
+            current,
+            used_day=current.used_day + _total([part for part in allowance if part.day == current.day]),
+            used_month=current.used_month
+            + _total([part for part in allowance if part.month == current.month]),
+            pack=current.pack - _total([part for part in spent if part.source == "pack"]),
+            holds=_without(current.holds, chat_id),
+        )
+        freed = hold.amount - _total(spent)
+        reason = f"{freed} held credits freed" if freed else ""
+        return after._moved("settle", _total(spent), now, chat_id=chat_id, reason=reason, parts=spent)
+
+    def release(self, chat_id: str, now: float) -> Decision:
+        """Free all that the chat holds; nothing is charged."""
+        return self._free("release", chat_id, now)
+
+    def expire(self, now: float) -> Decision:
+        """Free the holds whose chats must be long dead (the second line behind the sweep).
+
+        The account comes back turned to ``now`` even if no hold was dead.
+        """
+        decision = Decision(self.at(now))
+        for chat_id in self.dead_holds(now):
+            freed = decision.account._free("expire", chat_id, now)
+            decision = Decision(
+                freed.account, decision.movements + freed.movements, decision.amount + freed.amount
+            )
+        return decision
+
+    def _free(self, kind: Kind, chat_id: str, now: float) -> Decision:
+        hold = self.holds.get(chat_id)
+        if hold is None:
+            return Decision(self)
+        after = replace(self.at(now), holds=_without(self.holds, chat_id))
+        return after._moved(kind, hold.amount, now, chat_id=chat_id)
+
+    def grant(self, grant_id: str, credits: int, reason: str, now: float) -> Decision:  # noqa: A002
+        """Add a pack. The store makes a repeated ``grant_id`` of the same user change nothing."""
+        if credits < 1 or not 1 <= len(grant_id) <= MAX_GRANT_ID:
+            raise invalid_request(f"A grant needs 1 credit and a grant_id of 1 to {MAX_GRANT_ID} characters.")
+        after = replace(self.at(now), pack=self.pack + credits)
+        return replace(after._moved("grant", credits, now, reason=reason), grant_id=grant_id)
+
+    def set_plan(self, plan: str, now: float) -> Decision:
+        """Change the plan at once; what was used today and this month stays used."""
+        if plan not in PLANS:
+            raise invalid_request(f"There is no plan {plan!r}; plans are {', '.join(PLANS)}.")
+        if plan == self.plan:
+            return Decision(self)
+        return replace(self.at(now), plan=plan)._moved("plan", 0, now, reason=plan)
+
+    def _moved(
+        self,
+        kind: Kind,
+        amount: int,
+        now: float,
+        *,
+        chat_id: str = "",
+        reason: str = "",
+        parts: tuple[Part, ...] = (),
+    ) -> Decision:
+        after = replace(self, seq=self.seq + 1)
+        movement = Movement(kind, amount, after.available(now), now, chat_id, reason, parts)
+        return Decision(after, (movement,), amount)
+
+    # ── views ─────────────────────────────────────────────────────────────────────────────────
+
+    def covers_again(self, amount: int, now: float) -> float:
+        """Epoch seconds of the next time the allowance may cover ``amount``: midnight UTC, or the
+        next month's first if the monthly limit stands in the way."""
+        tomorrow = next_day(now)
+        if self.limits.monthly is None or self.available(tomorrow) >= amount:
+            return tomorrow
+        return next_month(now)
+
+    def balance(self, now: float) -> dict[str, Json]:
+        """The body of GET /v1/credits. ``used`` and ``remaining`` count what was charged; ``held``
+        comes off ``available`` until it is charged or freed."""
+        current = self.at(now)
+        limits = current.limits
+        monthly: Json = None
+        if limits.monthly is not None:
+            monthly = {"limit": limits.monthly, "used": current.used_month, "resets_at": iso(next_month(now))}
+        return {
+            "plan": current.plan,
+            "available": current.available(now),
+            "held": current.held(now),
+            "daily": {
+                "limit": limits.daily,
+                "used": current.used_day,
+                "remaining": max(0, limits.daily - current.used_day),
+                "resets_at": iso(next_day(now)),
+            },
+            "monthly": monthly,
+            "pack": {"remaining": current.pack},
+        }
+
+
+def next_day(now: float) -> float:
+    """Epoch seconds of the next 00:00 UTC."""
+    return (_midnight(now) + timedelta(days=1)).timestamp()
+
+
+def next_month(now: float) -> float:
+    """Epoch seconds of 00:00 UTC on the first of the next month."""
+    return (_midnight(now).replace(day=1) + timedelta(days=32)).replace(day=1).timestamp()
+
+
+def _midnight(now: float) -> datetime:
+    return datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def _total(parts: Sequence[Part]) -> int:
+    return sum(part.amount for part in parts)
+
+
+def _split(amount: int, allowance: int, day: str) -> tuple[Part, ...]:
+    """The allowance is spent before the pack."""
+    from_allowance = min(amount, allowance)
+    parts = (Part("allowance", day, from_allowance), Part("pack", "", amount - from_allowance))
+    return tuple(part for part in parts if part.amount)
+
+
+def _merged(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """One part per source and day, in order of first appearance (keeps the account item small)."""
+    amounts: dict[tuple[Source, str], int] = {}
+    for part in parts:
+        amounts[part.source, part.day] = amounts.get((part.source, part.day), 0) + part.amount
+    return tuple(Part(source, day, amount) for (source, day), amount in amounts.items())
+
+
+def _spend(parts: Sequence[Part], amount: int) -> tuple[Part, ...]:
+    """The first ``amount`` credits of the parts: allowance by day, then pack."""
+    spent: list[Part] = []
+    left = amount
+    for part in sorted(parts, key=lambda part: (part.source == "pack", part.day)):
+        taken = min(left, part.amount)
+        left -= taken
+        if taken:
+            spent.append(replace(part, amount=taken))
+    return tuple(spent)
+
+
+def _with(holds: Mapping[str, Hold], chat_id: str, hold: Hold) -> Mapping[str, Hold]:
+    return MappingProxyType({**holds, chat_id: hold})
+
+
+def _without(holds: Mapping[str, Hold], chat_id: str) -> Mapping[str, Hold]:
+    return MappingProxyType({key: hold for key, hold in holds.items() if key != chat_id})
+
+
+def _check_amount(amount: int) -> None:
+    if amount < 0:
+        raise ValueError("An amount of credits cannot be negative.")

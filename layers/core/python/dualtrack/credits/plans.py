@@ -1,0 +1,98 @@
+"""What things cost and what a plan allows: data only (CONTRACT 8).
+
+Change a figure here and nowhere else; the 402 body, the balance and the tests of the rules read it.
+A plan that accounts still have must stay listed. All credit amounts are integers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dualtrack.frozen import Json
+    from dualtrack.tools import PriceClass
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """An allowance: credits a UTC day, at most ``monthly`` a calendar month (None: no such limit)."""
+
+    name: str
+    daily: int
+    monthly: int | None
+    dollars_a_month: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pack:
+    """Credits bought once; they never expire and stand outside the monthly limit."""
+
+    credits: int
+    dollars: int
+
+
+CHAT_PRICE: Final = 5
+"""Credits of a chat that uses no tool."""
+
+DOCUMENTATION_PRICE: Final = 10
+"""Credits for documentation search, once a chat however often it is called."""
+
+CALL_PRICES: Final[Mapping[PriceClass, int]] = MappingProxyType({"github": 3, "other": 2})
+"""Credits of one tool call, by price class."""
+
+PLANS: Final[Mapping[str, Plan]] = MappingProxyType(
+    {
+        plan.name: plan
+        for plan in (
+            Plan("free", daily=50, monthly=None, dollars_a_month=0),
+            Plan("pro", daily=150, monthly=3_000, dollars_a_month=19),
+        )
+    }
+)
+
+DEFAULT_PLAN: Final = "free"
+"""The plan of a user who was never given one."""
+
+PACKS: Final = (Pack(credits=500, dollars=20),)
+
+
+def price_calls(calls: Sequence[PriceClass], documentation_already_paid: bool) -> tuple[int, ...]:
+    """The price of each tool call, in call order: documentation costs once a chat, then nothing."""
+    paid = documentation_already_paid
+    prices: list[int] = []
+    for call in calls:
+        if call == "documentation":
+            prices.append(0 if paid else DOCUMENTATION_PRICE)
+            paid = True
+        else:
+            prices.append(CALL_PRICES[call])
+    return tuple(prices)
+
+
+def price_chat(calls: Sequence[PriceClass]) -> int:
+    """The price of a whole chat from the tool calls that ran (or, if cancelled, had begun)."""
+    return CHAT_PRICE + sum(price_calls(calls, documentation_already_paid=False))
+
+
+def upgrade() -> dict[str, Json]:
+    """The ``upgrade`` field of a 402: ``{"message", "plans", "packs"}``."""
+    plans: list[Json] = [
+        {
+            "name": plan.name,
+            "credits_per_day": plan.daily,
+            "credits_per_month": plan.monthly,
+            "dollars_per_month": plan.dollars_a_month,
+        }
+        for plan in PLANS.values()
+    ]
+    packs: list[Json] = [{"credits": pack.credits, "dollars": pack.dollars} for pack in PACKS]
+    best = max(PLANS.values(), key=lambda plan: plan.daily)
+    message = (
+        f"The {best.name} plan has {best.daily} credits a day for ${best.dollars_a_month} a month; "
+        f"packs start at ${PACKS[0].dollars} for {PACKS[0].credits} credits and never expire."
+    )
+    return {"message": message, "plans": plans, "packs": packs}
