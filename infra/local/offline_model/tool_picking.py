@@ -1,0 +1,235 @@
+"""Which tools a question asks for: by words, never by understanding.
+
+Rules, in this order: tools that the message names; a record of the past; documentation; GitHub. All
+that fit are called together in the first turn, and none of them twice for one question.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .prose import overlap, words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from .transcript import PastRecord, Transcript
+
+DOCUMENTATION = "retrieve_documentation"
+FULL_CONTEXT = "retrieve_full_context"
+QUERY_LIMIT = 500
+"""Characters of a search query (the documentation tool takes no more)."""
+
+_EARLIER = re.compile(
+    r"\b(earlier|previous(ly)?|again|last time|before|you (said|showed|gave|wrote|found)|so far"
+    r"|full (code|answer|text|example|result|response|record|version|documentation|details?|output|source))\b",
+    re.IGNORECASE,
+)
+_ABOUT_RESULT = re.compile(
+    r"\b(results?|documentation|docs|tools?|search(ed)?|repositor\w+|issues?)\b", re.IGNORECASE
+)
+_RECORD_ID = re.compile(r"\bq\d+-(?:r|t\d+|a\d+)\b")
+_TECHNICAL = re.compile(
+    r"\b(how (do|can|should|would) (i|we|you|one)|how to|docs?|documentation|set(ting)? up|set-?up|configur\w+"
+    r"|install\w*|integrat\w+|librar(y|ies)|framework|sdk|api|apis|oauth|authenticat\w+|endpoint|webhook|package"
+    r"|modules?|functions?|class(es)?|methods?|queries|schema|deploy\w*|lambda|dynamodb|code|example of|tutorial"
+    r"|python|javascript|typescript|rust|java|error|exception|index(es)?|token|pagination|rate limits?)\b",
+    re.IGNORECASE,
+)
+_IDENTIFIER = re.compile(r"`[^`]+`|\b[a-z]+_[a-z_]+\b|\b[a-z]+[A-Z]\w+\b")
+_GITHUB = re.compile(
+    r"\b(github|repos?|repositor(y|ies)|pull requests?|open issues?|issues? (in|of|for|on))\b", re.IGNORECASE
+)
+_OWNER_REPO = re.compile(
+    r"(?<![\w/.:-])(?:(?:https?://)?github\.com/)?([A-Za-z0-9][\w-]*)/([A-Za-z0-9][\w.-]*\w)(?:/([\w./-]+\w))?"
+)
+_FILE = re.compile(r"(?<![\w/])([\w./-]*[\w-]\.(?:md|py|ts|tsx|js|json|ya?ml|toml|txt|go|rs|java|cfg|ini))\b")
+_FILLER = re.compile(
+    r"\b(github|repos?|repositor(y|ies)|code|issues?|pull requests?|search|find|look|list|show|open|please)\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A tool to call and its input."""
+
+    tool: str
+    input: Mapping[str, Any]
+
+
+def pick(seen: Transcript, offered: Mapping[str, Mapping[str, Any]]) -> tuple[Call, ...]:
+    """The calls for this turn. ``offered`` maps tool names to input schemas; empty: answer now."""
+    done = {outcome.tool for outcome in seen.outcomes}
+    named = tuple(_named(seen.question, offered))
+    wanted = named or tuple(_by_topic(seen, offered))
+    return tuple(call for call in wanted if call.tool not in done)
+
+
+def forced(name: str, seen: Transcript, schema: Mapping[str, Any]) -> Call:
+    """A call of a tool that the request insists on."""
+    for call in _by_topic(seen, {name: schema}):
+        return call
+    return Call(name, filled(schema, seen.question))
+
+
+def _by_topic(seen: Transcript, offered: Mapping[str, Any]) -> Iterator[Call]:
+    github = tuple(_github(seen.question, offered))
+    record = wanted_record(seen)
+    if record is not None and FULL_CONTEXT in offered:
+        yield Call(FULL_CONTEXT, {"id": record.ref})
+    elif DOCUMENTATION in offered and _is_technical(seen.question, has_github=bool(github)):
+        yield Call(DOCUMENTATION, {"query": " ".join(seen.question.split())[:QUERY_LIMIT]})
+    yield from github
+
+
+def _is_technical(question: str, *, has_github: bool) -> bool:
+    if has_github:
+        # "Find the repository's example code" is a question to GitHub alone.
+        return bool(
+            re.search(r"\b(how (do|can|to)|docs|documentation|set(ting)? up)\b", question, re.IGNORECASE)
+        )
+    return bool(_TECHNICAL.search(question) or _IDENTIFIER.search(question))
+
+
+def wanted_record(seen: Transcript) -> PastRecord | None:
+    """The record that "show me the full code from earlier" means, if there is one to fetch."""
+    fetchable = [record for record in seen.past if not record.whole]
+    named = _RECORD_ID.search(seen.question)
+    if named:
+        return next((record for record in seen.past if record.ref == named[0]), None)
+    if not fetchable or not _EARLIER.search(seen.question):
+        return None
+    responses = [record for record in fetchable if record.ref.endswith("-r")]
+    results = [record for record in fetchable if "-t" in record.ref]
+    pool = results if results and _ABOUT_RESULT.search(seen.question) else responses or results
+    return _best(pool, frozenset(words(seen.question))) if pool else None
+
+
+def _best(pool: list[PastRecord], wanted: frozenset[str]) -> PastRecord:
+    scored = [
+        (overlap(wanted, f"{record.question}\n{record.text}"), place) for place, record in enumerate(pool)
+    ]
+    return pool[max(scored)[1]]
+
+
+def _named(question: str, offered: Mapping[str, Mapping[str, Any]]) -> Iterator[Call]:
+    """Tools written out in the message, with the JSON object that follows the name as input, if any."""
+    for match in re.finditer(r"[a-zA-Z0-9_-]{3,128}", question):
+        name = match[0]
+        if name not in offered or ("_" not in name and "-" not in name):
+            continue
+        given = _json_after(question[match.end() :])
+        yield Call(name, given if given is not None else filled(offered[name], question))
+
+
+def _json_after(text: str) -> dict[str, Any] | None:
+    trimmed = text.lstrip(" \t\n`:(")
+    if not trimmed.startswith("{"):
+        return None
+    try:
+        value, _ = json.JSONDecoder().raw_decode(trimmed)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _github(question: str, offered: Mapping[str, Any]) -> Iterator[Call]:
+    if not any(name.startswith("github_") for name in offered):
+        return
+    place = _repository(question)
+    if place is None and not _GITHUB.search(question):
+        return
+    calls = tuple(_in_repository(question, place) if place else _across(question))
+    yield from (call for call in calls if call.tool in offered)
+
+
+def _repository(question: str) -> tuple[str, str, str] | None:
+    for match in _OWNER_REPO.finditer(question):
+        if match[1].lower() not in {
+            "and",
+            "or",
+            "his",
+            "her",
+            "he",
+            "she",
+            "client",
+            "input",
+            "tcp",
+            "ci",
+            "i",
+        }:
+            return match[1], match[2], match[3] or ""
+    return None
+
+
+def _in_repository(question: str, place: tuple[str, str, str]) -> Iterator[Call]:
+    owner, repo, path = place
+    where = {"owner": owner, "repo": repo}
+    lowered = question.lower()
+    asked = False
+    if "issue" in lowered:
+        asked = True
+        yield Call("github_list_issues", where)
+    if "pull request" in lowered:
+        asked = True
+        yield Call("github_list_pull_requests", where)
+    if "commit" in lowered:
+        asked = True
+        yield Call("github_list_commits", where)
+    file = _FILE.search(question.replace(f"{owner}/{repo}", " "))
+    path = path or (file[1].lstrip("/") if file else "") or ("README.md" if "readme" in lowered else "")
+    if path or not asked:
+        yield Call("github_get_file_contents", {**where, "path": path or "/"})
+
+
+def _across(question: str) -> Iterator[Call]:
+    lowered = question.lower()
+    query = " ".join(_FILLER.sub(" ", " ".join(words_kept(question))).split()) or question
+    if "issue" in lowered:
+        yield Call("github_search_issues", {"query": query[:256]})
+    if "pull request" in lowered:
+        yield Call("github_search_pull_requests", {"query": query[:256]})
+    if re.search(r"search (the )?code|code search|in code", lowered):
+        yield Call("github_search_code", {"query": query[:256]})
+    if re.search(r"\brepos?\b|repositor|example|project", lowered) or not re.search(
+        "issue|pull request|code", lowered
+    ):
+        yield Call("github_search_repositories", {"query": query[:256]})
+
+
+def words_kept(question: str) -> list[str]:
+    """The content words of a question as written, for a search engine."""
+    return [word for word in re.findall(r"[\w.+#-]*[\w+#]", question) if words(word)]
+
+
+def filled(schema: Mapping[str, Any], question: str) -> dict[str, Any]:
+    """An input with the required fields of a tool's schema, filled from the question as well as can be."""
+    properties = schema.get("properties") or {}
+    place = _repository(question)
+    known: dict[str, Any] = {"owner": place[0], "repo": place[1], "path": place[2]} if place else {}
+    return {
+        name: known.get(name) or _plain_value(properties.get(name) or {}, question)
+        for name in schema.get("required") or ()
+    }
+
+
+def _plain_value(schema: Mapping[str, Any], question: str) -> Any:
+    if schema.get("enum"):
+        return schema["enum"][0]
+    kind = schema.get("type")
+    kind = kind[0] if isinstance(kind, list) else kind
+    number = re.search(r"-?\d+", question)
+    plain: dict[Any, Any] = {
+        "integer": int(number[0]) if number else int(schema.get("minimum", 1)),
+        "number": float(number[0]) if number else float(schema.get("minimum", 1)),
+        "boolean": False,
+        "array": [],
+        "object": {},
+    }
+    if kind in plain:
+        return plain[kind]
+    return question[: schema.get("maxLength", QUERY_LIMIT)]

@@ -1,0 +1,110 @@
+"""What the offline model sees of a request: the question, what is on record, what its tools brought."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from . import wire
+
+_ID_LINE = re.compile(r"^\s*\[ID:(?P<id>[^\],]+)(?:,\s*ref:(?P<ref>[^\]]+))?\]\s*")
+_QUERY = re.compile(r"^\s*\[ID:(q\d+)\]\s*")
+_ANY_ID_LINE = re.compile(r"^\s*\[ ?ID:[^\]\n]*\]\s*", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class PastRecord:
+    """A record of an earlier query: the id to fetch it by, its text here, and whether that is all of it."""
+
+    ref: str
+    text: str
+    whole: bool
+    question: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A tool call of the running query and what came back."""
+
+    tool: str
+    input: dict[str, Any]
+    text: str
+    is_error: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """The running question, the records before it, and the outcomes since."""
+
+    question: str
+    past: tuple[PastRecord, ...]
+    outcomes: tuple[Outcome, ...]
+    media: int = 0
+
+
+def without_ids(text: str) -> str:
+    """The text without id lines at the start of its lines."""
+    return _ANY_ID_LINE.sub("", text)
+
+
+def texts(content: tuple[wire.Block, ...] | tuple[Any, ...]) -> list[str]:
+    """The text blocks of a message or a tool result, in order."""
+    return [block.text for block in content if isinstance(block, wire.Text)]
+
+
+def read(request: wire.Countable) -> Transcript:
+    """The transcript of a request. The running query is the last block ``[ID:qN]``, else the last user text."""
+    place, question = _running(request.messages)
+    media = sum(isinstance(block, wire.Image | wire.Document) for block in request.messages[place].content)
+    return Transcript(
+        question=without_ids(question).strip(),
+        past=_past(request.messages[:place]),
+        outcomes=_outcomes(request.messages[place:]),
+        media=media,
+    )
+
+
+def _running(messages: tuple[wire.Message, ...]) -> tuple[int, str]:
+    fallback: tuple[int, str] | None = None
+    for place in range(len(messages) - 1, -1, -1):
+        message = messages[place]
+        if message.role != "user":
+            continue
+        for text in reversed(texts(message.content)):
+            if _QUERY.match(text):
+                return place, text
+        answers_tools = any(isinstance(block, wire.ToolResult) for block in message.content)
+        if fallback is None and texts(message.content) and not answers_tools:
+            fallback = place, "\n".join(texts(message.content))
+    return fallback or (0, "\n".join(texts(messages[0].content)))
+
+
+def _past(messages: tuple[wire.Message, ...]) -> tuple[PastRecord, ...]:
+    found = []
+    question = ""
+    for message in messages:
+        for text in texts(message.content):
+            match = _ID_LINE.match(text)
+            if not match:
+                continue
+            if _QUERY.match(text):
+                question = text[match.end() :]
+                continue
+            ref = match["ref"] or match["id"]
+            found.append(PastRecord(ref.strip(), text[match.end() :], match["ref"] is None, question))
+    return tuple(found)
+
+
+def _outcomes(messages: tuple[wire.Message, ...]) -> tuple[Outcome, ...]:
+    asked: dict[str, wire.ToolUse] = {}
+    found = []
+    for message in messages:
+        for block in message.content:
+            if isinstance(block, wire.ToolUse):
+                asked[block.id] = block
+            elif isinstance(block, wire.ToolResult) and block.tool_use_id in asked:
+                use = asked[block.tool_use_id]
+                text = without_ids("\n\n".join(texts(block.content))).strip()
+                found.append(Outcome(use.name, use.input, text, block.is_error))
+    return tuple(found)
