@@ -40,11 +40,15 @@ class ClientError(Exception):
 
 
 class Unreachable(ClientError):  # noqa: N818 - named after what it means to the user
-    """No dualtrack stack answers at this address."""
+    """No dualtrack stack answers at this address (``url``, if the address is the trouble)."""
+
+    def __init__(self, message: str, url: str = "") -> None:
+        super().__init__(message)
+        self.url = url
 
 
 class Refused(ClientError):  # noqa: N818
-    """The stack's own error: HTTP ``status``, ``code``, ``message``, and ``extra``: the fields beside them."""
+    """The stack's own error: HTTP ``status``, ``code``, ``message``, and ``extra``: its other fields."""
 
     def __init__(self, status: int, code: str, message: str, extra: Mapping[str, Any]) -> None:
         super().__init__(message)

@@ -1,0 +1,166 @@
+"""``dualtrack chat | dev | credits``: the commands of CONTRACT 1."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from infra.local.client import ClientError
+from infra.local.command import (
+    STATE_DIR,
+    Exit,
+    exit_codes,
+    json_option,
+    print_json,
+    report,
+    stack_options,
+    state_dir_option,
+)
+from infra.local.credit_commands import credit_commands
+from infra.local.target import open_target
+from infra.local.transcript import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from infra.local.client import ApiClient, ChatEvent, Started
+    from infra.local.progress import View
+    from infra.local.target import Wanted
+
+_OFFLINE: Final = (
+    "The offline model answers. It is no language model: it picks tools by keywords and quotes what they "
+    "return. Set ANTHROPIC_API_KEY and start anew for Claude."
+)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="dualtrack")
+def main() -> None:
+    """An agent backend that meters, remembers and shows every step, here or in your AWS account."""
+
+
+main.add_command(credit_commands)
+
+
+@main.command()
+@click.argument("message")
+@click.option("--conversation", metavar="ID", help="Go on with a conversation.")
+@click.option("--profile", metavar="NAME", help="The agent to talk to, in a new conversation.")
+@stack_options
+@json_option
+def chat(stack: Wanted, message: str, conversation: str | None, profile: str | None, as_json: bool) -> None:
+    """Ask MESSAGE ("-" reads it from stdin) and watch the chat until its end.
+
+    \b
+    Exit codes: 0 answered, 2 usage, 3 not enough credits, 4 failed,
+    5 cannot reach the stack, 130 interrupted (the chat is cancelled).
+    """
+    text = click.get_text_stream("stdin").read() if message == "-" else message
+    if not text.strip():
+        raise click.UsageError("MESSAGE is empty.")
+    with exit_codes(), open_target(stack, report) as target, target.client() as client:
+        from infra.local.progress import view_on  # noqa: PLC0415 - rich loads while nobody waits for --help
+
+        with view_on(sys.stderr if as_json else sys.stdout, progress_only=as_json) as view:
+            if target.mode == "offline":
+                view.notice(_OFFLINE)
+            outcome = _converse(client, view, client.start_chat(text, conversation, profile))
+        code = _conclude(outcome, stack, as_json=as_json)
+    sys.exit(code)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a chat ended. ``chat`` is the chat object, None if it could not be had."""
+
+    started: Started
+    answered: bool
+    chat: Mapping[str, Any] | None
+    problem: str = ""
+
+
+def _converse(client: ApiClient, view: View, started: Started) -> Outcome:
+    answered = False
+    try:
+        for event in client.events(started.chat_id):
+            view.show(event)
+            answered = answered or event.kind == "answer"
+            if event.kind == "done":
+                return _done(started, event)
+            if event.kind == "error":
+                return _failed(client, started, event)
+    except KeyboardInterrupt:
+        _cancel(client, started, view)
+        raise
+    except ClientError as error:
+        if not answered:
+            raise
+        # The answer is final and shown; only the figures under it are missing.
+        return Outcome(started, answered=True, chat=None, problem=str(error))
+    raise AssertionError("the events of a chat end with a terminal one")
+
+
+def _done(started: Started, event: ChatEvent) -> Outcome:
+    if event.data.get("status") == "cancelled":
+        return Outcome(started, answered=False, chat=event.data, problem="The chat was cancelled.")
+    return Outcome(started, answered=True, chat=event.data)
+
+
+def _failed(client: ApiClient, started: Started, event: ChatEvent) -> Outcome:
+    problem = one_line(f"The chat failed: {event.data.get('message')} ({event.data.get('code')})", 600)
+    try:
+        ended = client.chat(started.chat_id)
+    except ClientError:
+        ended = None
+    return Outcome(started, answered=False, chat=ended, problem=problem)
+
+
+def _cancel(client: ApiClient, started: Started, view: View) -> None:
+    view.notice("Cancelling the chat …")
+    try:
+        client.cancel(started.chat_id)
+    except ClientError as error:
+        view.notice(f"It could not be cancelled: {error}")
+
+
+def _conclude(outcome: Outcome, stack: Wanted, *, as_json: bool) -> Exit:
+    if as_json and outcome.chat is not None:
+        print_json(outcome.chat)
+    if outcome.answered and not as_json:
+        click.echo(f'\nGo on with: {_continuation(outcome.started.conversation_id, stack)} "…"')
+    if outcome.problem:
+        click.echo(f"Error: {outcome.problem}", err=True)
+    if outcome.answered and as_json and outcome.chat is None:
+        return Exit.UNREACHABLE
+    return Exit.ANSWERED if outcome.answered else Exit.FAILED
+
+
+def _continuation(conversation_id: str, stack: Wanted) -> str:
+    parts = ["uv", "run", "dualtrack", "chat", "--conversation", one_line(conversation_id, 100)]
+    if stack.url is not None:
+        parts += ["--url", stack.url]
+    elif stack.state_dir != STATE_DIR:
+        parts += ["--state-dir", str(stack.state_dir)]
+    return shlex.join(parts)
+
+
+@main.command()
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0 takes a free one."
+)
+@state_dir_option
+@click.option("--reset", is_flag=True, help="Begin with an empty state.")
+def dev(port: int, state_dir: Path, reset: bool) -> None:
+    """Run the local stack until Ctrl-C: API, events and web page on one port."""
+    from infra.local import stack  # noqa: PLC0415 - heavy, and only needed here
+
+    sys.exit(stack.serve(state_dir, port=port, reset=reset, report=report))
+
+
+if __name__ == "__main__":
+    main()

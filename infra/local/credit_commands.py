@@ -1,0 +1,163 @@
+"""``dualtrack credits show | grant | plan``: the operator's view of one user's credits."""
+
+from __future__ import annotations
+
+import uuid
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+import click
+
+from infra.local.client import ApiClient, ClientError
+from infra.local.command import exit_codes, json_option, moment, print_json, report, stack_options
+from infra.local.target import dev_token, open_target
+from infra.local.transcript import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from infra.local.target import Target, Wanted
+
+_OPERATOR: Final = "operator"
+_MOVEMENTS: Final = 10
+
+
+@click.group("credits")
+def credit_commands() -> None:
+    """The operator's view of one user's credits.
+
+    On a local stack USER is a name or a user id, and no token is needed. On a deployed one USER is a user
+    id (the sub claim of their tokens) and the token belongs to somebody in the group admin.
+    """
+
+
+@credit_commands.command()
+@click.option("--user", metavar="USER", help="Whose; your own by default.")
+@stack_options
+@json_option
+def show(stack: Wanted, user: str | None, as_json: bool) -> None:
+    """Plan, what is available and used, and the last movements where the token may read them."""
+    with exit_codes(), open_target(stack, report) as target:
+        if user is None:
+            with target.client() as client:
+                balance, movements = client.call("GET", "/v1/credits"), _movements(client)
+        else:
+            with _account(target, user) as account:
+                balance, movements = account.balance(), _movements_of(target, account.own_token)
+        if as_json:
+            print_json(balance)
+        else:
+            _print(balance, movements)
+
+
+@credit_commands.command()
+@click.argument("user")
+@click.argument("amount", metavar="CREDITS", type=click.IntRange(min=1))
+@click.option("--reason", required=True, help="Stands in the ledger.")
+@click.option("--grant-id", help="Grants once, however often it is sent; a new one by default.")
+@stack_options
+@json_option
+def grant(stack: Wanted, user: str, *, amount: int, reason: str, grant_id: str | None, as_json: bool) -> None:
+    """Add CREDITS to the pack of USER."""
+    grant_id = grant_id or f"cli-{uuid.uuid4()}"
+    with exit_codes(), open_target(stack, report) as target, _account(target, user) as account:
+        # Said first: if the answer gets lost, the same id can be sent again without granting twice.
+        click.echo(f"Grant {grant_id}: {amount:,} credits for {user}.", err=True)
+        body = {"credits": amount, "reason": reason, "grant_id": grant_id}
+        account.client.call("POST", f"{account.path}/grants", body=body)
+        _print_result(account.balance(), as_json=as_json)
+
+
+@credit_commands.command()
+@click.argument("user")
+@click.argument("plan", metavar="PLAN")
+@stack_options
+@json_option
+def plan(stack: Wanted, user: str, plan: str, as_json: bool) -> None:
+    """Put USER on PLAN (free or pro), at once."""
+    with exit_codes(), open_target(stack, report) as target, _account(target, user) as account:
+        account.client.call("PUT", f"{account.path}/plan", body={"plan": plan})
+        _print_result(account.balance(), as_json=as_json)
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A user as an admin reaches them. ``own_token`` is the user's own, known on local stacks only."""
+
+    client: ApiClient
+    path: str
+    own_token: str = ""
+
+    def balance(self) -> Mapping[str, Any]:
+        """The balance (CONTRACT 4, GET /v1/credits)."""
+        balance: Mapping[str, Any] = self.client.call("GET", f"{self.path}/credits")
+        return balance
+
+
+@contextmanager
+def _account(target: Target, user: str) -> Iterator[Account]:
+    token, user_id, own_token = target.token, user, ""
+    if target.dev:
+        token, _ = dev_token(target.url, _OPERATOR, admin=True)
+        if not _is_id(user):
+            own_token, user_id = dev_token(target.url, user)
+    with ApiClient(target.url, token) as client:
+        yield Account(client, f"/v1/admin/users/{quote(user_id, safe='')}", own_token)
+
+
+def _is_id(user: str) -> bool:
+    """Whether it is a Cognito ``sub``, which is a UUID, and so no name."""
+    try:
+        return str(uuid.UUID(user)) == user.lower()
+    except ValueError:
+        return False
+
+
+def _movements(client: ApiClient) -> tuple[Mapping[str, Any], ...]:
+    """The newest ledger entries; none if they cannot be read, for the balance is worth showing alone."""
+    try:
+        entries: tuple[Mapping[str, Any], ...] = client.call("GET", "/v1/credits/ledger")["entries"]
+    except ClientError:
+        return ()
+    return entries[:_MOVEMENTS]
+
+
+def _movements_of(target: Target, token: str) -> tuple[Mapping[str, Any], ...]:
+    if not token:
+        return ()
+    with ApiClient(target.url, token) as client:
+        return _movements(client)
+
+
+def _print_result(balance: Mapping[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        print_json(balance)
+    else:
+        _print(balance)
+
+
+def _print(balance: Mapping[str, Any], movements: tuple[Mapping[str, Any], ...] = ()) -> None:
+    daily, monthly = balance["daily"], balance["monthly"]
+    today = f"{daily['used']:,} of {daily['limit']:,} used, resets {moment(daily['resets_at'])}"
+    rows = [
+        ("plan", balance["plan"]),
+        ("available", f"{balance['available']:,}"),
+        ("held", f"{balance['held']:,}"),
+    ]
+    rows.append(("today", today))
+    if monthly:
+        month = f"{monthly['used']:,} of {monthly['limit']:,} used, resets {moment(monthly['resets_at'])}"
+        rows.append(("this month", month))
+    rows.append(("pack", f"{balance['pack']['remaining']:,}"))
+    for label, value in rows:
+        click.echo(f"{label:<11}{one_line(value, 200)}")
+    if movements:
+        click.echo(
+            f"\nLast movements (newest first)\n{'time':<22}{'kind':<9}{'amount':>7}{'available':>11}  for"
+        )
+    for entry in movements:
+        what = one_line(entry.get("reason") or entry.get("chat_id") or "", 60)
+        figures = f"{entry['kind']:<9}{entry['amount']:>7,}{entry['available_after']:>11,}"
+        click.echo(f"{moment(entry['at']):<22}{figures}  {what}".rstrip())

@@ -1,0 +1,141 @@
+"""Which stack a command talks to, and as whom.
+
+``--url`` names a stack. Without it the local stack of the state folder is used if it runs, else one is
+started for the length of the command; what it stored stays in the state folder.
+"""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from infra.local.client import ApiClient, ClientError, Refused, is_loopback
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    Report = Callable[[str], None]
+
+RUNNER_FILE = "dev.json"
+"""Written into the state folder by a running local stack: ``{"url", "pid"}``."""
+
+
+class NoToken(ClientError):  # noqa: N818 - a mistake of usage, named after what is missing
+    """A stack that hands out no tokens needs one from its user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the command line says about the stack; ``env_token`` is the environment's DUALTRACK_TOKEN."""
+
+    url: str | None
+    token: str | None
+    env_token: str | None
+    state_dir: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A stack that serves and an ID token for it.
+
+    ``dev``: the token came from the stack itself, which hands out others too (local stacks only).
+    ``mode``: ``offline`` or ``live``, empty for a stack that is not local.
+    """
+
+    url: str
+    token: str
+    dev: bool
+    mode: str = ""
+
+    def client(self) -> ApiClient:
+        """A client with this identity."""
+        return ApiClient(self.url, self.token)
+
+
+@contextmanager
+def open_target(wanted: Wanted, report: Report) -> Iterator[Target]:
+    """The stack to talk to, for the length of the block. ``report`` is told what takes time."""
+    if wanted.url is not None:
+        yield _identified(wanted.url.rstrip("/"), wanted.token or wanted.env_token)
+        return
+    running = running_stack(wanted.state_dir)
+    if running is not None:
+        yield _identified(running, wanted.token)
+        return
+    from infra.local.stack import LocalStack  # noqa: PLC0415 - heavy, and only needed here
+
+    with LocalStack(wanted.state_dir, port=0, report=report) as stack:
+        yield _identified(stack.url, wanted.token)
+
+
+def running_stack(state_dir: Path) -> str | None:
+    """The address of the local stack that serves this state folder, if one does."""
+    try:
+        written = json.loads((state_dir / RUNNER_FILE).read_text())
+        url, pid = str(written["url"]), int(written["pid"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    # A file that a crash left behind may name a port that now belongs to something else.
+    if not is_loopback(url) or not _alive(pid):
+        return None
+    try:
+        with ApiClient(url) as client:
+            client.call("GET", "/health")
+    except ClientError:
+        return None
+    return url
+
+
+def dev_token(url: str, user: str, *, admin: bool = False) -> tuple[str, str]:
+    """(ID token, user id) of a user of a local stack; the user is made if there is none of that name."""
+    params = {"user": user, **({"admin": "1"} if admin else {})}
+    with ApiClient(url) as client:
+        answer = client.call("GET", "/dev/token", params=params)
+    return str(answer["token"]), str(answer["user_id"])
+
+
+def login_name() -> str:
+    """Who sits at this machine, as a user name for the local stack."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # no name for this uid
+        return "me"
+
+
+def _identified(url: str, token: str | None) -> Target:
+    if not is_loopback(url):
+        if not token:
+            raise NoToken(f"{url} needs an ID token: give --token or set DUALTRACK_TOKEN.")
+        return Target(url, token, dev=False)
+    mode = _mode(url)
+    if token:
+        return Target(url, token, dev=False, mode=mode)
+    try:
+        return Target(url, dev_token(url, login_name())[0], dev=True, mode=mode)
+    except Refused as error:
+        raise NoToken(f"{url} hands out no tokens: give --token or set DUALTRACK_TOKEN.") from error
+
+
+def _mode(url: str) -> str:
+    """``offline`` or ``live``; nothing for a stack that is not local, for instance behind a tunnel."""
+    try:
+        with ApiClient(url) as client:
+            status: Any = client.call("GET", "/dev/status")
+    except Refused:
+        return ""
+    return str(status["mode"]) if hasattr(status, "get") and status.get("mode") else ""
+
+
+def _alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # it lives, but is somebody else's
+        return True
+    return True
