@@ -94,7 +94,9 @@ class Ledger:
         if not decision.movements:
             return []
         first = account.seq + 1
-        writes = [self.account_action(account, decision.account)]
+        condition, values = not_moved_since(account)
+        item = account_item(decision.account)
+        writes = [dynamo.put("account", self.table, item, condition, values)]
         for index, movement in enumerate(decision.movements):
             name = f"entry{index + 1}" if index else "entry"
             item = _entry_item(account.user, first + index, movement)
@@ -103,13 +105,6 @@ class Ledger:
             key = _key(account.user, _GRANT + decision.grant_id)
             writes.append(dynamo.put_absent("grant", self.table, {**key, "seq": first}))
         return writes
-
-    def account_action(self, read: Account, after: Account) -> Action:
-        """Put the account if it has not moved since it was read."""
-        item = account_item(after)
-        if read.seq == 0:
-            return dynamo.put("account", self.table, item, _NEVER_MOVED)
-        return dynamo.put("account", self.table, item, _NOT_MOVED_SINCE_READ, {":read_seq": read.seq})
 
     def grant(self, user: str, grant_id: str, credits: int, reason: str, now: float) -> Account:  # noqa: A002
         """Add a pack once per user and ``grant_id``; a repeat changes nothing. The account after."""
@@ -158,6 +153,13 @@ class Ledger:
         """The user's whole ledger, oldest first, for an audit."""
         items = dynamo.query(self.client, self.table, _pk(user), prefix=_ENTRY)
         return tuple(_movement_from(item) for item in items)
+
+
+def not_moved_since(read: Account) -> tuple[str, dict[str, Any]]:
+    """The condition (and its values) that no movement was made since the account was read."""
+    if read.seq == 0:
+        return _NEVER_MOVED, {}
+    return _NOT_MOVED_SINCE_READ, {":read_seq": read.seq}
 
 
 def account_moved(lost: Lost) -> bool:

@@ -1,0 +1,72 @@
+"""The scheduled reset of 00:00 UTC: brings the accounts that were used up to date."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+import boto3
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import MetricUnit
+from botocore.config import Config
+from dualtrack.credits.ledger import Ledger
+from dualtrack.credits.reset import WRITERS, Report, ResetUnfinished, reset_accounts
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
+logger = Logger()
+metrics = Metrics()
+
+LAST_PAGE_SECONDS: Final = 30
+"""Kept free at the end for a page that meets throttling."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the function reads of its environment."""
+
+    credits_table: str
+
+    @classmethod
+    def parse(cls, environment: Mapping[str, str]) -> Settings:
+        return cls(credits_table=environment["CREDITS_TABLE"])
+
+
+@cache
+def ledger() -> Ledger:
+    client = boto3.client("dynamodb", config=Config(max_pool_connections=WRITERS))
+    return Ledger(client, Settings.parse(os.environ).credits_table)
+
+
+@logger.inject_lambda_context
+@metrics.log_metrics
+def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """Returns what was done; raises `ResetUnfinished` so that the invocation is retried."""
+
+    def has_time() -> bool:
+        return context.get_remaining_time_in_millis() > LAST_PAGE_SECONDS * 1000
+
+    report = reset_accounts(ledger(), time.time(), has_time)
+    _tell(report)
+    if report.unfinished:
+        raise ResetUnfinished("Accounts are left; the next run goes on with them.")
+    return {"reset": report.reset, "moved": report.moved}
+
+
+def _tell(report: Report) -> None:
+    metrics.add_metric("CreditAccountsReset", MetricUnit.Count, report.reset)
+    metrics.add_metric("CreditAccountsLeft", MetricUnit.Count, report.failed)
+    logger.info(
+        "Accounts brought up to date",
+        reset=report.reset,
+        moved=report.moved,
+        failed=report.failed,
+        error=report.error,
+        out_of_time=report.out_of_time,
+    )
