@@ -1,0 +1,73 @@
+"""Why an MCP call did not give a result, in words the model can act on.
+
+A failure is a value: what happened (`Kind`), the HTTP status behind it if there was one, and
+whether the request can have reached the tool (then a tool that changes something is not repeated).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, Literal
+
+FailureKind = Literal["unauthorized", "forbidden", "rate_limited", "not_found", "refused", "timeout", "down"]
+
+DOWN_STATUSES: Final = frozenset({500, 502, 503, 504, 529})
+
+
+class McpFailure(Exception):  # noqa: N818 - a failure of a call, named after what it is
+    """One call or listing failed. ``reached``: the tool may have run."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.text)
+        self.failure = failure
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """What is known of a failed request. ``retry_after``: seconds, as the server said it."""
+
+    kind: FailureKind
+    server: str
+    detail: str = ""
+    status: int | None = None
+    retry_after: str = ""
+    reached: bool = True
+
+    @property
+    def text(self) -> str:
+        """One sentence for the model; no token and no address of ours in it."""
+        said = _SENTENCES[self.kind].format(server=self.server)
+        status = f" (HTTP {self.status})" if self.status else ""
+        wait = f" It says: retry after {self.retry_after} s." if self.retry_after else ""
+        detail = f" {self.detail}" if self.detail else ""
+        return f"{said}{status}.{wait}{detail}"
+
+
+_SENTENCES: Final[dict[FailureKind, str]] = {
+    "unauthorized": "the MCP server {server} did not accept the token",
+    "forbidden": "the MCP server {server} refused access",
+    "rate_limited": "the MCP server {server} limits the rate of calls",
+    "not_found": "the MCP server {server} does not know this tool or address",
+    "refused": "the MCP server {server} refused the request",
+    "timeout": "the MCP server {server} did not answer in time",
+    "down": "the MCP server {server} cannot be reached at the moment",
+}
+
+
+def kind_of_status(status: int) -> FailureKind:
+    """How an HTTP status of an MCP server is understood."""
+    if status in DOWN_STATUSES:
+        return "down"
+    named: dict[int, FailureKind] = {
+        401: "unauthorized",
+        403: "forbidden",
+        404: "not_found",
+        408: "timeout",
+        429: "rate_limited",
+    }
+    return named.get(status, "refused")
+
+
+def may_repeat(failure: Failure, *, repeatable: bool) -> bool:
+    """Whether to call again: the server was down, and the tool did not run or may run twice."""
+    return failure.kind == "down" and (repeatable or not failure.reached)
