@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_STOP = frozenset(
-    "a about after again all also an and any are as ask at be been before but by can could did do does earlier find "
-    "for from full full-text get give had has have hello hey hi how i if in into is it its just know let like me "
-    "more my need new no not of on one or our out over please previous set should show so some such tell than that "
-    "the their them then there these they thing this those to up us use used using want was way we were what when "
-    "where which who why will with without would you your".split()
-)
+_STOP_WORDS = """
+a about after again all also an and any are as ask at be been before but by can could did do does
+earlier find for from full full-text get give had has have hello hey hi how i if in into is it its
+just know let like me more my need new no not of on one or our out over please previous set should
+show so some such tell than that the their them then there these they thing this those to up us use
+used using want was way we were what when where which who why will with without would you your
+"""
+_STOP = frozenset(_STOP_WORDS.split())
 _WORD = re.compile(r"[A-Za-z0-9]+(?:[._-][A-Za-z0-9]+)*")
 _FENCE = re.compile(r"^\s*(```+|~~~+)")
 _HEADING = re.compile(r"^(#{1,6})\s+(.*?)\s*#*$")
@@ -36,7 +37,7 @@ def stem(word: str) -> str:
 
 def words(text: str) -> list[str]:
     """The stems of a text's content words, in order, with repeats; names like ``get_item`` also in parts."""
-    found = []
+    found: list[str] = []
     for match in _WORD.findall(text):
         lowered = match.lower()
         if lowered in _STOP:
@@ -58,7 +59,7 @@ def overlap(wanted: frozenset[str], text: str) -> float:
 
 def sentences(text: str) -> list[str]:
     """The sentences of running text; line breaks inside a sentence become spaces."""
-    found = []
+    found: list[str] = []
     for paragraph in re.split(r"\n\s*\n", text):
         joined = " ".join(paragraph.split())
         found.extend(part.strip() for part in _SENTENCE_END.split(joined) if part.strip())

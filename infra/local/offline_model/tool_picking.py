@@ -25,7 +25,7 @@ QUERY_LIMIT = 500
 
 _EARLIER = re.compile(
     r"\b(earlier|previous(ly)?|again|last time|before|you (said|showed|gave|wrote|found)|so far"
-    r"|full (code|answer|text|example|result|response|record|version|documentation|details?|output|source))\b",
+    r"|full (code|answer|text|example|result|response|record|version|documentation|details?|output))\b",
     re.IGNORECASE,
 )
 _ABOUT_RESULT = re.compile(
@@ -33,10 +33,10 @@ _ABOUT_RESULT = re.compile(
 )
 _RECORD_ID = re.compile(r"\bq\d+-(?:r|t\d+|a\d+)\b")
 _TECHNICAL = re.compile(
-    r"\b(how (do|can|should|would) (i|we|you|one)|how to|docs?|documentation|set(ting)? up|set-?up|configur\w+"
-    r"|install\w*|integrat\w+|librar(y|ies)|framework|sdk|api|apis|oauth|authenticat\w+|endpoint|webhook|package"
-    r"|modules?|functions?|class(es)?|methods?|queries|schema|deploy\w*|lambda|dynamodb|code|example of|tutorial"
-    r"|python|javascript|typescript|rust|java|error|exception|index(es)?|token|pagination|rate limits?)\b",
+    r"\b(how (do|can|should|would) (i|we|you|one)|how to|docs?|documentation|set(ting)? up|set-?up"
+    r"|configur\w+|install\w*|integrat\w+|librar(y|ies)|framework|sdk|api|apis|oauth|authenticat\w+"
+    r"|endpoint|webhook|package|modules?|functions?|class(es)?|methods?|queries|schema|deploy\w*|lambda|dynamodb|code|example of"
+    r"|tutorial|python|javascript|typescript|rust|java|error|exception|index(es)?|token|pagination|rate limits?)\b",
     re.IGNORECASE,
 )
 _IDENTIFIER = re.compile(r"`[^`]+`|\b[a-z]+_[a-z_]+\b|\b[a-z]+[A-Z]\w+\b")
@@ -44,11 +44,12 @@ _GITHUB = re.compile(
     r"\b(github|repos?|repositor(y|ies)|pull requests?|open issues?|issues? (in|of|for|on))\b", re.IGNORECASE
 )
 _OWNER_REPO = re.compile(
-    r"(?<![\w/.:-])(?:(?:https?://)?github\.com/)?([A-Za-z0-9][\w-]*)/([A-Za-z0-9][\w.-]*\w)(?:/([\w./-]+\w))?"
+    r"(?<![\w/.:-])(?:(?:https?://)?github\.com/)?"
+    r"([A-Za-z0-9][\w-]*)/([A-Za-z0-9][\w.-]*\w)(?:/([\w./-]+\w))?"
 )
 _FILE = re.compile(r"(?<![\w/])([\w./-]*[\w-]\.(?:md|py|ts|tsx|js|json|ya?ml|toml|txt|go|rs|java|cfg|ini))\b")
 _FILLER = re.compile(
-    r"\b(github|repos?|repositor(y|ies)|code|issues?|pull requests?|search|find|look|list|show|open|please)\b",
+    r"\b(github|repos?|repositor(y|ies)|code|issues?|pull requests?|search|look|list|show|open|please)\b",
     re.IGNORECASE,
 )
 

@@ -54,7 +54,7 @@ def texts(content: tuple[wire.Block, ...] | tuple[Any, ...]) -> list[str]:
 
 
 def read(request: wire.Countable) -> Transcript:
-    """The transcript of a request. The running query is the last block ``[ID:qN]``, else the last user text."""
+    """The transcript: the running query is the last block ``[ID:qN]``, else the last user text."""
     place, question = _running(request.messages)
     media = sum(isinstance(block, wire.Image | wire.Document) for block in request.messages[place].content)
     return Transcript(

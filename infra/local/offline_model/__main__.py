@@ -1,0 +1,25 @@
+"""``python -m infra.local.offline_model``: the offline model in the foreground."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from infra.local.loopback import serve_in_foreground
+
+from .server import Settings, create_app
+
+
+@click.command()
+@click.option("--port", default=0, show_default="a free one", help="Port on the loopback interface.")
+@click.option("--port-file", type=click.Path(dir_okay=False, path_type=Path), help="Write the port here.")
+@click.option("--chunk-delay", default=0.015, show_default=True, help="Seconds before each piece of text.")
+@click.option("--control", is_flag=True, help="Offer /control/… for scripts and recorded requests.")
+def main(port: int, port_file: Path | None, chunk_delay: float, control: bool) -> None:
+    """Serve the Messages API by fixed rules: for the quick start and for tests, no language model."""
+    serve_in_foreground(create_app(Settings(chunk_delay=chunk_delay, control=control)), port, port_file)
+
+
+if __name__ == "__main__":
+    main()

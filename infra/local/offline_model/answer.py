@@ -1,0 +1,160 @@
+"""Answers by extraction: what the tools brought, cut to what shares words with the question."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .prose import Section, overlap, sections, sentences, words
+from .tool_picking import DOCUMENTATION, FULL_CONTEXT, wanted_record
+from .transcript import without_ids
+
+if TYPE_CHECKING:
+    from .transcript import Outcome, PastRecord, Transcript
+
+MARK = "*(Built-in offline model: fixed rules and extracts, no language model.)*"
+"""The first line of every answer, so that nobody takes it for a model's."""
+
+MAX_SECTIONS = 3
+MAX_SENTENCES = 2
+MAX_RECORD_CHARACTERS = 6_000
+MAX_ITEMS = 5
+
+
+def interim(tools: tuple[str, ...]) -> str:
+    """What is said before tools are called."""
+    phrases = {
+        DOCUMENTATION: "look this up in the documentation",
+        FULL_CONTEXT: "fetch the full record",
+    }
+    others = {tool: "ask GitHub" if tool.startswith("github_") else f"call `{tool}`" for tool in tools}
+    said = dict.fromkeys(phrases.get(tool, others[tool]) for tool in tools)
+    return f"I will {' and '.join(said)}."
+
+
+def write(seen: Transcript) -> str:
+    """The answer in Markdown, from the outcomes of the running query or from what is on record."""
+    wanted = frozenset(words(seen.question))
+    parts = [MARK]
+    parts.extend(_from_outcome(outcome, wanted) for outcome in seen.outcomes)
+    if not seen.outcomes:
+        parts.append(_without_tools(seen, wanted))
+    return without_ids("\n\n".join(part for part in parts if part))
+
+
+def _from_outcome(outcome: Outcome, wanted: frozenset[str]) -> str:
+    if outcome.is_error:
+        reason = outcome.text or "no reason given"
+        return f"The tool `{outcome.tool}` gave no result: {_shortened(reason, 400)}"
+    if outcome.tool == FULL_CONTEXT:
+        return _from_record(str(outcome.input.get("id", "")), outcome.text, wanted)
+    listed = _from_json(outcome)
+    if listed:
+        return listed
+    return _from_document(outcome, wanted)
+
+
+def _from_document(outcome: Outcome, wanted: frozenset[str]) -> str:
+    found = [section for section in sections(outcome.text) if overlap(wanted, section.text) >= 1]
+    ranked = sorted(found, key=lambda section: _score(section, wanted), reverse=True)[:MAX_SECTIONS]
+    if not ranked:
+        start = _shortened(" ".join(sentences(outcome.text)[:3]), 600)
+        return f"`{outcome.tool}` answered, but nothing in it matches the question. It begins: {start}"
+    chosen = [section for section in found if section in ranked]
+    parts = [_shown(section, wanted) for section in chosen]
+    return "\n\n".join((f"From `{outcome.tool}`:", *parts, _sources(chosen)))
+
+
+def _score(section: Section, wanted: frozenset[str]) -> float:
+    in_title = overlap(wanted, section.title)
+    return overlap(wanted, section.text) + in_title + (0.5 if section.code else 0.0)
+
+
+def _shown(section: Section, wanted: frozenset[str]) -> str:
+    said = sentences(section.prose)
+    ranked = sorted(said, key=lambda sentence: overlap(wanted, sentence), reverse=True)[:MAX_SENTENCES]
+    prose = " ".join(sentence for sentence in said if sentence in ranked)
+    title = f"**{section.title}**" if section.title else ""
+    return "\n\n".join(part for part in (title, _shortened(prose, 800), *section.code) if part)
+
+
+def _sources(chosen: list[Section]) -> str:
+    links = dict.fromkeys(
+        f"[{section.title or section.url}]({section.url})" for section in chosen if section.url
+    )
+    return f"Sources: {', '.join(links)}" if links else ""
+
+
+def _from_record(record_id: str, text: str, wanted: frozenset[str]) -> str:
+    """A fetched record: its code if it has any and the question is about code, else its start."""
+    body = text.replace(MARK, "").strip()
+    code = [block for section in sections(body) for block in section.code]
+    if code and wanted & {"code", "example", "snippet"}:
+        return "\n\n".join((f"The code of record {record_id}, in full:", *code))
+    return f"Record {record_id} says:\n\n{_shortened(body, MAX_RECORD_CHARACTERS)}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    name: str
+    detail: str
+    url: str
+
+    def line(self) -> str:
+        name = f"[{self.name}]({self.url})" if self.url else self.name
+        return f"- {name}" + (f": {self.detail}" if self.detail else "")
+
+
+def _from_json(outcome: Outcome) -> str:
+    """Search results of an API: a list of things with a name, a URL and a description."""
+    try:
+        value = json.loads(outcome.text)
+    except ValueError:
+        return ""
+    listed = value if isinstance(value, list) else _first_list(value)
+    items = [item for item in map(_item, listed) if item is not None]
+    if not items:
+        return f"`{outcome.tool}` returned:\n\n```json\n{_shortened(json.dumps(value, indent=2), 1_500)}\n```"
+    more = f"\n\n({len(items) - MAX_ITEMS} more.)" if len(items) > MAX_ITEMS else ""
+    lines = "\n".join(item.line() for item in items[:MAX_ITEMS])
+    return f"From `{outcome.tool}`:\n\n{lines}{more}"
+
+
+def _first_list(value: Any) -> list[Any]:
+    if not isinstance(value, dict):
+        return []
+    return next((item for item in value.values() if isinstance(item, list)), [])
+
+
+def _item(value: Any) -> _Item | None:
+    if not isinstance(value, dict):
+        return None
+    name = next((str(value[key]) for key in ("full_name", "title", "name", "path") if value.get(key)), "")
+    if not name:
+        return None
+    detail = next((str(value[key]) for key in ("description", "body", "state") if value.get(key)), "")
+    url = str(value.get("html_url") or value.get("url") or "")
+    return _Item(name, _shortened(" ".join(detail.split()), 160), url)
+
+
+def _without_tools(seen: Transcript, wanted: frozenset[str]) -> str:
+    record = wanted_record(seen) or _whole_record(seen, wanted)
+    if record:
+        return _from_record(record.ref, record.text, wanted)
+    attached = f" It came with {seen.media} attachment(s), which I cannot read." if seen.media else ""
+    return (
+        f"I received: “{_shortened(' '.join(seen.question.split()), 200)}”.{attached} I can search the "
+        "documentation (ask how to do something), fetch earlier records in full (ask for something from "
+        "earlier) and call the GitHub tools that are offered; set ANTHROPIC_API_KEY for a real model."
+    )
+
+
+def _whole_record(seen: Transcript, wanted: frozenset[str]) -> PastRecord | None:
+    """A short record that stands in the conversation in full."""
+    whole = [record for record in seen.past if record.whole and overlap(wanted, record.text) >= 2]
+    return max(whole, key=lambda record: overlap(wanted, record.text)) if whole else None
+
+
+def _shortened(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "…"

@@ -1,0 +1,136 @@
+"""Scripted responses for tests: what the server says instead of the rules, and to which request.
+
+A request takes the first response of the queue that fits it; one marked ``always`` stays. What fits
+nothing is answered by the rules. The refusals come first either way: a script cannot make a wrong
+request pass.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from . import signing, summary, transcript, wire
+from .reply import Reply, fresh_id
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Kind = Literal["turn", "summary", "structured"]
+
+
+class ScriptedResponse(BaseModel):
+    """One response.
+
+    ``match``: "any", "turn", "summary", "structured", or a part of the last question (for a summary:
+    of the record). A part of a question fits turns unless ``kind`` names another kind.
+    ``text`` is short for one text block. In ``content`` a tool_use without an id gets a fresh one, a
+    thinking block without a signature a valid one. ``stop_reason`` follows from the content if absent.
+    ``status`` other than 200 answers with the API's error and ``retry_after`` seconds in its header.
+    Delays are in seconds. ``cut_after``, ``malformed_after`` and ``error_after`` count stream events
+    sent before the stream ends (``cut``: "drop" closes the connection, "end" ends it as if complete),
+    a broken chunk comes, or an overloaded_error event comes.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    match: str = "any"
+    kind: Kind | None = None
+    always: bool = False
+    text: str | None = None
+    content: tuple[dict[str, Any], ...] = ()
+    stop_reason: str | None = None
+    stop_sequence: str | None = None
+    stop_details: dict[str, Any] | None = None
+    usage: dict[str, Any] = Field(default_factory=dict)
+    status: int = 200
+    error_type: str = ""
+    error_message: str = "scripted"
+    retry_after: float | None = None
+    delay_first: float = 0.0
+    delay_chunk: float | None = None
+    chunk: int | None = Field(default=None, ge=1)
+    cut_after: int | None = None
+    cut: Literal["drop", "end"] = "drop"
+    malformed_after: int | None = None
+    error_after: int | None = None
+
+    def fits(self, kind: Kind, question: str) -> bool:
+        """Whether this response is meant for such a request."""
+        if self.match in ("turn", "summary", "structured"):
+            return kind == self.match
+        if self.match == "any":
+            return self.kind in (None, kind)
+        return kind == (self.kind or "turn") and self.match in question
+
+    def reply(self) -> Reply:
+        """The message to give, with fresh ids and valid signatures."""
+        blocks = self.content or ({"type": "text", "text": self.text or ""},)
+        asks = any(block.get("type") == "tool_use" for block in blocks)
+        return Reply(
+            content=tuple(_completed(block) for block in blocks),
+            stop_reason=self.stop_reason or ("tool_use" if asks else "end_turn"),
+            stop_sequence=self.stop_sequence,
+            stop_details=self.stop_details,
+            usage=self.usage,
+        )
+
+
+def _completed(block: dict[str, Any]) -> dict[str, Any]:
+    if block.get("type") == "tool_use":
+        return {**block, "id": block.get("id") or fresh_id("toolu"), "input": block.get("input", {})}
+    if block.get("type") == "thinking":
+        return {**block, "signature": block.get("signature") or signing.sign(block["thinking"])}
+    return dict(block)
+
+
+def kind_of(request: wire.Request) -> Kind:
+    """What a request is for, by its own marks."""
+    if request.output_config and request.output_config.format:
+        return "structured"
+    return "summary" if summary.is_summary_request(request) else "turn"
+
+
+def question_of(request: wire.Request, kind: Kind) -> str:
+    """The text that a script's ``match`` is looked for in."""
+    if kind == "turn":
+        return transcript.read(request).question
+    return "\n".join(transcript.texts(request.messages[-1].content))
+
+
+class Script:
+    """The queue of scripted responses. Safe to use from several threads."""
+
+    def __init__(self, responses: Iterable[ScriptedResponse | dict[str, Any]] = ()) -> None:
+        self._lock = threading.Lock()
+        self._queue: list[ScriptedResponse] = []
+        self.add(*responses)
+
+    def add(self, *responses: ScriptedResponse | dict[str, Any]) -> None:
+        """Append responses; raises pydantic.ValidationError for what is not one."""
+        parsed = [ScriptedResponse.model_validate(response) for response in responses]
+        with self._lock:
+            self._queue.extend(parsed)
+
+    def clear(self) -> None:
+        """Back to the rules."""
+        with self._lock:
+            self._queue.clear()
+
+    def take(self, request: wire.Request) -> ScriptedResponse | None:
+        """The response for a request, removed from the queue unless it is meant for always."""
+        kind = kind_of(request)
+        question = question_of(request, kind)
+        with self._lock:
+            for place, response in enumerate(self._queue):
+                if response.fits(kind, question):
+                    return response if response.always else self._queue.pop(place)
+        return None
+
+    @property
+    def pending(self) -> tuple[ScriptedResponse, ...]:
+        """What has not been given yet."""
+        with self._lock:
+            return tuple(self._queue)

@@ -1,0 +1,61 @@
+"""Extractive summaries: the sentences of a record that carry its names, numbers and ids."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from .answer import MARK
+from .prose import sentences
+from .transcript import texts, without_ids
+
+if TYPE_CHECKING:
+    from . import wire
+
+MAX_SENTENCE = 220
+_FENCED = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1[ \t]*$", re.MULTILINE | re.DOTALL)
+_FACT = re.compile(r"\d|`[^`]+`|\b[A-Z][a-z]*[A-Z]\w*|\b[\w-]+/[\w.-]+|\b[a-z]+_[a-z_]+|(?<=\w )[A-Z]\w+")
+_COUNT = re.compile(r"\b(\d)\s*(?:[–-]\s*(\d)\s*)?sentences?", re.IGNORECASE)
+_MARKUP = re.compile(r"^\s*(?:#{1,6}|[-*+>]|\d+\.)\s+", re.MULTILINE)
+_NUMBER_WORDS = {"one": "1", "two": "2", "three": "3"}
+
+
+def is_summary_request(request: wire.Countable) -> bool:
+    """Whether this is a request to sum up a record: "Summarise …" as the system prompt, no tools."""
+    system = " ".join(block.text for block in request.system).lstrip()
+    return not request.tools and system.lower().startswith(("summarise", "summarize"))
+
+
+def summarise(request: wire.Countable) -> str:
+    """At most as many sentences as the system prompt allows (two if it names no number)."""
+    system = " ".join(block.text for block in request.system)
+    record = "\n\n".join(texts(request.messages[-1].content))
+    return extract(record, _allowed(system))
+
+
+def _allowed(system: str) -> int:
+    for word, digit in _NUMBER_WORDS.items():
+        system = re.sub(rf"\b{word}\b", digit, system, flags=re.IGNORECASE)
+    found = _COUNT.search(system)
+    return min(max(int(found[2] or found[1]), 1), 3) if found else 2
+
+
+def extract(record: str, count: int) -> str:
+    """The first sentence and those with the most facts, in their order; never empty."""
+    body = without_ids(_FENCED.sub(" ", record.replace(MARK, " ")))
+    said = sentences(_MARKUP.sub("", body))
+    if not said:
+        return " ".join(record.split())[:MAX_SENTENCE] or "(empty record)"
+    ranked = sorted(range(1, len(said)), key=lambda place: _weight(said[place], place), reverse=True)
+    chosen = sorted([0, *ranked[: count - 1]])
+    return " ".join(_closed(said[place]) for place in chosen)
+
+
+def _weight(sentence: str, place: int) -> float:
+    return min(len(_FACT.findall(sentence)), 8) - place / 10
+
+
+def _closed(sentence: str) -> str:
+    if len(sentence) > MAX_SENTENCE:
+        return sentence[: MAX_SENTENCE - 1].rstrip() + "…"
+    return sentence if sentence[-1] in ".!?…:" else f"{sentence}."

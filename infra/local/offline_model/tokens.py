@@ -1,0 +1,189 @@
+"""Token figures: an estimate by length, and a prompt cache that keeps the real one's rules.
+
+The cache holds prefixes of (tools, system, messages) up to each breakpoint. A request reads the
+longest stored prefix that ends at one of its breakpoints or at most 20 blocks before it, and writes
+those up to its own breakpoints. Changing ``tool_choice`` or ``thinking`` leaves the prefixes of tools
+and system valid and voids those of messages. Source: the API's pages on prompt caching.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from . import wire
+from .models import limits_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+LOOKBACK_BLOCKS = 20
+_TTL_SECONDS = {"5m": 300.0, "1h": 3600.0}
+_IMAGE_TOKENS = 1_500
+_PDF_TOKENS = 3_000
+
+
+def estimate(text: str) -> int:
+    """Four characters a token."""
+    return math.ceil(len(text) / 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Input tokens of one request: uncached, read from the cache, written to it (by lifetime)."""
+
+    input_tokens: int
+    cache_read: int = 0
+    cache_written_5m: int = 0
+    cache_written_1h: int = 0
+
+    @property
+    def total(self) -> int:
+        """All input tokens."""
+        return self.input_tokens + self.cache_read + self.cache_written_5m + self.cache_written_1h
+
+    def to_wire(self) -> dict[str, Any]:
+        """The input half of the API's usage object."""
+        return {
+            "input_tokens": self.input_tokens,
+            "cache_creation_input_tokens": self.cache_written_5m + self.cache_written_1h,
+            "cache_read_input_tokens": self.cache_read,
+            "cache_creation": {
+                "ephemeral_5m_input_tokens": self.cache_written_5m,
+                "ephemeral_1h_input_tokens": self.cache_written_1h,
+            },
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Prefix:
+    """The prompt up to one block: its key, its tokens, the lifetime of its breakpoint if it has one."""
+
+    key: str
+    tokens: int
+    ttl: str = ""
+
+
+def block_tokens(block: Any) -> int:
+    """The estimate of one block; media by a flat figure, since base64 says nothing about it."""
+    if isinstance(block, wire.Image):
+        return _IMAGE_TOKENS
+    if isinstance(block, wire.Document) and isinstance(block.source, wire.Base64Pdf | wire.UrlSource):
+        return _PDF_TOKENS
+    if isinstance(block, wire.ToolResult):
+        return 4 + sum(block_tokens(part) for part in block.content)
+    if isinstance(block, wire.Text):
+        return estimate(block.text)
+    return estimate(_canonical(block))
+
+
+def _canonical(block: Any) -> str:
+    """The content of a block as text, without its breakpoints."""
+    return json.dumps(_without_marks(block.model_dump(mode="json", by_alias=True)), ensure_ascii=False)
+
+
+def _without_marks(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_marks(item) for key, item in value.items() if key != "cache_control"}
+    if isinstance(value, list):
+        return [_without_marks(item) for item in value]
+    return value
+
+
+def _ttl(block: Any) -> str:
+    """The lifetime that a block's breakpoint asks for; one inside a tool result counts at its end."""
+    inner = [block, *block.content] if isinstance(block, wire.ToolResult) else [block]
+    marks = [getattr(part, "cache_control", None) for part in inner]
+    return next((mark.ttl for mark in reversed(marks) if mark), "")
+
+
+def _prefixes(request: wire.Countable) -> list[_Prefix]:
+    digest = hashlib.sha256(request.model.encode())
+    tokens = 0
+    found: list[_Prefix] = []
+
+    def add(where: str, block: Any) -> None:
+        nonlocal tokens
+        digest.update(f"\0{where}\0{_canonical(block)}".encode())
+        tokens += block_tokens(block)
+        found.append(_Prefix(digest.hexdigest(), tokens, _ttl(block)))
+
+    for tool in request.tools:
+        # A deferred tool is not in the prefix: the model sees it when tool search finds it.
+        if not tool.defer_loading:
+            add("tools", tool)
+    for block in request.system:
+        add("system", block)
+    choice = request.tool_choice.model_dump_json() if request.tool_choice else ""
+    thinking = request.thinking.model_dump_json() if request.thinking else ""
+    digest.update(f"\0{choice}\0{thinking}".encode())
+    for message in request.messages:
+        tokens += 3
+        for part in message.content:
+            add(message.role, part)
+    if request.cache_control and found:
+        found[-1] = _Prefix(found[-1].key, found[-1].tokens, request.cache_control.ttl)
+    return found
+
+
+def count(request: wire.Countable) -> int:
+    """All input tokens of a request, by estimate."""
+    found = _prefixes(request)
+    return found[-1].tokens if found else 0
+
+
+class PromptCache:
+    """Prefixes with their time of expiry. ``now`` gives seconds; ``minimum`` replaces the models' own."""
+
+    def __init__(self, now: Callable[[], float], minimum: int | None = None) -> None:
+        self._now = now
+        self._minimum = minimum
+        self._expiry: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._expiry.clear()
+
+    def use(self, request: wire.Countable) -> Usage:
+        """Read and write the cache for one request."""
+        prefixes = _prefixes(request)
+        total = prefixes[-1].tokens if prefixes else 0
+        minimum = limits_of(request.model).cache_minimum if self._minimum is None else self._minimum
+        marked = [
+            place for place, prefix in enumerate(prefixes) if prefix.ttl and prefix.tokens >= max(minimum, 1)
+        ]
+        with self._lock:
+            now = self._now()
+            self._expiry = {key: until for key, until in self._expiry.items() if until > now}
+            read = self._longest(prefixes, marked)
+            for place in marked:
+                self._keep(prefixes[place], now)
+        return _usage(prefixes, marked, read, total)
+
+    def _longest(self, prefixes: list[_Prefix], marked: list[int]) -> int:
+        """Tokens of the longest stored prefix that a breakpoint can see."""
+        for place in reversed(marked):
+            for back in range(place, max(place - LOOKBACK_BLOCKS, -1), -1):
+                if prefixes[back].key in self._expiry:
+                    return prefixes[back].tokens
+        return 0
+
+    def _keep(self, prefix: _Prefix, now: float) -> None:
+        until = now + _TTL_SECONDS[prefix.ttl]
+        self._expiry[prefix.key] = max(until, self._expiry.get(prefix.key, 0.0))
+
+
+def _usage(prefixes: list[_Prefix], marked: list[int], read: int, total: int) -> Usage:
+    written: Mapping[str, int] = {"5m": 0, "1h": 0}
+    covered = read
+    for place in marked:
+        more = max(prefixes[place].tokens - covered, 0)
+        written = {**written, prefixes[place].ttl: written[prefixes[place].ttl] + more}
+        covered += more
+    return Usage(total - covered, read, written["5m"], written["1h"])
