@@ -54,13 +54,15 @@ main.add_command(credit_commands)
 @stack_options
 @json_option
 def chat(stack: Wanted, message: str, conversation: str | None, profile: str | None, as_json: bool) -> None:
-    """Ask MESSAGE ("-" reads it from stdin) and watch the chat until its end.
+    """Ask MESSAGE and watch the chat until its end.
+
+    A MESSAGE of "-" is read from stdin.
 
     \b
     Exit codes: 0 answered, 2 usage, 3 not enough credits, 4 failed,
     5 cannot reach the stack, 130 interrupted (the chat is cancelled).
     """
-    text = click.get_text_stream("stdin").read() if message == "-" else message
+    text = sys.stdin.read() if message == "-" else message
     if not text.strip():
         raise click.UsageError("MESSAGE is empty.")
     with exit_codes(), open_target(stack, report) as target, target.client() as client:

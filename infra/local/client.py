@@ -214,12 +214,9 @@ class ApiClient:
         raise Refused(response.status_code, str(error["code"]), str(error.get("message", "")), freeze(extra))
 
     def _unreachable(self, error: Exception) -> Unreachable:
-        reason = (
-            "nothing answers there"
-            if isinstance(error, httpx.ConnectError)
-            else str(error) or type(error).__name__
-        )
-        return Unreachable(f"Cannot reach {self.url}: {reason}.")
+        refused = isinstance(error, httpx.ConnectError)
+        reason = "nothing answers there" if refused else str(error) or type(error).__name__
+        return Unreachable(f"Cannot reach {self.url}: {reason.rstrip('.')}.", self.url)
 
 
 def is_loopback(url: str) -> bool:

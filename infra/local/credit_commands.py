@@ -38,7 +38,10 @@ def credit_commands() -> None:
 @stack_options
 @json_option
 def show(stack: Wanted, user: str | None, as_json: bool) -> None:
-    """Plan, what is available and used, and the last movements where the token may read them."""
+    """What is available and used, and the last movements.
+
+    The movements are shown where the token may read them: one's own, and everybody's on a local stack.
+    """
     with exit_codes(), open_target(stack, report) as target:
         if user is None:
             with target.client() as client:
@@ -155,7 +158,7 @@ def _print(balance: Mapping[str, Any], movements: tuple[Mapping[str, Any], ...] 
         click.echo(f"{label:<11}{one_line(value, 200)}")
     if movements:
         click.echo(
-            f"\nLast movements (newest first)\n{'time':<22}{'kind':<9}{'amount':>7}{'available':>11}  for"
+            f"\nLast movements, newest first\n{'time':<22}{'kind':<9}{'amount':>7}{'available':>11}  for"
         )
     for entry in movements:
         what = one_line(entry.get("reason") or entry.get("chat_id") or "", 60)

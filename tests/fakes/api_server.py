@@ -1,0 +1,263 @@
+"""An API server with scripted chats that speaks CONTRACT 4 and 5 and refuses what the contract refuses.
+
+The test writes the events of the next chat; the server numbers them, cuts the stream where it is told to,
+resumes by ``Last-Event-ID`` exactly, and records what it was asked.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from infra.local.loopback import serve_in_thread
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Iterator
+
+    from starlette.requests import Request
+
+Refusal = tuple[int, dict[str, Any], dict[str, str]]
+"""Status, what stands under ``error``, headers."""
+
+AT = "2026-11-21T21:31:47.000Z"
+CHAT_ID = "ch_1"
+CONVERSATION_ID = "cv_1"
+ADMIN_PATH = "/v1/admin/users/id-of-ada"
+
+
+@dataclass
+class Script:
+    """What the server will do, and what it saw."""
+
+    events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    cuts: list[int] = field(default_factory=list)
+    """Event numbers after which a stream is closed, one per stream, in order."""
+    torn: bool = False
+    """Whether a cut stream also sends half of the next event first."""
+    hold_after: int | None = None
+    """The stream stays open and silent after this event."""
+    refusals: dict[str, list[Refusal | None]] = field(default_factory=dict)
+    """``"POST /v1/chats"`` → one per request, in order; None lets it pass."""
+    lost: list[str] = field(default_factory=list)
+    """Requests whose answers get lost after the work was done, one per request."""
+    mode: str | None = "offline"
+    tokens: dict[str, str] = field(default_factory=lambda: {"token-of-user": "user"})
+    """ID token → user name; ``/dev/token`` adds to it."""
+    admins: set[str] = field(default_factory=set)
+    balance: dict[str, Any] = field(default_factory=dict)
+    ledger: list[dict[str, Any]] = field(default_factory=list)
+
+    requests: list[tuple[str, str, Any]] = field(default_factory=list)
+    """(method, path with query, body)."""
+    resumed_from: list[int] = field(default_factory=list)
+    chats: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Idempotency key → body of the chat that it started."""
+    streaming: threading.Event = field(default_factory=threading.Event)
+    """Set when a stream is held."""
+
+    def asked(self, method: str, path: str) -> list[Any]:
+        """The bodies of the requests of this method to this path."""
+        return [body for seen, where, body in self.requests if (seen, where) == (method, path)]
+
+    def chat(self) -> dict[str, Any]:
+        """The chat object: what the terminal event says, or a failed one."""
+        kind, data = self.events[-1]
+        return data if kind == "done" else chat_object(status="failed", stop="error", response=None)
+
+
+def chat_object(**changed: Any) -> dict[str, Any]:
+    """A chat object of CONTRACT 4, all fields."""
+    return {
+        "chat_id": CHAT_ID,
+        "conversation_id": CONVERSATION_ID,
+        "message_id": "q1",
+        "profile": "assistant",
+        "status": "done",
+        "stop": "complete",
+        "response": "Use **OAuth 2.0**.",
+        "summary": "OAuth.",
+        "sources": [
+            {"title": "Auth guide", "url": "https://docs.example/auth"},
+            {"title": "Earlier", "record_id": "q1-r"},
+        ],
+        "tool_calls": [
+            {
+                "id": "q1-t1",
+                "tool": "retrieve_documentation",
+                "input": {},
+                "is_error": False,
+                "seconds": 1.2,
+                "turn": 1,
+            }
+        ],
+        "turns": 2,
+        "credits_used": 15,
+        "credits_remaining": 1035,
+        "usage": {
+            "input_tokens": 10,
+            "output_tokens": 5,
+            "cache_read_tokens": 0,
+            "cache_write_tokens": 0,
+            "summary_tokens": 3,
+            "sent_tokens": 1200,
+            "full_history_tokens": 4800,
+        },
+        "created_at": AT,
+        "ended_at": "2026-11-21T21:31:53.400Z",
+        **changed,
+    }
+
+
+def answered(response: str = "Use **OAuth 2.0**.", **changed: Any) -> list[tuple[str, dict[str, Any]]]:
+    """The events of a chat with one tool and an answer."""
+    call = {"id": "q1-t1", "tool": "retrieve_documentation"}
+    return [
+        ("record", {"record_id": "q1", "role": "user", "type": "message"}),
+        ("turn", {"turn": 1, "max_turns": 15, "final": False}),
+        ("delta", {"turn": 1, "text": "I will look "}),
+        ("delta", {"turn": 1, "text": "it up."}),
+        ("tool_calls_start", {"turn": 1, "calls": [{**call, "input": {"query": "OAuth"}}]}),
+        ("tool_result", {**call, "is_error": False, "seconds": 1.2, "preview": "…"}),
+        ("turn", {"turn": 2, "max_turns": 15, "final": False}),
+        ("delta", {"turn": 2, "text": response}),
+        ("credits", {"used": 15, "held": 0, "available": 35}),
+        ("answer", {"response": response, "sources": [], "stop": "complete", "turns": 2}),
+        ("done", chat_object(response=response, **changed)),
+    ]
+
+
+@contextmanager
+def api_server(script: Script) -> Iterator[str]:
+    """Serves the script on a free port of the loopback interface; the base URL."""
+    with serve_in_thread(_app(script)) as url:
+        yield url
+
+
+def _app(script: Script) -> Any:
+    methods = ["GET", "POST", "PUT", "DELETE"]
+    return Starlette(routes=[Route("/{path:path}", _Server(script).handle, methods=methods)])
+
+
+class _Server:
+    def __init__(self, script: Script) -> None:
+        self.script = script
+
+    async def handle(self, request: Request) -> Response:
+        """Any request: recorded, refused as scripted or as the contract says, else answered."""
+        raw = await request.body()
+        body = json.loads(raw) if raw else None
+        path = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        self.script.requests.append((request.method, path, body))
+        scripted = self.script.refusals.get(f"{request.method} {request.url.path}")
+        refusal = scripted.pop(0) if scripted else None
+        if refusal:
+            status, error, headers = refusal
+            return JSONResponse({"error": error}, status, headers)
+        answer = self._answer(request, body)
+        if self.script.lost and self.script.lost[0] == f"{request.method} {request.url.path}":
+            self.script.lost.pop(0)
+            return StreamingResponse(_nothing(), headers={"content-length": "100"})
+        return answer
+
+    def _answer(self, request: Request, body: Any) -> Response:
+        path = request.url.path
+        if path == "/health":
+            return JSONResponse({"status": "ok"})
+        if path.startswith("/dev/") and self.script.mode is not None:
+            return self._dev(request)
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        user = self.script.tokens.get(token) if scheme == "Bearer" else None
+        if user is None:
+            return _refuse(401, "unauthorized", "A valid token is needed.")
+        if path.startswith("/v1/admin/") and user not in self.script.admins:
+            return _refuse(403, "forbidden", "Only for the group admin.")
+        return self._v1(request, body)
+
+    def _dev(self, request: Request) -> Response:
+        if request.url.path == "/dev/status":
+            return JSONResponse({"mode": self.script.mode})
+        user = request.query_params["user"]
+        if request.query_params.get("admin") == "1":
+            self.script.admins.add(user)
+        self.script.tokens[f"token-of-{user}"] = user
+        return JSONResponse({"token": f"token-of-{user}", "user_id": f"id-of-{user}"})
+
+    def _v1(self, request: Request, body: Any) -> Response:
+        method, path = request.method, request.url.path
+        chat = f"/v1/chats/{CHAT_ID}"
+        known: dict[tuple[str, str], Callable[[], Response]] = {
+            ("POST", "/v1/chats"): lambda: self._start(request, body),
+            ("GET", chat): lambda: JSONResponse(self.script.chat()),
+            ("DELETE", chat): lambda: JSONResponse(chat_object(status="cancelled", stop="cancelled")),
+            ("GET", f"{chat}/events"): lambda: self._events(request),
+            ("GET", "/v1/credits/ledger"): lambda: JSONResponse({"entries": self.script.ledger}),
+            ("GET", "/v1/credits"): lambda: JSONResponse(self.script.balance),
+            ("GET", f"{ADMIN_PATH}/credits"): lambda: JSONResponse(self.script.balance),
+            ("POST", f"{ADMIN_PATH}/grants"): lambda: _if_exactly(body, {"credits", "reason", "grant_id"}),
+            ("PUT", f"{ADMIN_PATH}/plan"): lambda: _if_exactly(body, {"plan"}),
+        }
+        answer = known.get((method, path))
+        return answer() if answer else _refuse(404, "not_found", "Not found.")
+
+    def _start(self, request: Request, body: Any) -> Response:
+        unknown = set(body) - {"message", "conversation_id", "profile", "attachments"}
+        if unknown or not 1 <= len(body.get("message", "")) <= 32000 or None in body.values():
+            return _refuse(400, "invalid_request", f"Wrong fields: {sorted(unknown)}.")
+        self.script.chats.setdefault(request.headers["idempotency-key"], body)
+        url = f"/v1/chats/{CHAT_ID}"
+        started = {"chat_id": CHAT_ID, "conversation_id": body.get("conversation_id", CONVERSATION_ID)}
+        more = {"message_id": "q1", "status": "running", "url": url, "events_url": f"{url}/events"}
+        return JSONResponse({**started, **more}, 202, {"Location": url})
+
+    def _events(self, request: Request) -> Response:
+        if "text/event-stream" not in request.headers.get("accept", ""):
+            return _refuse(400, "invalid_request", "Accept must be text/event-stream.")
+        last = int(request.headers.get("last-event-id", "0"))
+        self.script.resumed_from.append(last)
+        return StreamingResponse(self._stream(request, last), media_type="text/event-stream")
+
+    async def _stream(self, request: Request, last: int) -> AsyncIterator[str]:
+        cut = self.script.cuts.pop(0) if self.script.cuts else None
+        yield ": keep-alive\n\n"
+        for number, (kind, data) in enumerate(self.script.events, 1):
+            if number <= last:
+                continue
+            frame = (
+                f"id: {number}\nevent: {kind}\ndata: {json.dumps({'chat_id': CHAT_ID, 'at': AT, **data})}\n\n"
+            )
+            if cut is not None and number > cut:
+                if self.script.torn:
+                    yield frame[: len(frame) // 2]
+                return
+            yield frame
+            if number == self.script.hold_after:
+                self.script.streaming.set()
+                await _gone(request)
+                return
+
+
+async def _nothing() -> AsyncIterator[str]:
+    yield ""
+    raise ConnectionError("scripted: the answer gets lost")
+
+
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _refuse(status: int, code: str, message: str) -> Response:
+    return JSONResponse({"error": {"code": code, "message": message}}, status)
+
+
+def _if_exactly(body: Any, fields: set[str]) -> Response:
+    if set(body) != fields:
+        return _refuse(400, "invalid_request", "Wrong fields.")
+    return JSONResponse({})
