@@ -1,0 +1,66 @@
+"""Ranking by keywords: BM25 (rank-bm25) over words, identifiers taken apart as well as whole."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from rank_bm25 import BM25Plus
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_WORD: Final = re.compile(r"\w+(?:[-.]\w+)*")
+_PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
+_STOP_WORDS: Final = (
+    "a an and are as at be by can do does for from get how i if in into is it its make my need of on or "
+    "should so that the their there this to use using want was way what when where which will with would "
+    "you your"
+)
+_STOP: Final = frozenset(_STOP_WORDS.split())
+_SUFFIXES: Final = (("sses", "ss"), ("ies", "y"), ("ing", ""), ("ed", ""), ("s", ""))
+
+
+def words(text: str) -> list[str]:
+    """Lower-case search terms: ``setAccessToken`` gives itself and set, access, token; plurals and
+    simple verb endings are cut; stop words are left out.
+    """
+    terms: list[str] = []
+    for match in _WORD.findall(text):
+        whole = match.lower()
+        parts = [part.lower() for part in _PART.findall(match)]
+        if len(parts) > 1:
+            terms.append(whole)
+        terms += [_stem(part) for part in (parts or [whole]) if part not in _STOP]
+    return terms
+
+
+def _stem(word: str) -> str:
+    """A light stem: enough that "sessions" finds "session"; never shorter than three letters."""
+    for suffix, replacement in _SUFFIXES:
+        if word.endswith(suffix) and not word.endswith(("ss", "us", "is")):
+            stem = word[: -len(suffix)] + replacement
+            return stem if len(stem) >= 3 else word
+    return word
+
+
+def keyword_scores(question: str, texts: Sequence[str], *, k1: float, b: float) -> tuple[float, ...]:
+    """BM25 scores of ``texts`` for the question, each at least 0; all 0 if no word matches.
+
+    rank-bm25's Plus variant, for its idf log((N + 1) / df): in a small set of sections Okapi's idf is
+    negative for words that more than half of them share, and the floor that rank-bm25 puts there can
+    exceed the weight of rarer words. The constant that Plus adds to every section, whether or not it
+    holds the word, is taken off again, so that a section without any of the words scores 0.
+    """
+    terms = [words(text) for text in texts]
+    if not any(terms):
+        return tuple(0.0 for _ in texts)
+    index = BM25Plus(terms, k1=k1, b=b)
+    query = [term for term in dict.fromkeys(words(question)) if term in index.idf]
+    absent = sum(index.idf[term] * index.delta for term in query)
+    present = [bool(frequencies.keys() & set(query)) for frequencies in index.doc_freqs]
+    scores = index.get_scores(query)
+    return tuple(
+        max(0.0, float(score) - absent) if found else 0.0
+        for score, found in zip(scores, present, strict=True)
+    )

@@ -1,0 +1,79 @@
+"""Every parameter of the documentation search, in one frozen value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Distance = Literal["cosine", "euclidean"]
+Fusion = Literal["reciprocal_rank", "min_max_sum"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds. ``total`` ends the search with an error result; each stage may use at most its own
+    limit and never more than what is left of the total, less ``reserve``.
+    """
+
+    total: float = 28.0
+    reserve: float = 0.5
+    cache: float = 2.0
+    understand: float = 6.0
+    search: float = 8.0
+    choose: float = 5.0
+    context: float = 10.0
+    embed: float = 6.0
+    rerank: float = 8.0
+    retry_after: float = 3.0
+    """The longest ``Retry-After`` that is waited for; a longer one is reported to the model."""
+    least: float = 1.0
+    """An optional stage is not begun with less than this left."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Sizes of untrusted input and of what the model gets. Characters unless named otherwise."""
+
+    response_bytes: int = 4_000_000
+    chunk: int = 8_000
+    chunks: int = 400
+    title: int = 200
+    url: int = 500
+    embedded: int = 4_000
+    excerpt: int = 500
+    candidates: int = 8
+    candidate_description: int = 300
+
+
+@dataclass(frozen=True, slots=True)
+class RetrievalSettings:
+    """How documentation is found, ranked and cut. The defaults are the source's where it names them.
+
+    ``top_fused`` and ``top_final`` are the two cuts (30 and 6). ``rrf_k`` is the constant of
+    reciprocal rank fusion (Cormack, Clarke and Buettcher 2009 use 60). ``k1`` and ``b`` are BM25's.
+    ``clear_lead``: how far the best library's score (0 to 1) must be ahead of the second for it to be
+    taken without asking Claude. ``first_phrasings`` questions are put to Context7 at once; the rest,
+    up to ``max_phrasings``, only if fewer than ``top_fused`` distinct chunks came back.
+    ``embedding_batch`` texts and ``embedding_batch_tokens`` (estimated) go in one Voyage request.
+    ``response_ttl`` and ``embedding_ttl`` are seconds.
+    """
+
+    fusion: Fusion = "reciprocal_rank"
+    distance: Distance = "cosine"
+    rrf_k: int = 60
+    k1: float = 1.5
+    b: float = 0.75
+    top_fused: int = 30
+    top_final: int = 6
+    clear_lead: float = 0.15
+    first_phrasings: int = 3
+    max_phrasings: int = 5
+    libraries_tried: int = 3
+    context_fast: bool = True
+    claude_max_tokens: int = 1_024
+    embedding_batch: int = 128
+    embedding_batch_tokens: int = 60_000
+    response_ttl: int = 24 * 3600
+    embedding_ttl: int = 30 * 24 * 3600
+    limits: Limits = field(default_factory=Limits)
+    bounds: Bounds = field(default_factory=Bounds)
