@@ -58,7 +58,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Decimal):
         return int(value)
     if isinstance(value, Binary):
-        return bytes(value)
+        return bytes(value.value)  # type: ignore[attr-defined]
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -88,11 +88,17 @@ class Lost(Exception):  # noqa: N818 - not an error: somebody else was first
 
 
 def put(
-    name: str, table: str, item: Mapping[str, Any], condition: str = "", values: Mapping[str, Any] | None = None,
+    name: str,
+    table: str,
+    item: Mapping[str, Any],
+    condition: str = "",
+    values: Mapping[str, Any] | None = None,
     names: Mapping[str, str] | None = None,
 ) -> Action:
     """Put an item, under a condition if one is given."""
-    return Action(name, "Put", {"TableName": table, "Item": to_wire(item), **_condition(condition, values, names)})
+    return Action(
+        name, "Put", {"TableName": table, "Item": to_wire(item), **_condition(condition, values, names)}
+    )
 
 
 def put_absent(name: str, table: str, item: Mapping[str, Any]) -> Action:
@@ -101,8 +107,13 @@ def put_absent(name: str, table: str, item: Mapping[str, Any]) -> Action:
 
 
 def update(
-    name: str, table: str, key: Mapping[str, str], expression: str, condition: str = "",
-    values: Mapping[str, Any] | None = None, names: Mapping[str, str] | None = None,
+    name: str,
+    table: str,
+    key: Mapping[str, str],
+    expression: str,
+    condition: str = "",
+    values: Mapping[str, Any] | None = None,
+    names: Mapping[str, str] | None = None,
 ) -> Action:
     """Update an item by an expression, under a condition if one is given."""
     request = {"TableName": table, "Key": to_wire(key), "UpdateExpression": expression}
@@ -110,15 +121,25 @@ def update(
 
 
 def delete(
-    name: str, table: str, key: Mapping[str, str], condition: str = "", values: Mapping[str, Any] | None = None,
+    name: str,
+    table: str,
+    key: Mapping[str, str],
+    condition: str = "",
+    values: Mapping[str, Any] | None = None,
     names: Mapping[str, str] | None = None,
 ) -> Action:
     """Delete an item, under a condition if one is given."""
-    return Action(name, "Delete", {"TableName": table, "Key": to_wire(key), **_condition(condition, values, names)})
+    return Action(
+        name, "Delete", {"TableName": table, "Key": to_wire(key), **_condition(condition, values, names)}
+    )
 
 
 def check(
-    name: str, table: str, key: Mapping[str, str], condition: str, values: Mapping[str, Any] | None = None,
+    name: str,
+    table: str,
+    key: Mapping[str, str],
+    condition: str,
+    values: Mapping[str, Any] | None = None,
     names: Mapping[str, str] | None = None,
 ) -> Action:
     """Only a condition on an item that the transaction does not write."""
@@ -152,7 +173,9 @@ class Pause:
         self.sleep(random.uniform(0, min(self.cap, self.base * 2**attempt)))  # noqa: S311 - jitter
 
 
-def transact(client: DynamoDBClient, actions: Sequence[Action], pause: Callable[[int], None] | None = None) -> None:
+def transact(
+    client: DynamoDBClient, actions: Sequence[Action], pause: Callable[[int], None] | None = None
+) -> None:
     """Commit all actions or none.
 
     Conflicts and throttling are retried with jitter; a condition that does not hold raises `Lost`
@@ -164,7 +187,7 @@ def transact(client: DynamoDBClient, actions: Sequence[Action], pause: Callable[
     for attempt in range(TRANSACT_ATTEMPTS):
         try:
             client.transact_write_items(
-                TransactItems=[{action.kind: dict(action.request)} for action in actions]  # type: ignore[typeddict-unknown-key, misc]
+                TransactItems=[{action.kind: dict(action.request)} for action in actions]  # type: ignore[misc]
             )
         except ClientError as error:
             _raise_unless_retryable(error, actions)
@@ -176,7 +199,12 @@ def transact(client: DynamoDBClient, actions: Sequence[Action], pause: Callable[
 
 def _single(client: DynamoDBClient, action: Action, wait: Callable[[int], None]) -> None:
     """A transaction of one is a plain conditional write, at half the price."""
-    call = {"Put": client.put_item, "Update": client.update_item, "Delete": client.delete_item}[action.kind]
+    calls: dict[str, Callable[..., object]] = {
+        "Put": client.put_item,
+        "Update": client.update_item,
+        "Delete": client.delete_item,
+    }
+    call = calls[action.kind]
     for attempt in range(TRANSACT_ATTEMPTS):
         try:
             call(**action.request)
@@ -210,7 +238,9 @@ def _raise_unless_retryable(error: ClientError, actions: Sequence[Action]) -> No
         raise error
 
 
-def get(client: DynamoDBClient, table: str, key: Mapping[str, str], *, consistent: bool = True) -> Item | None:
+def get(
+    client: DynamoDBClient, table: str, key: Mapping[str, str], *, consistent: bool = True
+) -> Item | None:
     """One item, or None."""
     wire = client.get_item(TableName=table, Key=to_wire(key), ConsistentRead=consistent).get("Item")
     return from_wire(wire) if wire else None
@@ -260,7 +290,9 @@ def batch_get(client: DynamoDBClient, table: str, keys: Sequence[Mapping[str, st
     found: list[Item] = []
     pause = Pause()
     for start in range(0, len(keys), 100):
-        pending: Any = {table: {"Keys": [to_wire(key) for key in keys[start : start + 100]], "ConsistentRead": True}}
+        pending: Any = {
+            table: {"Keys": [to_wire(key) for key in keys[start : start + 100]], "ConsistentRead": True}
+        }
         attempt = 0
         while pending:
             answer = client.batch_get_item(RequestItems=pending)

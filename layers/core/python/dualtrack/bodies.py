@@ -1,0 +1,84 @@
+"""Bodies: what is not small lies under its own id, and records carry a pointer (DESIGN 2.1).
+
+Up to 1 KB a text stays inline in its record. Larger ones are compressed and stored beside the
+records, over 200 KB compressed in S3. The id is the content's hash, so that writing twice is writing
+once, and a body is written before the record that points to it: a crash in between leaves an orphan
+that goes with its conversation, never a record without a body.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.dynamo import batch_get, get, put, transact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+    from mypy_boto3_s3.client import S3Client
+
+INLINE_LIMIT: Final = 1_024
+ITEM_LIMIT: Final = 200 * 1_024
+
+
+@dataclass(frozen=True, slots=True)
+class BodyStore:
+    """Bodies of conversations, by partition ``pk`` (one per conversation)."""
+
+    dynamodb: DynamoDBClient
+    s3: S3Client
+    table: str
+    bucket: str
+
+    def save_text(self, pk: str, text: str) -> dict[str, str]:
+        """The attributes that stand for the text in an item: ``{"text"}`` or ``{"body"}``."""
+        data = text.encode()
+        return {"text": text} if len(data) <= INLINE_LIMIT else {"body": self.save(pk, data)}
+
+    def save(self, pk: str, data: bytes) -> str:
+        """The pointer to the stored bytes."""
+        digest = hashlib.sha256(data).hexdigest()[:40]
+        packed = zlib.compress(data)
+        if len(packed) <= ITEM_LIMIT:
+            sk = f"B#{digest}"
+            transact(self.dynamodb, [put("body", self.table, {"pk": pk, "sk": sk, "z": packed})])
+            return sk
+        key = f"{object_prefix(pk)}{digest}"
+        self.s3.put_object(Bucket=self.bucket, Key=key, Body=packed, ContentType="application/zlib")
+        return f"s3:{key}"
+
+    def load(self, pk: str, pointer: str) -> bytes:
+        """The bytes behind a pointer; KeyError if they are gone."""
+        if pointer.startswith("s3:"):
+            answer = self.s3.get_object(Bucket=self.bucket, Key=pointer[3:])
+            return zlib.decompress(answer["Body"].read())
+        item = get(self.dynamodb, self.table, {"pk": pk, "sk": pointer})
+        if item is None:
+            raise KeyError(pointer)
+        return zlib.decompress(item["z"])
+
+    def load_text(self, pk: str, item: Mapping[str, str]) -> str:
+        """The text of an item written with `save_text`."""
+        return item["text"] if "text" in item else self.load(pk, item["body"]).decode()
+
+    def load_texts(self, pk: str, items: Iterable[Mapping[str, str]]) -> list[str]:
+        """`load_text` for many items, with as few requests as possible."""
+        listed = list(items)
+        wanted = {item["body"] for item in listed if "text" not in item and item["body"].startswith("B#")}
+        found = batch_get(self.dynamodb, self.table, [{"pk": pk, "sk": sk} for sk in sorted(wanted)])
+        cached = {item["sk"]: zlib.decompress(item["z"]).decode() for item in found}
+        return [
+            cached[item["body"]]
+            if "text" not in item and item["body"] in cached
+            else self.load_text(pk, item)
+            for item in listed
+        ]
+
+
+def object_prefix(pk: str) -> str:
+    """The S3 prefix of a conversation's bodies, from its partition ``CONV#user#conversation``."""
+    return pk.removeprefix("CONV#").replace("#", "/") + "/"

@@ -1,0 +1,159 @@
+"""The append-only event log of a chat, with a fenced tail (DESIGN 2.4).
+
+A batch of events is one item whose key is the number of its first event. Appending puts the batch at
+tail + 1 if nothing is there: a taken slot means that somebody else has appended, so the tail is read
+again. The batch with the terminal event closes the log, which fences every zombie.
+
+    slot 1        slot 3   slot 4            slot 9
+    [record,turn] [delta]  [delta x 5 …]     [answer, done]  closed
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.clock import iso
+from dualtrack.dynamo import Action, Lost, put_absent, query, transact
+from dualtrack.errors import ChatClosed, Contended
+from dualtrack.events import TERMINAL, Event, StoredEvent
+from dualtrack.frozen import dumps, loads
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+    from dualtrack.clock import Clock
+    from dualtrack.dynamo import Item
+
+APPEND_ATTEMPTS: Final = 40
+KEPT_SECONDS: Final = 25 * 3600
+"""How long events are kept: 24 hours after the end (CONTRACT 5), and the chat itself."""
+_PACK_OVER: Final = 2_048
+_SLOT: Final = "event-slot"
+
+
+class EventLog:
+    """One chat's log. Keeps the tail between appends: an append of the only writer is one write."""
+
+    def __init__(self, client: DynamoDBClient, table: str, pk: str, chat_id: str, clock: Clock) -> None:
+        self._client = client
+        self._table = table
+        self._pk = pk
+        self._chat_id = chat_id
+        self._clock = clock
+        self._next: int | None = None
+
+    def begin(self) -> None:
+        """Start a new chat's log: nothing to read, the first slot is free."""
+        self._next = 1
+
+    def next_slot(self) -> int:
+        """The number of the next event; raises `ChatClosed` after the terminal one."""
+        last = next(
+            query(self._client, self._table, self._pk, prefix="EV#", descending=True, page_size=1), None
+        )
+        if last is not None and last.get("closed"):
+            raise ChatClosed(self._chat_id)
+        self._next = 1 if last is None else int(last["sk"][3:]) + int(last["n"])
+        return self._next
+
+    def action(self, events: Sequence[Event]) -> Action:
+        """The put of a batch at the tail as it is known, for a transaction of the caller's."""
+        return put_absent(_SLOT, self._table, self._batch(self._next or self.next_slot(), events))
+
+    def append(
+        self,
+        events: Sequence[Event],
+        actions: Callable[[], Sequence[Action]] | None = None,
+        fence: Callable[[StoredEvent], None] | None = None,
+    ) -> None:
+        """Append a batch, with the caller's actions in the same transaction.
+
+        When the slot is taken, every event that came in between is shown to ``fence``, which may
+        raise `Superseded`; then ``actions`` are made anew for the next try. A lost condition of the
+        caller's raises `Lost`; a closed log raises `ChatClosed`.
+        """
+        for _ in range(APPEND_ATTEMPTS):
+            batch = self.action(events)
+            try:
+                transact(self._client, [*(actions() if actions else ()), batch])
+            except Lost as lost:
+                others = {name: item for name, item in lost.items.items() if name != _SLOT}
+                if _SLOT in lost.items:
+                    self._meet_others(fence)
+                if others:
+                    raise Lost(others) from lost
+            else:
+                self._next = int(batch.request["Item"]["sk"]["S"][3:]) + len(events)
+                return
+        raise Contended("The event log's tail moved too often.")
+
+    def _meet_others(self, fence: Callable[[StoredEvent], None] | None) -> None:
+        """Somebody else has appended: show it to the fence, and take the new tail."""
+        if fence and self._next:
+            missed = read_events(self._client, self._table, self._pk, after=self._next - 1, consistent=True)
+            for event in missed:
+                fence(event)
+        self.next_slot()
+
+    def _batch(self, first: int, events: Sequence[Event]) -> Item:
+        now = self._clock()
+        stamp = {"chat_id": self._chat_id, "at": iso(now)}
+        listed = [{"event": event.event, "data": {**stamp, **event.data}} for event in events]
+        text = dumps(listed)
+        item: dict[str, Any] = {"pk": self._pk, "sk": slot_key(first), "n": len(events)}
+        item |= {"z": zlib.compress(text.encode())} if len(text) > _PACK_OVER else {"data": text}
+        item["ttl"] = int(now) + KEPT_SECONDS
+        if any(event.event in TERMINAL for event in events):
+            item["closed"] = True
+        return item
+
+
+def slot_key(number: int) -> str:
+    """``EV#00000042``."""
+    return f"EV#{number:08d}"
+
+
+def read_events(
+    client: DynamoDBClient,
+    table: str,
+    pk: str,
+    *,
+    after: int = 0,
+    aligned: bool = True,
+    consistent: bool = False,
+) -> Iterator[StoredEvent]:
+    """The contiguous run of events from ``after`` + 1 on.
+
+    Reads may be eventually consistent: a batch that is not visible yet ends the run, and the next
+    read goes on from there. ``aligned``: ``after`` is known to end a batch, as it does wherever a
+    read has stopped; a client's Last-Event-ID may lie within one, which costs one more query.
+    """
+    behind = slot_key(after) if aligned else _key_behind(client, table, pk, after)
+    expected = after + 1
+    for item in query(client, table, pk, prefix="EV#", after=behind, consistent=consistent):
+        if int(item["sk"][3:]) > expected:
+            return
+        for event in unpack(item):
+            if event.id == expected:
+                yield event
+                expected += 1
+
+
+def _key_behind(client: DynamoDBClient, table: str, pk: str, after: int) -> str:
+    """A key just before the batch that holds event ``after`` (batches begin anywhere)."""
+    limit = slot_key(after + 1)
+    found = query(
+        client, table, pk, prefix="EV#", before=limit, descending=True, page_size=1, consistent=False
+    )
+    last = next(found, None)
+    return slot_key(int(last["sk"][3:]) - 1 if last else 0)
+
+
+def unpack(item: Item) -> list[StoredEvent]:
+    """The events of one batch item."""
+    first = int(item["sk"][3:])
+    text = zlib.decompress(item["z"]) if "z" in item else item["data"]
+    return [StoredEvent(first + place, one["event"], one["data"]) for place, one in enumerate(loads(text))]

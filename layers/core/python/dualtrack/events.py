@@ -1,0 +1,99 @@
+"""Events of a chat (CONTRACT 5) as frozen values, one constructor each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.frozen import freeze
+from dualtrack.text import preview
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dualtrack.tools import Source
+
+TERMINAL: Final = frozenset({"done", "error"})
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """``event`` is its name, ``data`` frozen JSON without ``chat_id`` and ``at`` (the log adds them)."""
+
+    event: str
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """An event with its place in the log: ``id`` is 1, 2, 3 … without gaps."""
+
+    id: int
+    event: str
+    data: Mapping[str, Any]
+
+
+def _event(name: str, **data: Any) -> Event:
+    return Event(name, freeze(data))
+
+
+def record_stored(record_id: str, role: str, kind: str) -> Event:
+    """A record was stored; ``kind`` is its type."""
+    return _event("record", record_id=record_id, role=role, type=kind)
+
+
+def turn_begins(turn: int, max_turns: int, *, final: bool) -> Event:
+    """A model call begins; a repeat of the number voids that turn's deltas so far."""
+    return _event("turn", turn=turn, max_turns=max_turns, final=final)
+
+
+def delta(turn: int, text: str) -> Event:
+    """Text of a turn as it is generated."""
+    return _event("delta", turn=turn, text=text)
+
+
+def tool_calls_start(turn: int, calls: Sequence[Mapping[str, Any]]) -> Event:
+    """Calls: ``{"id", "tool", "input"}``."""
+    return _event("tool_calls_start", turn=turn, calls=calls)
+
+
+def tool_result(call_id: str, tool: str, seconds: float, content: str, *, is_error: bool) -> Event:
+    """A tool has come back, with at most 500 characters of what it said."""
+    return _event(
+        "tool_result", id=call_id, tool=tool, is_error=is_error, seconds=seconds, preview=preview(content)
+    )
+
+
+def credits_now(used: int, held: int, available: int) -> Event:
+    """Where the chat and its user stand."""
+    return _event("credits", used=used, held=held, available=available)
+
+
+def credits_short(used: int, held: int, available: int, required: int) -> Event:
+    """A tool could not be paid."""
+    return _event(
+        "credits", code="insufficient_credits", used=used, held=held, required=required, available=available
+    )
+
+
+def answer(response: str, sources: Sequence[Source], stop: str, turns: int) -> Event:
+    """The authoritative answer."""
+    return _event(
+        "answer", response=response, sources=[source_json(one) for one in sources], stop=stop, turns=turns
+    )
+
+
+def done(chat: Mapping[str, Any]) -> Event:
+    """Terminal: the chat object."""
+    return _event("done", **chat)
+
+
+def error(code: str, message: str) -> Event:
+    """Terminal: the chat failed."""
+    return _event("error", code=code, message=message)
+
+
+def source_json(source: Source) -> dict[str, str]:
+    """``{"title", "url"?, "record_id"?}``."""
+    extra = {"url": source.url, "record_id": source.record_id}
+    return {"title": source.title, **{key: value for key, value in extra.items() if value}}

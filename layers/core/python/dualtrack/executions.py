@@ -1,0 +1,59 @@
+"""Executions of the chat workflow. An execution's name is its chat's id, so starting twice is once."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from botocore.exceptions import ClientError
+
+if TYPE_CHECKING:
+    from mypy_boto3_stepfunctions.client import SFNClient
+
+    from dualtrack.requests import ChatRef
+
+
+@dataclass(frozen=True, slots=True)
+class Executions:
+    """Start, look at and stop the execution of a chat."""
+
+    client: SFNClient
+    machine_arn: str
+
+    def start(self, ref: ChatRef) -> None:
+        """Start the chat's execution; one that exists is as good as started."""
+        given = {"user": ref.user, "chat_id": ref.chat_id, "conversation_id": ref.conversation_id, "turn": 0}
+        try:
+            self.client.start_execution(
+                stateMachineArn=self.machine_arn, name=ref.chat_id, input=json.dumps(given)
+            )
+        except ClientError as error:
+            if _code(error) != "ExecutionAlreadyExists":
+                raise
+
+    def status(self, chat_id: str) -> str | None:
+        """RUNNING, SUCCEEDED, FAILED, TIMED_OUT, ABORTED; None if there is no such execution."""
+        try:
+            return str(self.client.describe_execution(executionArn=self._arn(chat_id))["status"])
+        except ClientError as error:
+            if _code(error) != "ExecutionDoesNotExist":
+                raise
+            return None
+
+    def stop(self, chat_id: str) -> None:
+        """Stop the execution if it runs."""
+        try:
+            self.client.stop_execution(
+                executionArn=self._arn(chat_id), error="Stopped", cause="The chat has ended."
+            )
+        except ClientError as error:
+            if _code(error) not in ("ExecutionDoesNotExist", "ValidationException", "InvalidArn"):
+                raise
+
+    def _arn(self, chat_id: str) -> str:
+        return f"{self.machine_arn.replace(':stateMachine:', ':execution:')}:{chat_id}"
+
+
+def _code(error: ClientError) -> str:
+    return error.response["Error"]["Code"]

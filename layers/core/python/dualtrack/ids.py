@@ -1,0 +1,103 @@
+"""Identifiers (CONTRACT 6): records within a conversation, and the opaque ids of the API."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from dataclasses import dataclass
+from typing import Final, Literal
+
+RecordKind = Literal["query", "thought", "tool", "response"]
+
+_RECORD: Final = re.compile(r"q([1-9]\d{0,8})(?:-(?:(a|t)([1-9]\d{0,5})|(r)))?(-sum)?", re.ASCII)
+_KINDS: Final[dict[str, RecordKind]] = {"a": "thought", "t": "tool", "r": "response"}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class RecordId:
+    """``q3``, ``q3-a1``, ``q3-t2``, ``q3-r``; with ``summary`` the same and ``-sum``."""
+
+    query: int
+    kind: RecordKind = "query"
+    number: int = 0
+    summary: bool = False
+
+    def __str__(self) -> str:
+        middle = {"query": "", "thought": f"-a{self.number}", "tool": f"-t{self.number}", "response": "-r"}
+        return f"q{self.query}{middle[self.kind]}{'-sum' if self.summary else ''}"
+
+    @property
+    def whole(self) -> RecordId:
+        """The record that a summary stands for; a record is its own."""
+        return RecordId(self.query, self.kind, self.number)
+
+
+def parse_record_id(text: str) -> RecordId | None:
+    """The id, or None for anything that is not one (a query and a thought have no summary)."""
+    match = _RECORD.fullmatch(text)
+    if match is None:
+        return None
+    query, letter, number, response, summary = match.groups()
+    kind = _KINDS[letter or response] if letter or response else "query"
+    if summary and kind in ("query", "thought"):
+        return None
+    return RecordId(int(query), kind, int(number or 0), bool(summary))
+
+
+def query_id(query: int) -> str:
+    """``q3``."""
+    return str(RecordId(query))
+
+
+def thought_id(query: int, number: int) -> str:
+    """``q3-a1``: what the assistant wrote before a turn's tools."""
+    return str(RecordId(query, "thought", number))
+
+
+def tool_id(query: int, number: int) -> str:
+    """``q3-t2``: the second tool call of the query, through all its turns."""
+    return str(RecordId(query, "tool", number))
+
+
+def response_id(query: int) -> str:
+    """``q3-r``."""
+    return str(RecordId(query, "response"))
+
+
+def summary_id(record_id: str) -> str:
+    """``q3-t2-sum``."""
+    return f"{record_id}-sum"
+
+
+_OPAQUE: Final = re.compile(r"(ch|cv)_[0-9a-z]{26}", re.ASCII)
+_ALPHABET: Final = "0123456789abcdefghijklmnopqrstuv"
+
+
+def new_chat_id() -> str:
+    """``ch_`` + 26 characters: time-ordered, 80 random bits."""
+    return f"ch_{_sortable()}"
+
+
+def new_conversation_id() -> str:
+    """``cv_`` + 26 characters: time-ordered, so newer conversations sort after older ones."""
+    return f"cv_{_sortable()}"
+
+
+def is_chat_id(text: str) -> bool:
+    """Whether it can be a chat id at all (else it need not be looked up)."""
+    return text.startswith("ch_") and _OPAQUE.fullmatch(text) is not None
+
+
+def is_conversation_id(text: str) -> bool:
+    """Whether it can be a conversation id at all."""
+    return text.startswith("cv_") and _OPAQUE.fullmatch(text) is not None
+
+
+def _sortable() -> str:
+    number = (time.time_ns() // 1_000_000 << 80) | secrets.randbits(80)
+    digits = []
+    for _ in range(26):
+        number, rest = divmod(number, 32)
+        digits.append(_ALPHABET[rest])
+    return "".join(reversed(digits))

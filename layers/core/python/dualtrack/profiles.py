@@ -1,0 +1,56 @@
+"""Profiles: an agent is data (DESIGN 5). One JSON file each in ``profiles/``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any, Final, Literal
+
+from dualtrack.errors import invalid_request
+
+HistoryPolicy = Literal["dual_track"]
+DEFAULT_PROFILE: Final = "assistant"
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What an agent is: prompt, tools, limits.
+
+    ``tools`` names in-house tools; ``mcp`` names MCP servers of which all listed tools are offered.
+    ``max_turns``: model calls that may use tools; ``max_tokens`` per call; ``result_limit``:
+    characters of one tool result on the wire.
+    """
+
+    name: str
+    description: str
+    system: str
+    tools: tuple[str, ...]
+    mcp: tuple[str, ...]
+    max_turns: int
+    max_tokens: int
+    result_limit: int
+    history: HistoryPolicy
+
+
+@cache
+def all_profiles() -> dict[str, Profile]:
+    """Every profile by name."""
+    folder = resources.files("dualtrack") / "profiles"
+    files = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".json"))
+    loaded = [_profile(json.loads((folder / name).read_text(encoding="utf-8"))) for name in files]
+    return {profile.name: profile for profile in loaded}
+
+
+def profile_named(name: str) -> Profile:
+    """The profile, or a 400 that lists those there are."""
+    profile = all_profiles().get(name)
+    if profile is None:
+        raise invalid_request(f"Unknown profile. There are: {', '.join(all_profiles())}.")
+    return profile
+
+
+def _profile(data: dict[str, Any]) -> Profile:
+    lists = {"tools": tuple(data["tools"]), "mcp": tuple(data["mcp"])}
+    return Profile(**{**data, **lists, "system": "\n".join(data["system"])})

@@ -1,0 +1,112 @@
+"""Records of a conversation: what is stored whole (full track) and what is sent (summarised track)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from dualtrack.frozen import freeze
+from dualtrack.text import clean, estimate_tokens, neutralise
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Role = Literal["user", "assistant"]
+RecordType = Literal["message", "tool_call", "summary"]
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A file of a query; its bytes lie in the body store under ``body``."""
+
+    media_type: str
+    size: int
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCallDetail:
+    """What a tool call's record has beside its text. ``input`` is frozen JSON."""
+
+    tool_use_id: str
+    tool: str
+    input: Mapping[str, Any]
+    is_error: bool
+    seconds: float
+    turn: int
+    sources: tuple[Mapping[str, str], ...] = ()
+    media: tuple[Attachment, ...] = ()
+    reference: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One record of the full track. ``content`` is whole; ``turn`` orders it within its query."""
+
+    record_id: str
+    type: RecordType
+    role: Role
+    content: str
+    created_at: str
+    turn: int = 0
+    attachments: tuple[Attachment, ...] = ()
+    call: ToolCallDetail | None = None
+    stop: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One block of the summarised track: a query verbatim, or the summary of ``ref``.
+
+    A block never changes once it is written; the order of blocks is the order of the track.
+    """
+
+    record_id: str
+    role: Role
+    content: str
+    created_at: str
+    ref: str = ""
+
+    @property
+    def header(self) -> str:
+        """``[ID:q1]`` or ``[ID:q1-t1-sum, ref:q1-t1]``."""
+        return f"[ID:{self.record_id}, ref:{self.ref}]" if self.ref else f"[ID:{self.record_id}]"
+
+    @property
+    def text(self) -> str:
+        """The text as it stands on the wire: the id, then the content with forged ids neutralised."""
+        return f"{self.header} {neutralise(self.content)}"
+
+
+@dataclass(frozen=True, slots=True)
+class QueryTrack:
+    """The summarised track of one ended query, in order: query, tool summaries, response summary.
+
+    ``full_tokens`` estimates what the query's records would cost had they been sent whole.
+    """
+
+    query: int
+    blocks: tuple[Block, ...]
+    full_tokens: int
+    stand_in: bool = False
+    """True if summaries were missing when the view was pinned and full records stand here instead."""
+
+
+def block_of(record: Record) -> Block:
+    """The block that sends a record itself, whole; its files are named, so that they can be fetched back."""
+    files = "".join(
+        f"\n(Attached file {place}: {one.media_type}, {one.size} bytes.)"
+        for place, one in enumerate(record.attachments, start=1)
+    )
+    return Block(record.record_id, record.role, clean(record.content) + files, record.created_at)
+
+
+def full_tokens(records: tuple[Record, ...]) -> int:
+    """The estimate for a query's records sent whole, ids included."""
+    return sum(estimate_tokens(block_of(record).text) for record in records)
+
+
+def frozen_input(value: Any) -> Mapping[str, Any]:
+    """A tool's input as an immutable mapping; anything that is no object becomes an empty one."""
+    frozen: Mapping[str, Any] = freeze(value if hasattr(value, "keys") else {})
+    return frozen

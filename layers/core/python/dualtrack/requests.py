@@ -1,0 +1,24 @@
+"""What the steps of the workflow are asked to do: ids only (DESIGN 2.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRef:
+    """Which chat. ``turn`` is the last turn that was recorded when the step was asked for."""
+
+    user: str
+    chat_id: str
+    conversation_id: str
+    turn: int = 0
+
+
+def chat_ref(event: Mapping[str, Any]) -> ChatRef:
+    """From the payload ``{"user", "chat_id", "conversation_id", "turn"?}``."""
+    return ChatRef(event["user"], event["chat_id"], event["conversation_id"], int(event.get("turn", 0)))

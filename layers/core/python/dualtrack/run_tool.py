@@ -1,0 +1,111 @@
+"""One tool call: run it once, record what it brought, whatever happens (DESIGN 2.3).
+
+A tool never fails the chat: what goes wrong becomes an error result that the model reads. Only
+trouble with our own stores is raised, because a retry of the step may mend that.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from dualtrack.dynamo import Lost, transact
+from dualtrack.errors import ChatClosed, Transient
+from dualtrack.tool_results import record_result
+from dualtrack.tools import ToolResult, failed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dualtrack.chats import Chat
+    from dualtrack.requests import ChatRef
+    from dualtrack.stores import Stores
+    from dualtrack.turn import ToolCall
+
+    Execute = Callable[["Running"], ToolResult]
+
+_RESERVE_SECONDS: Final = 5.0
+OUTCOME_UNKNOWN: Final = ToolResult(
+    "Tool execution failed: the call was begun, but its process ended before the result was known. It may or may "
+    "not have taken effect: check before you repeat it.",
+    is_error=True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What a tool's code is told: whose chat it is, and the call with its frozen input."""
+
+    user: str
+    conversation_id: str
+    chat: Chat
+    call: ToolCall
+
+
+def run_tool(ref: ChatRef, call_id: str, stores: Stores, execute: Execute, seconds: float) -> dict[str, Any]:
+    """Run a call of turn ``ref.turn`` unless its record is there, within ``seconds`` in all."""
+    started = time.monotonic()
+    chat = stores.chats.load(ref.user, ref.chat_id)
+    if chat is None or chat.status != "running":
+        return {}
+    call = _call(stores, chat, ref.turn, call_id)
+    if call is None or stores.history.has_record(ref.user, ref.conversation_id, call_id):
+        return {}
+    running = Running(ref.user, ref.conversation_id, chat, call)
+    if call.repeatable or _begin(stores, chat, call):
+        result = _within(execute, running, seconds - _RESERVE_SECONDS - (time.monotonic() - started))
+    else:
+        result = OUTCOME_UNKNOWN
+    try:
+        record_result(stores, stores.log(chat), chat, ref.turn, call, result, time.monotonic() - started)
+    except ChatClosed:
+        return {}
+    return {}
+
+
+def _call(stores: Stores, chat: Chat, turn: int, call_id: str) -> ToolCall | None:
+    recorded = stores.chats.turn(chat, turn)
+    calls = recorded.calls if recorded else ()
+    return next((call for call in calls if call.id == call_id and not call.refused), None)
+
+
+def _begin(stores: Stores, chat: Chat, call: ToolCall) -> bool:
+    """Mark a call that changes the world as begun; false if an earlier run has begun it."""
+    try:
+        transact(stores.dynamodb, [stores.chats.begin(chat, call.id)])
+    except Lost:
+        return False
+    return True
+
+
+def _within(execute: Execute, running: Running, seconds: float) -> ToolResult:
+    """The tool's result, or an error result if it raises or takes too long.
+
+    It runs in a thread of its own: a tool that hangs is left behind, and the step still records.
+    """
+    outcome: list[ToolResult | BaseException] = []
+
+    def run() -> None:
+        try:
+            outcome.append(execute(running))
+        except Exception as error:  # noqa: BLE001 - handed over below
+            outcome.append(error)
+
+    thread = threading.Thread(target=run, name=f"tool-{running.call.id}", daemon=True)
+    thread.start()
+    thread.join(max(seconds, 0.1))
+    if not outcome:
+        return failed(f"it did not answer within {seconds:.0f} seconds.")
+    first = outcome[0]
+    return first if isinstance(first, ToolResult) else _failure(first)
+
+
+def _failure(error: BaseException) -> ToolResult:
+    """Our own stores' trouble is raised for a retry; anything else is for the model to read."""
+    if isinstance(error, Transient | ClientError | BotoCoreError):
+        raise error
+    return failed(f"{type(error).__name__}.")

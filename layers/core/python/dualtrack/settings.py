@@ -1,0 +1,39 @@
+"""The environment of a function as one frozen value, read once at import."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the steps need to know. A function has only those that it uses; the rest is empty.
+
+    Names are the environment's, in lower case (CONTRACT 2 and ``infra/stacks/chat.py``).
+    """
+
+    stage: str = ""
+    history_table: str = ""
+    chats_table: str = ""
+    credits_table: str = ""
+    cache_table: str = ""
+    bodies_bucket: str = ""
+    state_machine_arn: str = ""
+    connections_key: str = ""
+    allowed_origins: str = ""
+    anthropic_base_url: str = ""
+    anthropic_secret: str = ""
+    dualtrack_model: str = ""
+    dualtrack_summary_model: str = ""
+    jwks_url: str = ""
+    token_issuer: str = ""
+    token_audience: str = ""
+
+
+def settings_from(environ: Mapping[str, str]) -> Settings:
+    """The settings; variables that are not set stay empty."""
+    return Settings(**{field.name: environ.get(field.name.upper(), "") for field in fields(Settings)})

@@ -1,0 +1,22 @@
+"""What an answer rests on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dualtrack.tools import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dualtrack.records import Record
+
+
+def sources_of(records: Iterable[Record]) -> tuple[Source, ...]:
+    """The sources that a query's tool calls brought, distinct, in order of first use."""
+    found: dict[tuple[str, str], Source] = {}
+    for record in records:
+        for one in record.call.sources if record.call else ():
+            source = Source(one["title"], one.get("url", ""), record.record_id)
+            found.setdefault((source.title, source.url), source)
+    return tuple(found.values())

@@ -1,0 +1,92 @@
+"""Recording what a tool brought: one conditional append, whoever comes first (DESIGN 2.3)."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING
+
+from dualtrack.clock import iso
+from dualtrack.dynamo import Lost
+from dualtrack.events import record_stored, source_json, tool_result
+from dualtrack.frozen import freeze
+from dualtrack.history import partition
+from dualtrack.records import Attachment, Record, ToolCallDetail
+from dualtrack.text import clean
+from dualtrack.tools import ToolResult
+
+if TYPE_CHECKING:
+    from dualtrack.chats import Chat, RecordedTurn
+    from dualtrack.event_log import EventLog
+    from dualtrack.stores import Stores
+    from dualtrack.tools import Media
+    from dualtrack.turn import ToolCall
+
+NO_RESULT = ToolResult("Tool execution failed: the tool's process ended without a result.", is_error=True)
+
+
+def record_result(
+    stores: Stores, log: EventLog, chat: Chat, turn: int, call: ToolCall, result: ToolResult, seconds: float
+) -> None:
+    """Store the call's record and its events, unless a record is there already; then nothing happens.
+
+    Raises `ChatClosed` if the chat has ended.
+    """
+    record = _record(stores, chat, turn, call, result, round(seconds, 3))
+    action = stores.history.record_action(chat.user, chat.conversation_id, record)
+    shown = result.content if not result.reference else record.content
+    events = [
+        record_stored(call.id, "user", "tool_call"),
+        tool_result(call.id, call.tool, round(seconds, 3), clean(shown), is_error=result.is_error),
+    ]
+    try:
+        log.append(events, actions=lambda: [action])
+    except Lost:
+        return
+
+
+def complete_results(stores: Stores, log: EventLog, chat: Chat, turn: RecordedTurn, *, dead: bool) -> None:
+    """Give the refused calls of a turn their results, and with ``dead`` all others that have none."""
+    for call in turn.calls:
+        if (call.refused or dead) and not stores.history.has_record(chat.user, chat.conversation_id, call.id):
+            result = ToolResult(call.refused, is_error=True) if call.refused else NO_RESULT
+            record_result(stores, log, chat, turn.number, call, result, 0.0)
+
+
+def _record(
+    stores: Stores, chat: Chat, turn: int, call: ToolCall, result: ToolResult, seconds: float
+) -> Record:
+    reference = freeze(result.reference) if result.reference else None
+    content = result.content if reference is None else _reference_text(result)
+    return Record(
+        record_id=call.id,
+        type="tool_call",
+        role="user",
+        content=clean(content),
+        created_at=iso(stores.clock()),
+        turn=turn,
+        call=ToolCallDetail(
+            tool_use_id=call.tool_use_id,
+            tool=call.tool,
+            input=call.input,
+            is_error=result.is_error,
+            seconds=seconds,
+            turn=turn,
+            sources=tuple(freeze(source_json(one) | {"record_id": call.id}) for one in result.sources),
+            media=tuple(_attachment(stores, chat, one) for one in result.media),
+            reference=reference,
+        ),
+    )
+
+
+def _reference_text(result: ToolResult) -> str:
+    """What is stored instead of a copy."""
+    reference = result.reference
+    end = reference["offset"] + reference["limit"]
+    return f"(The record {reference['id']} was read, from character {reference['offset']} to {end} at most.)"
+
+
+def _attachment(stores: Stores, chat: Chat, media: Media) -> Attachment:
+    data = base64.b64decode(media.data)
+    return Attachment(
+        media.media_type, len(data), stores.bodies.save(partition(chat.user, chat.conversation_id), data)
+    )
