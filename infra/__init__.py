@@ -1,0 +1,1 @@
+"""The infrastructure of dualtrack: CDK stacks, the workflow, and the local stack that runs them."""

@@ -1,0 +1,180 @@
+"""Lambda layers, built by uv without Docker, cached by their content (FACTS 13).
+
+A layer is resolved for Lambda's platform (arm64, Python 3.13) with the versions of ``uv.lock``. Files
+that a layer beneath it already brings are left out, and bytecode is shipped as unchecked-hash .pyc: an
+asset's zip normalises mtimes, which would silently void timestamp .pyc and double every cold start.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+BUILD: Final = ROOT / ".build" / "layers"
+
+LAMBDA_PYTHON: Final = "3.13"
+LAMBDA_PLATFORM: Final = "aarch64-manylinux_2_34"  # Amazon Linux 2023; an older tag takes older wheels
+UNZIPPED_LIMIT: Final = 262_144_000
+"""Bytes a function and all its layers may take unzipped (AWS Lambda quota: 250 MiB)."""
+
+_RECIPE: Final = "2"  # part of the cache key: raise it when the way of building changes
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """A dependency layer: its folder under ``layers/`` and the layers it always stands upon."""
+
+    name: str
+    above: tuple[str, ...] = ()
+
+    @property
+    def requirements(self) -> Path:
+        return ROOT / "layers" / self.name / "requirements.txt"
+
+
+ROLES: Final[Mapping[str, Role]] = MappingProxyType(
+    {
+        role.name: role
+        for role in (
+            Role("base"),
+            Role("claude", above=("base",)),
+            Role("search", above=("base", "claude")),
+            Role("github", above=("base",)),
+            Role("stream"),
+        )
+    }
+)
+
+
+def build(role: Role) -> Path:
+    """The folder of a built dependency layer (``python/`` inside)."""
+    target = BUILD / f"{role.name}-{_dependency_key(role)}"
+    if target.is_dir():
+        return target
+    beneath = [build(ROLES[name]) for name in role.above]
+    return _publish(target, lambda folder: _install(role, folder, beneath))
+
+
+def build_core() -> Path:
+    """The library as a layer, with bytecode for Lambda's Python."""
+    source = ROOT / "layers" / "core" / "python"
+    target = BUILD / f"core-{_digest(_sources(source))}"
+    if target.is_dir():
+        return target
+    return _publish(target, lambda folder: _copy_core(source, folder))
+
+
+def unzipped_bytes(folder: Path) -> int:
+    """What the folder takes on Lambda's disk."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _publish(target: Path, fill: Callable[[Path], None]) -> Path:
+    """Build beside the target and rename, so that an interrupted build is never taken for a layer."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    work = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=BUILD))
+    try:
+        fill(work)
+        work.chmod(0o755)
+        try:
+            work.rename(target)
+        except OSError:
+            if not target.is_dir():  # else another build of the same content was faster
+                raise
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return target
+
+
+def _install(role: Role, folder: Path, beneath: Iterable[Path]) -> None:
+    packages = folder / "python"
+    with tempfile.TemporaryDirectory() as scratch:
+        constraints = Path(scratch) / "constraints.txt"
+        constraints.write_text(_locked_versions(), encoding="utf-8")
+        _run(
+            "uv", "pip", "install", "--quiet", "--no-config",
+            "--target", str(packages),
+            "--requirements", str(role.requirements),
+            "--constraints", str(constraints),
+            "--python-platform", LAMBDA_PLATFORM,
+            "--python-version", LAMBDA_PYTHON,
+            "--only-binary", ":all:",
+            "--link-mode", "copy",
+        )  # fmt: skip
+    shutil.rmtree(packages / "bin", ignore_errors=True)
+    (packages / ".lock").unlink(missing_ok=True)
+    _drop_test_suites(packages)
+    for lower in beneath:
+        _drop_duplicates(packages, lower / "python")
+    _compile(packages)
+
+
+def _copy_core(source: Path, folder: Path) -> None:
+    shutil.copytree(source, folder / "python", ignore=shutil.ignore_patterns("__pycache__", ".keep"))
+    _compile(folder / "python")
+
+
+def _locked_versions() -> str:
+    exported = _run(
+        "uv", "export", "--quiet", "--frozen", "--no-dev", "--no-hashes", "--no-emit-project", "--no-header"
+    )
+    return "\n".join(line for line in exported.splitlines() if not line.lstrip().startswith("#"))
+
+
+def _drop_test_suites(packages: Path) -> None:
+    """Packages' own test suites are never imported; numpy's alone weighs several megabytes."""
+    for folder in sorted(packages.rglob("tests"), reverse=True):
+        if folder.is_dir():
+            shutil.rmtree(folder)
+
+
+def _drop_duplicates(packages: Path, lower: Path) -> None:
+    for path in sorted(packages.rglob("*"), reverse=True):
+        twin = lower / path.relative_to(packages)
+        if path.is_file() and twin.is_file():
+            path.unlink()
+        elif path.is_dir() and not any(path.iterdir()):
+            path.rmdir()
+
+
+def _compile(packages: Path) -> None:
+    _run(
+        "uv", "run", "--quiet", "--no-project", "--python", LAMBDA_PYTHON,
+        "python", "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "unchecked-hash",
+        # the path that a traceback shows is the one on Lambda
+        "-s", str(packages), "-p", "/opt/python", str(packages),
+    )  # fmt: skip
+
+
+def _dependency_key(role: Role) -> str:
+    files = [role.requirements, ROOT / "uv.lock", *(ROLES[name].requirements for name in role.above)]
+    return _digest(files)
+
+
+def _sources(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix != ".pyc" and p.name != ".keep")
+
+
+def _digest(files: Iterable[Path]) -> str:
+    digest = hashlib.sha256(f"{_RECIPE} {LAMBDA_PLATFORM} {LAMBDA_PYTHON}".encode())
+    for path in files:
+        digest.update(f"{path.relative_to(ROOT)} {path.stat().st_size}\n".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _run(*command: str) -> str:
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command[:3])} failed:\n{done.stderr.strip()}")
+    return done.stdout

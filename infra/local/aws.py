@@ -1,0 +1,57 @@
+"""The emulated account: its address, and clients for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.config import Config
+from botocore.session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+REGION: Final = "us-east-1"
+ACCOUNT: Final = "000000000000"
+ADMIN_KEY: Final = "test"
+"""The emulator's own name for the account's root; it is reachable on the loopback interface only."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Temporary or root credentials of the emulated account."""
+
+    access_key: str = ADMIN_KEY
+    secret_key: str = ADMIN_KEY
+    session_token: str | None = None
+
+    def environment(self) -> Mapping[str, str]:
+        """As the variables that every SDK reads."""
+        values = {"AWS_ACCESS_KEY_ID": self.access_key, "AWS_SECRET_ACCESS_KEY": self.secret_key}
+        return {**values, "AWS_SESSION_TOKEN": self.session_token} if self.session_token else values
+
+
+@dataclass(frozen=True, slots=True)
+class Aws:
+    """Clients of the emulated account, as its root unless other credentials are given."""
+
+    endpoint_url: str
+    credentials: Credentials = field(default_factory=Credentials)
+    _session: Session = field(default_factory=Session, repr=False, compare=False)
+
+    def client(self, service: str) -> Any:
+        """A client that does not read this machine's AWS configuration."""
+        return self._session.create_client(
+            service,
+            region_name=REGION,
+            endpoint_url=self.endpoint_url,
+            aws_access_key_id=self.credentials.access_key,
+            aws_secret_access_key=self.credentials.secret_key,
+            aws_session_token=self.credentials.session_token,
+            config=Config(
+                retries={"max_attempts": 2, "mode": "standard"},
+                s3={"addressing_style": "path"},
+                connect_timeout=5,
+                read_timeout=900,
+            ),
+        )

@@ -1,0 +1,106 @@
+"""The child processes of the local stack: started together, logged to files, ended together."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+STOP_SECONDS = 12.0
+"""How long children may take to save their state and go."""
+
+
+class ChildDied(RuntimeError):  # noqa: N818 - named after what happened
+    """A process that the local stack needs has ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """One running child; ``log`` is where its output goes."""
+
+    name: str
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def check(self) -> None:
+        """Raise `ChildDied`, with the end of its log, if it has ended."""
+        code = self.process.poll()
+        if code is not None:
+            raise ChildDied(f"{self.name} ended with code {code}; the end of {self.log}:\n{_tail(self.log)}")
+
+    def send(self, line: bytes) -> None:
+        """One line into its lifeline."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + b"\n")
+        self.process.stdin.flush()
+
+
+class Children:
+    """Starts children bound to this process (`infra.local.child`) and ends them all."""
+
+    def __init__(self, logs: Path) -> None:
+        self._logs = logs
+        self._children: list[Child] = []
+
+    def start(
+        self,
+        name: str,
+        module: str,
+        *args: str,
+        environment: Mapping[str, str],
+        keep_open: Sequence[int] = (),
+    ) -> Child:
+        """Run ``python -m MODULE ARGS`` with exactly this environment."""
+        self._logs.mkdir(parents=True, exist_ok=True)
+        log = self._logs / f"{name}.log"
+        with log.open("ab") as output:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "infra.local.child", module, *args],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=dict(environment),
+                pass_fds=tuple(keep_open),
+                process_group=0,  # a Ctrl-C of the terminal is ours to hand on, in order
+            )
+        child = Child(name, process, log)
+        self._children.append(child)
+        return child
+
+    def check(self) -> None:
+        """Raise `ChildDied` if any has ended."""
+        for child in self._children:
+            child.check()
+
+    def stop(self) -> None:
+        """End all: latest first asked, all waited for, then the rest of their groups killed."""
+        for child in reversed(self._children):
+            with contextlib.suppress(ProcessLookupError):
+                if child.process.poll() is None:
+                    child.process.send_signal(signal.SIGTERM)
+        deadline = time.monotonic() + STOP_SECONDS
+        for child in reversed(self._children):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.process.wait(timeout=max(0.0, deadline - time.monotonic()))
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(child.process.pid, signal.SIGKILL)
+            child.process.wait()
+            with contextlib.suppress(BrokenPipeError):
+                if child.process.stdin:
+                    child.process.stdin.close()
+        self._children.clear()
+
+
+def _tail(log: Path, lines: int = 20) -> str:
+    with contextlib.suppress(OSError):
+        return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
+    return ""

@@ -1,0 +1,82 @@
+"""Real tokens of the local user pool, for whoever sits at this machine (CONTRACT 3)."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from infra.local.aws import Aws
+
+ADMIN_GROUP: Final = "admin"
+_NAME: Final = re.compile(r"[\w.@+-]{1,64}", re.ASCII)
+
+
+class BadName(ValueError):  # noqa: N818 - named after what is wrong
+    """A user name that the pool would not take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """An ID token and the ``sub`` claim that it carries."""
+
+    token: str
+    user_id: str
+
+
+class Tokens:
+    """Makes users of the local pool on demand and signs them in."""
+
+    def __init__(self, aws: Aws, pool_id: str, client_id: str) -> None:
+        self._cognito = aws.client("cognito-idp")
+        self._pool_id = pool_id
+        self._client_id = client_id
+
+    def identity(self, user: str, *, admin: bool = False) -> Identity:
+        """The user's identity; the user is created, and put into the group ``admin``, if need be.
+
+        Raises `BadName` for a name that is not 1 to 64 letters, digits or ``._@+-``.
+        """
+        if not _NAME.fullmatch(user):
+            raise BadName("A user name has 1 to 64 letters, digits or the characters . _ @ + -")
+        password = _password(user)
+        user_id = self._ensure(user, password)
+        if admin:
+            self._cognito.admin_add_user_to_group(
+                UserPoolId=self._pool_id, Username=user, GroupName=ADMIN_GROUP
+            )
+        answer = self._cognito.admin_initiate_auth(
+            UserPoolId=self._pool_id,
+            ClientId=self._client_id,
+            AuthFlow="ADMIN_USER_PASSWORD_AUTH",
+            AuthParameters={"USERNAME": user, "PASSWORD": password},
+        )
+        return Identity(answer["AuthenticationResult"]["IdToken"], user_id)
+
+    def _ensure(self, user: str, password: str) -> str:
+        try:
+            found = self._cognito.admin_get_user(UserPoolId=self._pool_id, Username=user)
+            return _sub(found["UserAttributes"])
+        except self._cognito.exceptions.UserNotFoundException:
+            pass
+        try:
+            made = self._cognito.admin_create_user(
+                UserPoolId=self._pool_id, Username=user, MessageAction="SUPPRESS"
+            )
+        except self._cognito.exceptions.UsernameExistsException:  # a concurrent request was first
+            return self._ensure(user, password)
+        self._cognito.admin_set_user_password(
+            UserPoolId=self._pool_id, Username=user, Password=password, Permanent=True
+        )
+        return _sub(made["User"]["Attributes"])
+
+
+def _password(user: str) -> str:
+    """Nobody types it: whoever reaches the local stack gets any token by asking for it."""
+    return f"Aa1!{hashlib.sha256(user.encode()).hexdigest()}"
+
+
+def _sub(attributes: list[dict[str, Any]]) -> str:
+    return next(str(item["Value"]) for item in attributes if item["Name"] == "sub")

@@ -1,0 +1,1 @@
+"""One module per stack, and the constructs they share."""

@@ -1,0 +1,95 @@
+"""What outlives every deployment: tables, the bucket for large bodies, the connections key, secrets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from aws_cdk import Duration, RemovalPolicy, SecretValue, Stack
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_secretsmanager as secretsmanager
+
+if TYPE_CHECKING:
+    from constructs import Construct
+
+    from infra.stages import StageSettings
+
+SECRET_NAMES: Final = ("anthropic", "voyage", "context7", "github")
+NO_SECRET: Final = "none"  # noqa: S105 - the word that says that there is none
+"""What a secret holds until the operator puts a key there; functions read it as "no key"."""
+
+OPEN_CHATS_INDEX: Final = "open"
+
+
+class DataStack(Stack):
+    """Four tables (pk, sk strings; on-demand; encrypted), one bucket, one key, four secrets."""
+
+    def __init__(self, scope: Construct, construct_id: str, stage: StageSettings) -> None:
+        super().__init__(scope, construct_id, stack_name=f"{stage.prefix}-data")
+        self._stage = stage
+        self._removal = RemovalPolicy.RETAIN if stage.keep_data else RemovalPolicy.DESTROY
+        self.history = self._table("History", expires=False)
+        self.chats = self._table("Chats", expires=True)
+        self.credits = self._table("Credits", expires=False)
+        self.cache = self._table("Cache", expires=True)
+        # Sparse: only chats that still run carry the attribute, so the sweep reads nothing else.
+        self.chats.add_global_secondary_index(
+            index_name=OPEN_CHATS_INDEX,
+            partition_key=dynamodb.Attribute(name="open", type=dynamodb.AttributeType.STRING),
+            sort_key=dynamodb.Attribute(name="deadline", type=dynamodb.AttributeType.NUMBER),
+            projection_type=dynamodb.ProjectionType.KEYS_ONLY,
+        )
+        self.bodies = self._bucket()
+        self.connections_key = kms.Key(
+            self,
+            "ConnectionsKey",
+            description="Encrypts the users' GitHub connections",
+            enable_key_rotation=True,
+            removal_policy=self._removal,
+        )
+        self.secret_names = {name: f"{stage.prefix}/{name}" for name in SECRET_NAMES}
+        for name in SECRET_NAMES:
+            self._secret(name)
+
+    def _table(self, name: str, *, expires: bool) -> dynamodb.Table:
+        return dynamodb.Table(
+            self,
+            name,
+            partition_key=dynamodb.Attribute(name="pk", type=dynamodb.AttributeType.STRING),
+            sort_key=dynamodb.Attribute(name="sk", type=dynamodb.AttributeType.STRING),
+            billing_mode=dynamodb.BillingMode.PAY_PER_REQUEST,
+            encryption=dynamodb.TableEncryption.AWS_MANAGED,
+            point_in_time_recovery_specification=dynamodb.PointInTimeRecoverySpecification(
+                point_in_time_recovery_enabled=self._stage.keep_data
+            ),
+            deletion_protection=self._stage.keep_data,
+            time_to_live_attribute="ttl" if expires else None,
+            removal_policy=self._removal,
+        )
+
+    def _bucket(self) -> s3.Bucket:
+        return s3.Bucket(
+            self,
+            "Bodies",
+            encryption=s3.BucketEncryption.S3_MANAGED,
+            block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
+            object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
+            enforce_ssl=True,
+            # Without versions: deleting a conversation has to delete every object of it.
+            versioned=False,
+            lifecycle_rules=[
+                s3.LifecycleRule(abort_incomplete_multipart_upload_after=Duration.days(1)),
+            ],
+            removal_policy=self._removal,
+        )
+
+    def _secret(self, name: str) -> None:
+        secretsmanager.Secret(
+            self,
+            f"{name.capitalize()}Secret",
+            secret_name=self.secret_names[name],
+            description=f"The deployment's key for {name}; the operator puts the value",
+            secret_string_value=SecretValue.unsafe_plain_text(NO_SECRET),
+            removal_policy=self._removal,
+        )

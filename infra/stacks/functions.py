@@ -1,0 +1,228 @@
+"""The Lambda functions: what each is, and how one is made (DESIGN 2.13, 8).
+
+Permissions are written out statement by statement: a grant helper would give whole groups of actions,
+and what a function may do is a decision to be read in one place (`infra.stacks.permissions`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from infra import layers
+from infra.layers import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from aws_cdk import aws_ec2 as ec2
+
+    from infra.stages import StageSettings
+
+ALIAS: Final = "live"
+METRICS_NAMESPACE: Final = "dualtrack"
+_NOT_CODE: Final = ["__pycache__", "*.pyc", ".keep"]
+
+WEB_ADAPTER_ACCOUNT: Final = "753240598075"
+WEB_ADAPTER_LAYER: Final = "LambdaAdapterLayerArm64:27"
+"""Lambda Web Adapter 1.0.0, published by AWS in every region."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSpec:
+    """One function: folder, seconds, MB, dependency layers.
+
+    ``seconds`` lies under the time of the state or caller that waits for it (DESIGN 2.10).
+    """
+
+    name: str
+    seconds: int
+    memory: int
+    roles: tuple[str, ...]
+    description: str
+    handler: str = "handler.handler"
+
+
+SPECS: Final[Mapping[str, FunctionSpec]] = MappingProxyType(
+    {
+        spec.name: spec
+        for spec in (
+            # API Gateway waits 29 s
+            FunctionSpec("api", 29, 1024, ("base",), "Answers the HTTP API"),
+            # states: Turn 150 s, Tool 60 s, Summarise 120 s, Abort 30 s
+            FunctionSpec("turn", 140, 1536, ("base", "claude"), "Makes one model call of a chat"),
+            FunctionSpec("tool", 55, 1024, ("base",), "Runs one in-house tool call"),
+            FunctionSpec("search", 55, 1536, ("base", "claude", "search"), "Runs one documentation search"),
+            FunctionSpec("github", 58, 1024, ("base", "github"), "Runs one call of an MCP tool"),
+            FunctionSpec("summarise", 110, 1536, ("base", "claude"), "Summarises an answered query"),
+            FunctionSpec("abort", 28, 512, ("base",), "Ends a chat whose workflow failed"),
+            FunctionSpec("sweep", 120, 512, ("base",), "Starts and ends what was left behind"),
+            FunctionSpec("credit_reset", 300, 512, ("base",), "Brings accounts up to date at midnight UTC"),
+            # an event stream stays open until the server closes it, at most 15 minutes
+            FunctionSpec("stream", 900, 512, ("stream",), "Serves a chat's events", handler="run.sh"),
+        )
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """Where a function runs that has to reach something inside a VPC."""
+
+    vpc: ec2.IVpc
+    subnets: ec2.SubnetSelection
+    security_groups: tuple[ec2.ISecurityGroup, ...] = field(default=())
+
+
+class Layers:
+    """The layers of one stack, made when a function first asks for them."""
+
+    def __init__(self, scope: Construct, stage: StageSettings) -> None:
+        self._scope = scope
+        self._stage = stage
+        self._made: dict[str, lambda_.ILayerVersion] = {}
+
+    def of(self, spec: FunctionSpec) -> list[lambda_.ILayerVersion]:
+        """The library and the dependencies of a function; on the local machine the library alone."""
+        roles = spec.roles if self._stage.built_layers else ()
+        return [self._layer(name) for name in ("core", *roles)]
+
+    def web_adapter(self) -> lambda_.ILayerVersion:
+        region = Stack.of(self._scope).region
+        arn = f"arn:aws:lambda:{region}:{WEB_ADAPTER_ACCOUNT}:layer:{WEB_ADAPTER_LAYER}"
+        return lambda_.LayerVersion.from_layer_version_arn(self._scope, "WebAdapter", arn)
+
+    def _layer(self, name: str) -> lambda_.ILayerVersion:
+        if name not in self._made:
+            self._made[name] = lambda_.LayerVersion(
+                self._scope,
+                f"{name.capitalize()}Layer",
+                code=lambda_.Code.from_asset(
+                    str(self._folder(name)),
+                    exclude=self._excluded(),
+                    asset_hash=self._stage.asset_name(f"layers/{name}"),
+                ),
+                compatible_runtimes=[lambda_.Runtime.PYTHON_3_13],
+                compatible_architectures=[lambda_.Architecture.ARM_64],
+                description=f"dualtrack: {name}",
+            )
+        return self._made[name]
+
+    def _folder(self, name: str) -> Path:
+        if not self._stage.built_layers:
+            return ROOT / "layers" / name
+        return layers.build_core() if name == "core" else layers.build(layers.ROLES[name])
+
+    def _excluded(self) -> list[str]:
+        return [] if self._stage.built_layers else _NOT_CODE
+
+
+class Function(Construct):
+    """A function with its own role, its own log group and the alias ``live``."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        spec: FunctionSpec,
+        stage: StageSettings,
+        layers_: Layers,
+        environment: Mapping[str, str],
+        permissions: Sequence[iam.PolicyStatement],
+        network: Network | None = None,
+        reserved_concurrency: int | None = None,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.spec = spec
+        self.log_group = logs.LogGroup(
+            self,
+            "Logs",
+            retention=_RETENTION[stage.log_retention_days],
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        self.role = self._role(permissions, in_vpc=network is not None)
+        is_stream = spec.handler == "run.sh"
+        self.function = lambda_.Function(
+            self,
+            "Function",
+            description=spec.description,
+            code=lambda_.Code.from_asset(
+                str(ROOT / "functions" / spec.name),
+                exclude=_NOT_CODE,
+                asset_hash=stage.asset_name(f"functions/{spec.name}"),
+            ),
+            handler=spec.handler,
+            runtime=lambda_.Runtime.PYTHON_3_13,
+            architecture=lambda_.Architecture.ARM_64,
+            timeout=Duration.seconds(spec.seconds),
+            memory_size=spec.memory,
+            layers=[*layers_.of(spec), *([layers_.web_adapter()] if is_stream else [])],
+            role=self.role,
+            log_group=self.log_group,
+            logging_format=lambda_.LoggingFormat.JSON,
+            tracing=lambda_.Tracing.ACTIVE,
+            environment={
+                "STAGE": stage.name,
+                "POWERTOOLS_SERVICE_NAME": spec.name,
+                "POWERTOOLS_METRICS_NAMESPACE": METRICS_NAMESPACE,
+                "POWERTOOLS_LOG_LEVEL": stage.log_level,
+                **environment,
+            },
+            reserved_concurrent_executions=reserved_concurrency,
+            vpc=network.vpc if network else None,
+            vpc_subnets=network.subnets if network else None,
+            security_groups=list(network.security_groups) if network else None,
+        )
+        self.alias = lambda_.Alias(self, "Live", alias_name=ALIAS, version=self.function.current_version)
+
+    def _role(self, permissions: Sequence[iam.PolicyStatement], *, in_vpc: bool) -> iam.Role:
+        role = iam.Role(
+            self,
+            "Role",
+            assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"),
+            description=f"What the function {self.spec.name} may do",
+        )
+        write_logs = iam.PolicyStatement(
+            actions=["logs:CreateLogStream", "logs:PutLogEvents"],
+            resources=[self.log_group.log_group_arn],
+        )
+        for statement in (write_logs, *permissions):
+            role.add_to_policy(statement)
+        if in_vpc:
+            role.add_to_policy(_network_interfaces())
+        return role
+
+
+def _network_interfaces() -> iam.PolicyStatement:
+    """What Lambda needs to attach a function to a VPC; EC2 knows no narrower resource for it."""
+    return iam.PolicyStatement(
+        actions=[
+            "ec2:CreateNetworkInterface",
+            "ec2:DescribeNetworkInterfaces",
+            "ec2:DescribeSubnets",
+            "ec2:DeleteNetworkInterface",
+            "ec2:AssignPrivateIpAddresses",
+            "ec2:UnassignPrivateIpAddresses",
+        ],
+        resources=["*"],
+    )
+
+
+_RETENTION: Final = MappingProxyType(
+    {
+        1: logs.RetentionDays.ONE_DAY,
+        14: logs.RetentionDays.TWO_WEEKS,
+        30: logs.RetentionDays.ONE_MONTH,
+        90: logs.RetentionDays.THREE_MONTHS,
+        365: logs.RetentionDays.ONE_YEAR,
+    }
+)

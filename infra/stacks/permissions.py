@@ -1,0 +1,143 @@
+"""What each function may do: least privilege, statement by statement."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from aws_cdk import ArnFormat
+from aws_cdk import aws_iam as iam
+
+from infra.stacks.data import OPEN_CHATS_INDEX
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_dynamodb as dynamodb
+    from aws_cdk import aws_kms as kms
+    from aws_cdk import aws_s3 as s3
+
+    from infra.stacks.data import DataStack
+
+READ: Final = ("GetItem", "Query")
+APPEND: Final = ("GetItem", "PutItem", "Query", "ConditionCheckItem")
+CHANGE: Final = (*APPEND, "UpdateItem")
+OWN: Final = (*CHANGE, "DeleteItem", "BatchWriteItem")
+
+
+def _table(table: dynamodb.ITable, *actions: str) -> iam.PolicyStatement:
+    return iam.PolicyStatement(
+        actions=sorted({f"dynamodb:{action}" for action in actions}), resources=[table.table_arn]
+    )
+
+
+def _index(table: dynamodb.ITable, index: str, *actions: str) -> iam.PolicyStatement:
+    return iam.PolicyStatement(
+        actions=[f"dynamodb:{action}" for action in actions], resources=[f"{table.table_arn}/index/{index}"]
+    )
+
+
+def _objects(bucket: s3.IBucket, *actions: str) -> iam.PolicyStatement:
+    return iam.PolicyStatement(
+        actions=[f"s3:{action}" for action in actions], resources=[bucket.arn_for_objects("*")]
+    )
+
+
+def _list(bucket: s3.IBucket) -> iam.PolicyStatement:
+    return iam.PolicyStatement(actions=["s3:ListBucket"], resources=[bucket.bucket_arn])
+
+
+def _secret(data: DataStack, *names: str) -> iam.PolicyStatement:
+    return iam.PolicyStatement(
+        actions=["secretsmanager:GetSecretValue"],
+        resources=[
+            data.format_arn(
+                service="secretsmanager",
+                resource="secret",
+                # Secrets Manager puts six characters of its own behind the name
+                resource_name=f"{data.secret_names[name]}-??????",
+                arn_format=ArnFormat.COLON_RESOURCE_NAME,
+            )
+            for name in names
+        ],
+    )
+
+
+def _key(key: kms.IKey, action: str) -> iam.PolicyStatement:
+    return iam.PolicyStatement(actions=[f"kms:{action}"], resources=[key.key_arn])
+
+
+def of_api(data: DataStack) -> list[iam.PolicyStatement]:
+    return [
+        _table(data.chats, *OWN),
+        _table(data.history, *OWN, "BatchGetItem"),
+        _table(data.credits, "GetItem", "PutItem", "UpdateItem", "Query"),
+        # GitHub connections, and the catalogue of MCP tools for GET /v1/tools
+        _table(data.cache, "GetItem", "PutItem", "DeleteItem"),
+        _objects(data.bodies, "GetObject", "PutObject", "DeleteObject"),
+        _list(data.bodies),
+        _key(data.connections_key, "Encrypt"),
+    ]
+
+
+def of_turn(data: DataStack) -> list[iam.PolicyStatement]:
+    return [
+        _table(data.chats, *CHANGE),
+        _table(data.history, *CHANGE, "BatchGetItem"),
+        _table(data.credits, "GetItem", "PutItem", "UpdateItem"),
+        _table(data.cache, "GetItem"),
+        _objects(data.bodies, "GetObject", "PutObject"),
+        _secret(data, "anthropic"),
+    ]
+
+
+def of_tool(data: DataStack) -> list[iam.PolicyStatement]:
+    return [
+        _table(data.chats, *APPEND),
+        _table(data.history, *APPEND, "BatchGetItem"),
+        _objects(data.bodies, "GetObject", "PutObject"),
+    ]
+
+
+def of_search(data: DataStack) -> list[iam.PolicyStatement]:
+    return [
+        *of_tool(data),
+        _table(data.cache, "GetItem", "PutItem", "BatchGetItem", "BatchWriteItem"),
+        _secret(data, "anthropic", "voyage", "context7"),
+    ]
+
+
+def of_github(data: DataStack) -> list[iam.PolicyStatement]:
+    return [
+        *of_tool(data),
+        _table(data.cache, "GetItem", "PutItem", "Query"),
+        _key(data.connections_key, "Decrypt"),
+        _secret(data, "github"),
+    ]
+
+
+def of_summarise(data: DataStack) -> list[iam.PolicyStatement]:
+    return [
+        _table(data.chats, *CHANGE),
+        _table(data.history, *CHANGE, "BatchGetItem"),
+        _objects(data.bodies, "GetObject", "PutObject"),
+        _secret(data, "anthropic"),
+    ]
+
+
+def of_abort(data: DataStack) -> list[iam.PolicyStatement]:
+    return [
+        _table(data.chats, *CHANGE),
+        _table(data.history, *CHANGE, "BatchGetItem"),
+        _table(data.credits, *CHANGE),
+        _objects(data.bodies, "GetObject", "PutObject"),
+    ]
+
+
+def of_sweep(data: DataStack) -> list[iam.PolicyStatement]:
+    return [*of_abort(data), _index(data.chats, OPEN_CHATS_INDEX, "Query")]
+
+
+def of_credit_reset(data: DataStack) -> list[iam.PolicyStatement]:
+    return [_table(data.credits, "GetItem", "PutItem", "UpdateItem", "Query", "Scan")]
+
+
+def of_stream(data: DataStack) -> list[iam.PolicyStatement]:
+    return [_table(data.chats, *READ)]

@@ -1,0 +1,181 @@
+"""The REST API: one proxy to ``api``, the event stream, and the gateway's own errors."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import aws_apigateway as apigateway
+from aws_cdk import aws_logs as logs
+from constructs import Construct
+
+from infra.stacks.functions import ALIAS
+
+if TYPE_CHECKING:
+    from aws_cdk import aws_cognito as cognito
+
+    from infra.stacks.functions import Function
+    from infra.stages import StageSettings
+
+STAGE_NAME: Final = ALIAS
+_EVENTS_SECONDS: Final = 900
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """An error that the gateway itself answers, in the contract's form (CONTRACT 4)."""
+
+    type: apigateway.ResponseType
+    status: int
+    code: str
+    message: str
+
+
+def _refusals() -> tuple[Refusal, ...]:
+    kind = apigateway.ResponseType
+    return (
+        Refusal(kind.BAD_REQUEST_BODY, 400, "invalid_request", "The request body is not valid."),
+        Refusal(kind.BAD_REQUEST_PARAMETERS, 400, "invalid_request", "The request parameters are not valid."),
+        Refusal(kind.UNSUPPORTED_MEDIA_TYPE, 400, "invalid_request", "Send application/json."),
+        Refusal(kind.UNAUTHORIZED, 401, "unauthorized", "A valid ID token is needed."),
+        Refusal(kind.EXPIRED_TOKEN, 401, "unauthorized", "The token has expired."),
+        Refusal(kind.INVALID_SIGNATURE, 401, "unauthorized", "A valid ID token is needed."),
+        Refusal(kind.ACCESS_DENIED, 403, "forbidden", "Not allowed."),
+        Refusal(kind.INVALID_API_KEY, 403, "forbidden", "Not allowed."),
+        Refusal(kind.WAF_FILTERED, 403, "forbidden", "Not allowed."),
+        # what API Gateway answers for a path or method that it does not know
+        Refusal(kind.MISSING_AUTHENTICATION_TOKEN, 404, "not_found", "Not found."),
+        Refusal(kind.RESOURCE_NOT_FOUND, 404, "not_found", "Not found."),
+        Refusal(kind.REQUEST_TOO_LARGE, 413, "too_large", "The request is too large."),
+        Refusal(kind.THROTTLED, 429, "rate_limited", "Too many requests; try again shortly."),
+        Refusal(kind.QUOTA_EXCEEDED, 429, "rate_limited", "Too many requests; try again later."),
+        Refusal(kind.API_CONFIGURATION_ERROR, 500, "internal", "Internal error."),
+        Refusal(kind.AUTHORIZER_CONFIGURATION_ERROR, 500, "internal", "Internal error."),
+        Refusal(kind.AUTHORIZER_FAILURE, 500, "internal", "Internal error."),
+        Refusal(kind.INTEGRATION_FAILURE, 503, "unavailable", "The service is not available; try again."),
+        Refusal(kind.INTEGRATION_TIMEOUT, 504, "timeout", "The request took too long."),
+    )
+
+
+class Rest(Construct):
+    """``/{proxy+}`` to ``api`` behind the authorizer, ``/health`` and ``/openapi.json`` open."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        stage: StageSettings,
+        pool: cognito.IUserPool,
+        api: Function,
+        stream: Function,
+        allowed_origins: str,
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._origins = allowed_origins
+        self.access_log = logs.LogGroup(
+            self, "AccessLog", retention=logs.RetentionDays.ONE_MONTH, removal_policy=RemovalPolicy.DESTROY
+        )
+        self.rest = apigateway.RestApi(
+            self,
+            "Api",
+            rest_api_name=f"{stage.prefix}-api",
+            description="The HTTP API of dualtrack",
+            # an edge-optimised one would cut event streams that are idle for 30 s
+            endpoint_types=[apigateway.EndpointType.REGIONAL],
+            cloud_watch_role=True,
+            deploy_options=apigateway.StageOptions(
+                stage_name=STAGE_NAME,
+                throttling_rate_limit=stage.request_rate,
+                throttling_burst_limit=stage.request_burst,
+                logging_level=apigateway.MethodLoggingLevel.ERROR,
+                data_trace_enabled=False,
+                metrics_enabled=True,
+                tracing_enabled=True,
+                access_log_destination=apigateway.LogGroupLogDestination(self.access_log),
+                access_log_format=_access_log_format(),
+            ),
+        )
+        self.authorizer = apigateway.CognitoUserPoolsAuthorizer(
+            self, "Users", cognito_user_pools=[pool], results_cache_ttl=Duration.minutes(5)
+        )
+        self._routes(api, stream)
+        for refusal in _refusals():
+            self._gateway_response(refusal)
+
+    def _routes(self, api: Function, stream: Function) -> None:
+        to_api = apigateway.LambdaIntegration(
+            api.alias, proxy=True, allow_test_invoke=False, scope_permission_to_method=False
+        )
+        to_stream = apigateway.LambdaIntegration(
+            stream.alias,
+            proxy=True,
+            allow_test_invoke=False,
+            scope_permission_to_method=False,
+            response_transfer_mode=apigateway.ResponseTransferMode.STREAM,
+            timeout=Duration.seconds(_EVENTS_SECONDS),
+        )
+        root = self.rest.root
+        for path in ("health", "openapi.json"):
+            self._open(root.add_resource(path), to_api)
+        self._guarded(root.add_resource("{proxy+}"), "ANY", to_api)
+        # A resource on the way to a deeper one shadows the proxy, so it needs the method itself.
+        v1 = root.add_resource("v1")
+        chats = v1.add_resource("chats")
+        chat = chats.add_resource("{chat_id}")
+        for resource in (v1, chats, chat):
+            self._guarded(resource, "ANY", to_api)
+        self._guarded(chat.add_resource("events"), "GET", to_stream)
+
+    def _open(self, resource: apigateway.Resource, target: apigateway.Integration) -> None:
+        resource.add_method("GET", target, authorization_type=apigateway.AuthorizationType.NONE)
+
+    def _guarded(self, resource: apigateway.Resource, method: str, target: apigateway.Integration) -> None:
+        resource.add_method(
+            method,
+            target,
+            authorizer=self.authorizer,
+            authorization_type=apigateway.AuthorizationType.COGNITO,
+        )
+        resource.add_cors_preflight(
+            allow_origins=[self._origins],
+            allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"],
+            allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
+            max_age=Duration.hours(1),
+        )
+
+    def _gateway_response(self, refusal: Refusal) -> None:
+        headers = {"Access-Control-Allow-Origin": f"'{self._origins}'"}
+        if refusal.status == 429:
+            headers["Retry-After"] = "'1'"
+        body = {"error": {"code": refusal.code, "message": refusal.message}}
+        self.rest.add_gateway_response(
+            f"Gateway{refusal.type.response_type}",
+            type=refusal.type,
+            status_code=str(refusal.status),
+            response_headers=headers,
+            templates={"application/json": json.dumps(body)},
+        )
+
+
+def _access_log_format() -> apigateway.AccessLogFormat:
+    """Who called what, how it ended and how long it took; never a body, a query or a token."""
+    field = apigateway.AccessLogField
+    return apigateway.AccessLogFormat.custom(
+        json.dumps(
+            {
+                "request_id": field.context_request_id(),
+                "at": field.context_request_time_epoch(),
+                "user": field.context_authorizer_claims("sub"),
+                "ip": field.context_identity_source_ip(),
+                "method": field.context_http_method(),
+                "path": field.context_resource_path(),
+                "status": field.context_status(),
+                "ms": field.context_response_latency(),
+                "bytes": field.context_response_length(),
+                "error": field.context_error_response_type(),
+            }
+        )
+    )

@@ -1,0 +1,177 @@
+"""The state machine of one chat, and everything that starts a function without a caller."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from aws_cdk import Aws, Duration, RemovalPolicy
+from aws_cdk import aws_events as events
+from aws_cdk import aws_events_targets as targets
+from aws_cdk import aws_logs as logs
+from aws_cdk import aws_scheduler as scheduler
+from aws_cdk import aws_scheduler_targets as scheduler_targets
+from aws_cdk import aws_sqs as sqs
+from aws_cdk import aws_stepfunctions as sfn
+from constructs import Construct
+
+from infra.layers import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from infra.stacks.functions import Function
+    from infra.stages import StageSettings
+
+DEFINITION: Final = ROOT / "infra" / "chat.asl.json"
+STEPS: Final = ("turn", "tool", "search", "github", "summarise", "abort")
+
+
+class Workflow(Construct):
+    """The machine ``chat``: the definition is the ASL file, the function aliases are put into it."""
+
+    def __init__(
+        self, scope: Construct, construct_id: str, *, stage: StageSettings, steps: Mapping[str, Function]
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self.name = f"{stage.prefix}-chat"
+        # Step Functions accepts a log group only below /aws/vendedlogs once its policy grows long.
+        self.log_group = logs.LogGroup(
+            self,
+            "Logs",
+            log_group_name=f"/aws/vendedlogs/states/{self.name}",
+            retention=logs.RetentionDays.ONE_MONTH,
+            removal_policy=RemovalPolicy.DESTROY,
+        )
+        self.machine = sfn.StateMachine(
+            self,
+            "Machine",
+            state_machine_name=self.name,
+            state_machine_type=sfn.StateMachineType.STANDARD,
+            definition_body=sfn.DefinitionBody.from_string(DEFINITION.read_text(encoding="utf-8")),
+            definition_substitutions={name.capitalize(): steps[name].alias.function_arn for name in STEPS},
+            timeout=None,
+            tracing_enabled=True,
+            logs=sfn.LogOptions(
+                destination=self.log_group,
+                level=sfn.LogLevel.ERROR,
+                include_execution_data=False,
+            ),
+        )
+        for name in STEPS:
+            steps[name].alias.grant_invoke(self.machine)
+
+
+class Triggers(Construct):
+    """Ends of executions to ``abort``; the sweep; the midnight reset; the refresh of MCP tools."""
+
+    def __init__(
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        stage: StageSettings,
+        machine: sfn.StateMachine,
+        functions: Mapping[str, Function],
+    ) -> None:
+        super().__init__(scope, construct_id)
+        self._stage = stage
+        self.undelivered = sqs.Queue(
+            self,
+            "Undelivered",
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=True,
+            retention_period=Duration.days(14),
+        )
+        self._on_execution_end(machine, functions["abort"])
+        self._on_schedule(
+            "Sweep",
+            scheduler.ScheduleExpression.rate(Duration.minutes(5)),
+            functions["sweep"],
+            {"source": "schedule"},
+            retry_attempts=0,  # the next one comes in five minutes
+        )
+        self._on_schedule(
+            "CreditReset",
+            scheduler.ScheduleExpression.cron(minute="0", hour="0"),
+            functions["credit_reset"],
+            {"source": "schedule"},
+            retry_attempts=5,
+        )
+        self._on_schedule(
+            "ToolRefresh",
+            scheduler.ScheduleExpression.rate(Duration.hours(1)),
+            functions["github"],
+            {"action": "refresh"},
+            retry_attempts=2,
+        )
+        self._on_deployment(functions["github"])
+
+    def _on_execution_end(self, machine: sfn.StateMachine, abort: Function) -> None:
+        """No Catch sees a timeout, a stopped execution, States.Runtime or DataLimitExceeded."""
+        events.Rule(
+            self,
+            "ExecutionEnded",
+            description="Chats whose workflow ended badly",
+            event_pattern=events.EventPattern(
+                source=["aws.states"],
+                detail_type=["Step Functions Execution Status Change"],
+                detail={
+                    "status": ["FAILED", "TIMED_OUT", "ABORTED"],
+                    "stateMachineArn": [machine.state_machine_arn],
+                },
+            ),
+            targets=[
+                targets.LambdaFunction(
+                    abort.alias,
+                    dead_letter_queue=self.undelivered,
+                    retry_attempts=8,
+                    max_event_age=Duration.hours(2),
+                )
+            ],
+        )
+
+    def _on_deployment(self, github: Function) -> None:
+        """A new release may bring other MCP servers: their tools are listed at once, not in an hour."""
+        events.Rule(
+            self,
+            "Deployed",
+            description="Lists the MCP tools anew after a deployment",
+            event_pattern=events.EventPattern(
+                source=["aws.cloudformation"],
+                detail_type=["CloudFormation Stack Status Change"],
+                detail={
+                    "stack-id": [Aws.STACK_ID],
+                    "status-details": {"status": ["CREATE_COMPLETE", "UPDATE_COMPLETE"]},
+                },
+            ),
+            targets=[
+                targets.LambdaFunction(
+                    github.alias,
+                    event=events.RuleTargetInput.from_object({"action": "refresh"}),
+                    dead_letter_queue=self.undelivered,
+                    retry_attempts=2,
+                )
+            ],
+        )
+
+    def _on_schedule(
+        self,
+        name: str,
+        expression: scheduler.ScheduleExpression,
+        function: Function,
+        event: Mapping[str, str],
+        *,
+        retry_attempts: int,
+    ) -> None:
+        scheduler.Schedule(
+            self,
+            name,
+            schedule=expression,
+            target=scheduler_targets.LambdaInvoke(
+                function.alias,
+                input=scheduler.ScheduleTargetInput.from_object(dict(event)),
+                dead_letter_queue=self.undelivered,
+                retry_attempts=retry_attempts,
+                max_event_age=Duration.hours(2),
+            ),
+        )

@@ -1,0 +1,138 @@
+"""Stages: the same stacks with different settings (DESIGN 2.12, 8)."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+DEFAULT_MODEL: Final = "claude-haiku-4-5-20251001"
+DEFAULT_EMBEDDING_MODEL: Final = "voyage-3-large"
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Where the outbound services are and which models are asked: plain values, never secrets.
+
+    ``None`` (stage ``local`` alone) leaves a value to a CloudFormation parameter, so the local stack
+    changes it without a new synthesis. On AWS the values are written into the template, because a
+    published function version keeps the environment it was published with and a changed parameter
+    alone would publish no new one.
+    """
+
+    anthropic_base_url: str | None
+    voyage_base_url: str | None
+    context7_base_url: str | None
+    model: str | None
+    summary_model: str | None
+    embedding_model: str | None
+    mcp_servers: str | None
+    allowed_origins: str | None
+
+
+AS_PARAMETERS: Final = Services(None, None, None, None, None, None, None, None)
+
+
+def services_from(environment: Mapping[str, str]) -> Services:
+    """The services that the settings of CONTRACT 2 name, with the defaults of the public ones."""
+    model = environment.get("DUALTRACK_MODEL") or DEFAULT_MODEL
+    return Services(
+        anthropic_base_url=environment.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com",
+        voyage_base_url=environment.get("VOYAGE_BASE_URL") or "https://api.voyageai.com/v1",
+        context7_base_url=environment.get("CONTEXT7_BASE_URL") or "https://context7.com",
+        model=model,
+        summary_model=environment.get("DUALTRACK_SUMMARY_MODEL") or model,
+        embedding_model=environment.get("DUALTRACK_EMBEDDING_MODEL") or DEFAULT_EMBEDDING_MODEL,
+        mcp_servers=environment.get("MCP_SERVERS") or "[]",
+        allowed_origins=environment.get("ALLOWED_ORIGINS") or "",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StageSettings:
+    """What may differ between stages.
+
+    ``keep_data``: tables, bucket, keys and user pool survive the deletion of their stack, tables and
+    pool are protected against deletion, and tables have point-in-time recovery.
+    ``built_layers``: dependency layers are built by uv for Lambda; otherwise only the library itself
+    is a layer and the dependencies are those of the machine (local).
+    ``request_rate`` and ``request_burst``: the gateway's limits, requests a second for all users
+    together. ``stream_concurrency``: open event streams; None leaves them unreserved.
+    ``alarms``: raise alarms to the stack's topic.
+    """
+
+    name: Literal["local", "staging", "prod"]
+    keep_data: bool
+    built_layers: bool
+    log_retention_days: int
+    request_rate: int
+    request_burst: int
+    stream_concurrency: int | None
+    token_hours: int
+    alarms: bool
+    log_level: str
+    callback_urls: tuple[str, ...]
+
+    def asset_name(self, name: str) -> str | None:
+        """A fixed name for an asset, or None where its content names it.
+
+        Local templates carry fixed names, so that they stay the same whatever the code; the local
+        stack puts the content's hash in their place when it deploys.
+        """
+        if self.built_layers:
+            return None
+        return hashlib.sha256(name.encode()).hexdigest()
+
+    @property
+    def prefix(self) -> str:
+        """The beginning of every physical name, ``dualtrack-staging``."""
+        return f"dualtrack-{self.name}"
+
+
+STAGES: Final[Mapping[str, StageSettings]] = MappingProxyType(
+    {
+        "local": StageSettings(
+            name="local",
+            keep_data=False,
+            built_layers=False,
+            log_retention_days=1,
+            request_rate=1000,
+            request_burst=1000,
+            stream_concurrency=None,
+            token_hours=24,
+            alarms=False,
+            log_level="INFO",
+            callback_urls=("http://localhost:8000/",),
+        ),
+        "staging": StageSettings(
+            name="staging",
+            keep_data=False,
+            built_layers=True,
+            log_retention_days=14,
+            request_rate=50,
+            request_burst=200,
+            stream_concurrency=20,
+            token_hours=1,
+            alarms=False,
+            log_level="INFO",
+            callback_urls=("http://localhost:8000/",),
+        ),
+        "prod": StageSettings(
+            name="prod",
+            keep_data=True,
+            built_layers=True,
+            log_retention_days=90,
+            request_rate=200,
+            request_burst=500,
+            stream_concurrency=200,
+            token_hours=1,
+            alarms=True,
+            log_level="INFO",
+            callback_urls=("http://localhost:8000/",),
+        ),
+    }
+)
