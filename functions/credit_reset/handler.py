@@ -46,7 +46,7 @@ def ledger() -> Ledger:
 
 @logger.inject_lambda_context
 @metrics.log_metrics
-def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
+def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
     """Returns what was done; raises `ResetUnfinished` so that the invocation is retried."""
 
     def has_time() -> bool:
