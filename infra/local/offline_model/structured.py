@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _LABELLED = re.compile(
-    r"(?:^|\n)\W*(?:the\s+)?(?:user'?s?\s+|original\s+)?"
-    r"(?:question|request|query|message)\W*[:>]\s*(.+)",
+    r"(?:^|\n)\W*(?:the\s+)?(?:user'?s?\s+|original\s+)?(?:question|request|query|message)\W*"
+    r"[:>]\s*(.+)",
     re.IGNORECASE,
 )
 _NUMBERED = re.compile(
@@ -28,12 +28,11 @@ _LIBRARY_ID = re.compile(r"(?<![\w/:.])/[\w.-]+/[\w.-]+(?:[/@][\w.-]+)?")
 _AFTER = re.compile(r"\b(?:for|with|using|in|on|from|of)\s+((?:the\s+)?[^,.;:?!()]+)", re.IGNORECASE)
 _PROPER = re.compile(r"\b(?:[A-Z][\w.+#-]*|[a-z]+[-_.][\w.-]*\w)(?:\s+(?:[A-Z][\w.+#-]*|ads?|api|sdk))*")
 _LEADING = re.compile(
-    r"^(?:how (?:do|can|should|would) (?:i|we|you|one)|how to|what is|what are|please|show me|explain|i want to)\s+",
+    r"^(?:how (?:do|can|should|would) (?:i|we|you|one)|how to|what is|what are|please|show me|explain)\s+",
     re.IGNORECASE,
 )
 _QUESTION_WORDS = frozenset(
-    ("how", "what", "which", "where", "when", "why", "who", "can", "could", "please", "show", "explain")
-    + ("i", "is", "are", "do", "does")
+    ("how", "what", "which", "where", "when", "why", "who", "can", "could", "please", "show", "i", "is", "do")
 )
 
 _LIBRARY = {"library", "libraryname", "product", "package", "framework", "name", "software"}
@@ -83,7 +82,7 @@ def split_request(question: str) -> tuple[str, str]:
     "How do I set up OAuth for Twitter ads?" gives ("Twitter ads", "set up OAuth").
     """
     plain = _LEADING.sub("", " ".join(question.split())).rstrip("?!. ")
-    after = [match[1] for match in _AFTER.finditer(plain)]
+    after = [re.sub(r"^the\s+", "", match[1]) for match in _AFTER.finditer(plain)]
     named = [phrase for phrase in after if _PROPER.search(phrase)]
     library = _product(named[-1] if named else plain)
     if not library:

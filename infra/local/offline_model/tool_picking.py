@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .prose import overlap, words
+from .prose import overlap, sentences, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -35,8 +35,9 @@ _RECORD_ID = re.compile(r"\bq\d+-(?:r|t\d+|a\d+)\b")
 _TECHNICAL = re.compile(
     r"\b(how (do|can|should|would) (i|we|you|one)|how to|docs?|documentation|set(ting)? up|set-?up"
     r"|configur\w+|install\w*|integrat\w+|librar(y|ies)|framework|sdk|api|apis|oauth|authenticat\w+"
-    r"|endpoint|webhook|package|modules?|functions?|class(es)?|methods?|queries|schema|deploy\w*|lambda|dynamodb|code|example of"
-    r"|tutorial|python|javascript|typescript|rust|java|error|exception|index(es)?|token|pagination|rate limits?)\b",
+    r"|endpoint|webhook|package|modules?|functions?|class(es)?|methods?|queries|schema|deploy\w*|lambda"
+    r"|dynamodb|code|example of|tutorial|python|javascript|typescript|rust|java|error|exception"
+    r"|index(es)?|token|pagination|rate limits?)\b",
     re.IGNORECASE,
 )
 _IDENTIFIER = re.compile(r"`[^`]+`|\b[a-z]+_[a-z_]+\b|\b[a-z]+[A-Z]\w+\b")
@@ -45,8 +46,9 @@ _GITHUB = re.compile(
 )
 _OWNER_REPO = re.compile(
     r"(?<![\w/.:-])(?:(?:https?://)?github\.com/)?"
-    r"([A-Za-z0-9][\w-]*)/([A-Za-z0-9][\w.-]*\w)(?:/([\w./-]+\w))?"
+    r"(?=[\w-]*[A-Za-z])([A-Za-z0-9][\w-]*)/(?=[\w.-]*[A-Za-z])([A-Za-z0-9][\w.-]*\w)(?:/([\w./-]+\w))?"
 )
+_ABOUT_REPOSITORY = re.compile(r"github|\brepo|issue|pull request|commit|readme|file", re.IGNORECASE)
 _FILE = re.compile(r"(?<![\w/])([\w./-]*[\w-]\.(?:md|py|ts|tsx|js|json|ya?ml|toml|txt|go|rs|java|cfg|ini))\b")
 _FILLER = re.compile(
     r"\b(github|repos?|repositor(y|ies)|code|issues?|pull requests?|search|look|list|show|open|please)\b",
@@ -83,8 +85,15 @@ def _by_topic(seen: Transcript, offered: Mapping[str, Any]) -> Iterator[Call]:
     if record is not None and FULL_CONTEXT in offered:
         yield Call(FULL_CONTEXT, {"id": record.ref})
     elif DOCUMENTATION in offered and _is_technical(seen.question, has_github=bool(github)):
-        yield Call(DOCUMENTATION, {"query": " ".join(seen.question.split())[:QUERY_LIMIT]})
+        yield Call(DOCUMENTATION, {"query": _documentation_query(seen.question)})
     yield from github
+
+
+def _documentation_query(question: str) -> str:
+    """The sentences that ask the documentation something; the whole message if none stands out."""
+    said = [sentence for sentence in sentences(question) if _TECHNICAL.search(sentence)]
+    own = [sentence for sentence in said if not _GITHUB.search(sentence)]
+    return " ".join(own or [" ".join(question.split())])[:QUERY_LIMIT]
 
 
 def _is_technical(question: str, *, has_github: bool) -> bool:
@@ -142,27 +151,19 @@ def _github(question: str, offered: Mapping[str, Any]) -> Iterator[Call]:
     if not any(name.startswith("github_") for name in offered):
         return
     place = _repository(question)
-    if place is None and not _GITHUB.search(question):
-        return
-    calls = tuple(_in_repository(question, place) if place else _across(question))
+    calls: list[Call] = []
+    if place and _ABOUT_REPOSITORY.search(question):
+        calls.extend(_in_repository(question, place))
+    elif _GITHUB.search(question):
+        calls.extend(_across(question))
+    if place and re.search(r"\b(repos|repositories)\b", question, re.IGNORECASE):
+        calls.append(Call("github_search_repositories", {"query": _search_words(question)}))
     yield from (call for call in calls if call.tool in offered)
 
 
 def _repository(question: str) -> tuple[str, str, str] | None:
     for match in _OWNER_REPO.finditer(question):
-        if match[1].lower() not in {
-            "and",
-            "or",
-            "his",
-            "her",
-            "he",
-            "she",
-            "client",
-            "input",
-            "tcp",
-            "ci",
-            "i",
-        }:
+        if match[1].lower() not in {"and", "or", "his", "her", "he", "she", "client", "input", "tcp", "ci"}:
             return match[1], match[2], match[3] or ""
     return None
 
@@ -189,22 +190,24 @@ def _in_repository(question: str, place: tuple[str, str, str]) -> Iterator[Call]
 
 def _across(question: str) -> Iterator[Call]:
     lowered = question.lower()
-    query = " ".join(_FILLER.sub(" ", " ".join(words_kept(question))).split()) or question
+    query = _search_words(question)
     if "issue" in lowered:
-        yield Call("github_search_issues", {"query": query[:256]})
+        yield Call("github_search_issues", {"query": query})
     if "pull request" in lowered:
-        yield Call("github_search_pull_requests", {"query": query[:256]})
+        yield Call("github_search_pull_requests", {"query": query})
     if re.search(r"search (the )?code|code search|in code", lowered):
-        yield Call("github_search_code", {"query": query[:256]})
+        yield Call("github_search_code", {"query": query})
     if re.search(r"\brepos?\b|repositor|example|project", lowered) or not re.search(
         "issue|pull request|code", lowered
     ):
-        yield Call("github_search_repositories", {"query": query[:256]})
+        yield Call("github_search_repositories", {"query": query})
 
 
-def words_kept(question: str) -> list[str]:
-    """The content words of a question as written, for a search engine."""
-    return [word for word in re.findall(r"[\w.+#-]*[\w+#]", question) if words(word)]
+def _search_words(question: str) -> str:
+    """The content words of a question as written, without "github", owners and the like, for a search."""
+    plain = _OWNER_REPO.sub(" ", question)
+    kept = [word for word in re.findall(r"[\w.+#-]*[\w+#]", plain) if words(word)]
+    return " ".join(_FILLER.sub(" ", " ".join(kept)).split())[:256] or question[:256]
 
 
 def filled(schema: Mapping[str, Any], question: str) -> dict[str, Any]:
