@@ -73,7 +73,7 @@ class McpClient:
     servers that do not speak the stateless protocol.
     """
 
-    seconds: float = 50.0
+    seconds: float = 48.0
     retries: Retries = field(default_factory=Retries)
     transport: httpx2.AsyncBaseTransport | None = None
     clock: Callable[[], float] = field(default=time.monotonic, repr=False)
@@ -125,11 +125,11 @@ class McpClient:
         known: ToolSpec | None,
         deadline: float,
     ) -> T:
-        if server.url not in self.handshake:
+        if not server.handshake and server.url not in self.handshake:
             try:
                 return self._run(_Request(server, token, LATEST_MODERN_VERSION, known), act, deadline)
             except McpFailure as failed:
-                if failed.failure.status not in _NOT_SPOKEN:
+                if not _may_shake_hands(failed.failure, known):
                     raise
         result = self._run(_Request(server, token, "auto", known), act, deadline)
         self.handshake.add(server.url)
@@ -138,6 +138,17 @@ class McpClient:
     def _run(self, request: _Request, act: Callable[[Client], Awaitable[T]], deadline: float) -> T:
         left = max(0.1, deadline - self.clock())
         return asyncio.run(_exchange(request, act, left, self.transport))
+
+
+def _may_shake_hands(failure: Failure, known: ToolSpec | None) -> bool:
+    """Whether to ask again with a handshake: the server may be an older one, and nothing runs twice.
+
+    Some older servers answer a call without a handshake by running it, in a form that the new
+    protocol does not have.
+    """
+    if failure.kind == "protocol":
+        return known is None or known.repeatable
+    return failure.status in _NOT_SPOKEN and not failure.detail
 
 
 @dataclass(frozen=True, slots=True)
@@ -309,7 +320,7 @@ def _kind(cause: BaseException, seen: _Seen) -> tuple[FailureKind, str]:
         return ("down" if isinstance(cause, httpx2.ConnectTimeout) else "timeout"), ""
     if isinstance(cause, httpx2.HTTPError):
         return "down", ""
-    return "refused", "Its answer does not follow the protocol."
+    return "protocol", ""
 
 
 def _kind_of_code(error: MCPError) -> tuple[FailureKind, str]:

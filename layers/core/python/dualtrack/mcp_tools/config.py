@@ -33,7 +33,17 @@ MAX_SERVERS: Final = 20
 GITHUB_READ_TOOLSETS: Final = "repos,git,issues,pull_requests"
 """What a reader of code and discussions needs; every further toolset costs tokens in each model call."""
 
-_FIELDS: Final = {"name", "url", "auth", "price_class", "tool_prefix", "tools", "headers", "read_only"}
+_FIELDS: Final = {
+    "name",
+    "url",
+    "auth",
+    "price_class",
+    "tool_prefix",
+    "tools",
+    "headers",
+    "read_only",
+    "handshake",
+}
 _OWN_HEADERS: Final = {"authorization", "content-type", "accept", "host", "content-length"}
 
 
@@ -50,7 +60,8 @@ class McpServer:
     """One server. ``tools``: the remote names that are offered, empty for all of them.
 
     ``headers`` go with every request (never a secret: those are read at run time). ``read_only``:
-    only tools that the server itself marks as read-only are offered.
+    only tools that the server itself marks as read-only are offered. ``handshake``: the server speaks
+    only protocols before 2026-07-28, which begin with one; without it that is found out.
     """
 
     name: str
@@ -61,6 +72,7 @@ class McpServer:
     tools: tuple[str, ...] = ()
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     read_only: bool = False
+    handshake: bool = False
 
     @property
     def prefix(self) -> str:
@@ -118,7 +130,8 @@ def _server(position: int, entry: Any) -> McpServer:
             tool_prefix=_prefix(entry.get("tool_prefix", "")),
             tools=_tools(entry.get("tools", [])),
             headers=_headers(entry.get("headers", {})),
-            read_only=_flag(entry.get("read_only", False)),
+            read_only=_flag(entry.get("read_only", False), "read_only"),
+            handshake=_flag(entry.get("handshake", False), "handshake"),
         )
     except ValueError as error:
         raise ValueError(f"MCP_SERVERS[{position}]: {error}") from error
@@ -172,9 +185,9 @@ def _headers(value: Any) -> Mapping[str, str]:
     return MappingProxyType(dict(value))
 
 
-def _flag(value: Any) -> bool:
+def _flag(value: Any, what: str) -> bool:
     if not isinstance(value, bool):
-        raise ValueError("read_only must be true or false.")  # noqa: TRY004 - one error type for the whole setting
+        raise ValueError(f"{what} must be true or false.")  # noqa: TRY004 - one error type for the whole setting
     return value
 
 
@@ -192,4 +205,5 @@ def _entry(server: McpServer) -> dict[str, Any]:
         "tools": list(server.tools),
         "headers": dict(server.headers),
         "read_only": server.read_only,
+        "handshake": server.handshake,
     }

@@ -62,7 +62,7 @@ def execute_mcp_call(spec: ToolSpec, arguments: Mapping[str, Any], user: str, de
     """Run one call. Whatever the model should know comes back as an error result, never as an exception."""
     server = find_server(deps.servers, spec.server)
     if server is None or (server.tools and spec.remote_name not in server.tools):
-        return failed(f"{spec.name} is no longer offered")
+        return failed(f"{spec.name} is no longer offered.")
     if problems := argument_problems(spec.input_schema, arguments):
         return failed(f"invalid arguments: {'; '.join(problems)}")
     try:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-FailureKind = Literal["unauthorized", "forbidden", "rate_limited", "not_found", "refused", "timeout", "down"]
+FailureKind = Literal[
+    "unauthorized", "forbidden", "rate_limited", "not_found", "refused", "protocol", "timeout", "down"
+]
 
 DOWN_STATUSES: Final = frozenset({500, 502, 503, 504, 529})
 
@@ -49,6 +51,7 @@ _SENTENCES: Final[dict[FailureKind, str]] = {
     "rate_limited": "the MCP server {server} limits the rate of calls",
     "not_found": "the MCP server {server} does not know this tool or address",
     "refused": "the MCP server {server} refused the request",
+    "protocol": "the MCP server {server} gave an answer that does not follow the protocol",
     "timeout": "the MCP server {server} did not answer in time",
     "down": "the MCP server {server} cannot be reached at the moment",
 }

@@ -1,0 +1,104 @@
+"""One call of a tool of an MCP server, GitHub's first among them; and the refresh of what they offer."""
+
+from __future__ import annotations
+
+from dualtrack.imports import collecting_later
+
+with collecting_later():
+    import os
+    import time
+    from dataclasses import dataclass
+    from typing import TYPE_CHECKING, Any, Final
+
+    from aws_lambda_powertools import Logger, Metrics
+    from aws_lambda_powertools.metrics import MetricUnit
+    from aws_lambda_powertools.utilities.parameters import get_secret
+    from aws_lambda_powertools.utilities.parameters.exceptions import GetParameterError
+    from dualtrack.mcp_tools.calls import run_mcp_call
+    from dualtrack.mcp_tools.client import McpClient
+    from dualtrack.mcp_tools.config import parse_servers
+    from dualtrack.mcp_tools.execute import McpDeps
+    from dualtrack.mcp_tools.refresh import refresh_catalogue
+    from dualtrack.mcp_tools.tokens import Connections
+    from dualtrack.requests import chat_ref
+    from dualtrack.run_tool import run_tool
+    from dualtrack.settings import settings_from
+    from dualtrack.stores import LazyClient, open_stores
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+    from dualtrack.mcp_tools.config import McpServer
+    from dualtrack.run_tool import Running
+    from dualtrack.tools import ToolResult
+
+logger = Logger()
+metrics = Metrics()
+
+SECRET_SECONDS: Final = 300
+"""How long a secret that an operator has changed may still be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class McpSettings:
+    """What this function alone reads of its environment."""
+
+    servers: tuple[McpServer, ...]
+    github_secret: str
+
+
+def mcp_settings(environ: Mapping[str, str]) -> McpSettings:
+    """The servers and the id of the deployment's GitHub token. Raises ValueError for a wrong list."""
+    return McpSettings(parse_servers(environ.get("MCP_SERVERS", "")), environ.get("GITHUB_TOKEN_SECRET", ""))
+
+
+settings = settings_from(os.environ)
+mcp = mcp_settings(os.environ)
+stores = open_stores(settings)
+client = McpClient()
+connections = Connections(
+    stores.dynamodb,
+    LazyClient("kms"),  # type: ignore[arg-type]
+    settings.cache_table,
+    settings.connections_key,
+)
+
+
+def read_secret(secret_id: str) -> str:
+    """The string of a secret, from Secrets Manager at most every five minutes; "none" if it cannot be read."""
+    try:
+        return str(get_secret(secret_id, max_age=SECRET_SECONDS))
+    except GetParameterError:
+        logger.exception("A secret cannot be read", secret=secret_id)
+        return "none"
+
+
+deps = McpDeps(mcp.servers, client, connections.token, read_secret, mcp.github_secret)
+
+
+@logger.inject_lambda_context
+def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """``{"user", "chat_id", "conversation_id", "turn", "call"}`` → ``{}``; ``{"action": "refresh"}`` → the outcome."""
+    if event.get("action") == "refresh":
+        return refresh()
+    ref = chat_ref(event)
+    logger.set_correlation_id(ref.chat_id)
+    return run_tool(ref, event["call"]["id"], stores, execute, context.get_remaining_time_in_millis() / 1000)
+
+
+def execute(running: Running) -> ToolResult:
+    """What `run_tool` runs."""
+    return run_mcp_call(running, stores, deps)
+
+
+def refresh() -> dict[str, Any]:
+    """List every server's tools anew; one that fails keeps its last list until that is stale."""
+    outcomes = refresh_catalogue(
+        stores.dynamodb, stores.cache_table, mcp.servers, client, secret=read_secret, now=time.time()
+    )
+    failures = sum(not outcome.startswith("listed") for outcome in outcomes.values())
+    metrics.add_metric("McpListingsFailed", MetricUnit.Count, failures)
+    metrics.flush_metrics()
+    logger.info("MCP tools refreshed", servers=outcomes)
+    return {"servers": outcomes}
