@@ -90,9 +90,14 @@ class ApiClient:
         self._sleep = sleep
         self._clock = clock
         headers = {"User-Agent": "dualtrack-cli", **({"Authorization": f"Bearer {token}"} if token else {})}
-        # A proxy from the environment must not swallow calls to this very machine.
         self._http = httpx.Client(
-            base_url=url, headers=headers, timeout=_TIMEOUT, trust_env=not is_loopback(url)
+            base_url=url,
+            headers=headers,
+            timeout=_TIMEOUT,
+            # A proxy from the environment must not swallow calls to this very machine.
+            trust_env=not is_loopback(url),
+            # Without TLS there is nothing to verify, and loading the certificates takes 50 ms and more.
+            verify=not url.startswith("http://"),
         )
 
     def __enter__(self) -> ApiClient:
@@ -185,7 +190,7 @@ class ApiClient:
                 source.response.read()
                 self._answer(source.response)
             for sse in source.iter_sse():
-                if not sse.data:  # the decoder also reports the blank line after a comment
+                if not sse.data:  # the decoder also reports blank lines after a comment or `retry:`
                     continue
                 number = int(sse.id)
                 if number <= last:

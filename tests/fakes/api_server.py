@@ -225,7 +225,7 @@ class _Server:
 
     async def _stream(self, request: Request, last: int) -> AsyncIterator[str]:
         cut = self.script.cuts.pop(0) if self.script.cuts else None
-        yield ": keep-alive\n\n"
+        yield "retry: 1000\n\n"
         for number, (kind, data) in enumerate(self.script.events, 1):
             if number <= last:
                 continue
@@ -236,7 +236,7 @@ class _Server:
                 if self.script.torn:
                     yield frame[: len(frame) // 2]
                 return
-            yield frame
+            yield f": keep-alive\n\n{frame}"
             if number == self.script.hold_after:
                 self.script.streaming.set()
                 await _gone(request)

@@ -87,6 +87,7 @@ class TestChat:
             {"message": "Go on", "conversation_id": "cv_9", "profile": "courses"},
             {"message": "Hello"},
         ]
+        assert len(script.chats) == 2, "each chat has an idempotency key of its own"
 
     def test_a_message_may_come_from_stdin(self) -> None:
         script = Script(events=answered())
