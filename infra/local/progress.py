@@ -179,7 +179,7 @@ class LiveView:
         if now.text.strip():
             used = len(now.running) + 3
             parts.append(_Tail(Markdown(clean(now.text)), max(3, self._console.height - used)))
-        parts += [self._moving(f"{call.tool}  ", call.detail, call.since) for call in now.running]
+        parts += [_indented(self._moving(f"{call.tool} ", call.detail, call.since)) for call in now.running]
         if not now.running:
             parts.append(self._moving(self._activity(now), "", now.since))
         return Group(*parts)
@@ -206,7 +206,7 @@ class LiveView:
             case TurnBegan():
                 parts = (Text.assemble((f"{self._dot} ", "cyan"), (_title(block), "bold")),)
             case Said(text):
-                parts = (Padding(Markdown(text, style="dim"), (0, 0, 0, 2)),)
+                parts = (_indented(Markdown(text, style="dim")),)
             case Called():
                 parts = (self._called(block),)
             case Unpaid():
@@ -257,6 +257,10 @@ class _Tail:
         for line in lines[-self._height :]:
             yield from line
             yield Segment.line()
+
+
+def _indented(inner: ConsoleRenderable) -> ConsoleRenderable:
+    return Padding(inner, (0, 0, 0, 2))
 
 
 def _title(block: TurnBegan) -> str:
