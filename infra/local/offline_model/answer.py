@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 MARK = "*(Built-in offline model: fixed rules and extracts, no language model.)*"
 """The first line of every answer, so that nobody takes it for a model's."""
 
-MAX_SECTIONS = 3
+MAX_SECTIONS = 4
 MAX_SENTENCES = 2
 MAX_RECORD_CHARACTERS = 6_000
 MAX_ITEMS = 5
@@ -56,14 +56,20 @@ def _from_outcome(outcome: Outcome, wanted: frozenset[str]) -> str:
 
 
 def _from_document(outcome: Outcome, wanted: frozenset[str]) -> str:
-    found = [section for section in sections(outcome.text) if overlap(wanted, section.text) >= 1]
-    ranked = sorted(found, key=lambda section: _score(section, wanted), reverse=True)[:MAX_SECTIONS]
+    parts = sections(outcome.text)
+    # What stands before the first title introduces the documents and is none of them.
+    titled = [section for section in parts if section.title] or parts
+    found = [section for section in titled if overlap(wanted, section.text) >= 1]
+    # Documents come best first, so an earlier one wins a near tie.
+    places = sorted(
+        range(len(found)), key=lambda place: _score(found[place], wanted) - place / 10, reverse=True
+    )
+    ranked = [found[place] for place in sorted(places[:MAX_SECTIONS])]
     if not ranked:
         start = _shortened(" ".join(sentences(outcome.text)[:3]), 600)
         return f"`{outcome.tool}` answered, but nothing in it matches the question. It begins: {start}"
-    chosen = [section for section in found if section in ranked]
-    parts = [_shown(section, wanted) for section in chosen]
-    return "\n\n".join((f"From `{outcome.tool}`:", *parts, _sources(chosen)))
+    shown = [_shown(section, wanted) for section in ranked]
+    return "\n\n".join((f"From `{outcome.tool}`:", *shown, _sources(ranked))).rstrip()
 
 
 def _score(section: Section, wanted: frozenset[str]) -> float:

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 _STOP_WORDS = """
 a about after again all also an and any are as ask at be been before but by can could did do does
-earlier find for from full full-text get give had has have hello hey hi how i if in into is it its
-just know let like me more my need new no not of on one or our out over please previous set should
-show so some such tell than that the their them then there these they thing this those to up us use
-used using want was way we were what when where which who why will with without would you your
+earlier find for from full get give had has have hello hey hi how i if in into is it its just know
+let like me more my need new no not of on one or our out over please previous should show so some
+such tell than that the their them then there these they thing this those to us use used using want
+was way we were what when where which who why will with without would you your
 """
 _STOP = frozenset(_STOP_WORDS.split())
 _WORD = re.compile(r"[A-Za-z0-9]+(?:[._-][A-Za-z0-9]+)*")
@@ -24,6 +24,7 @@ _SEPARATOR = re.compile(r"^-{32}$")
 _URL = re.compile(r"https?://[^\s<>)\]}\"'`]+")
 _LINK = re.compile(r"\[([^\]]+)\]\((https?://[^)\s]+)\)")
 _SOURCE_LINE = re.compile(r"^\W*(?:source|sources|url)\b\W*", re.IGNORECASE)
+_TAG_LINE = re.compile(r"^</?documents?\b[^>]*>$", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'`(\[])")
 
 
@@ -134,6 +135,8 @@ def _next(before: _Builder, heading: re.Match[str] | None) -> _Builder:
 
 
 def _add_line(current: _Builder, line: str) -> None:
+    if _TAG_LINE.match(line.strip()):
+        return
     url = _URL.search(line)
     if url and _SOURCE_LINE.match(line):
         current.url = current.url or url[0].rstrip(".,;")

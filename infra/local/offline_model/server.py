@@ -116,7 +116,7 @@ def create_app(
             Route("/health", _health),
             *(_control_routes() if settings.control else ()),
         ],
-        exception_handlers={RefusalError: _refused, HTTPException: _http_error},
+        exception_handlers={RefusalError: _refused, HTTPException: _http_error, Exception: _broken},
     )
     app.state.model = State(settings, script or Script(), tokens.PromptCache(now, settings.cache_minimum))
     return app
@@ -302,6 +302,12 @@ async def _http_error(http: HttpRequest, error: Exception) -> Response:
     return _error(
         error.status_code, error.detail, "" if error.status_code == 404 else "invalid_request_error"
     )
+
+
+async def _broken(http: HttpRequest, error: Exception) -> Response:
+    """A mistake of the offline model itself: named in the answer, since its log is quiet."""
+    del http
+    return _error(500, f"the offline model failed: {type(error).__name__}: {error}")
 
 
 _RESPONSES = TypeAdapter(tuple[ScriptedResponse, ...])

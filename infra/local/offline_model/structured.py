@@ -21,6 +21,7 @@ _LABELLED = re.compile(
     r"[:>]\s*(.+)",
     re.IGNORECASE,
 )
+_TAGGED = re.compile(r"<(?:question|request|query)>\s*(.*?)\s*</", re.DOTALL)
 _NUMBERED = re.compile(
     r"^\s*(?:\[(\d+)\]|(\d+)[.):]\s|<\w+\s+(?:index|id|n|number)=[\"']?(\d+)[\"']?[^>]*>)", re.MULTILINE
 )
@@ -69,9 +70,8 @@ def _ranked(question: str, items: Sequence[tuple[Any, str]]) -> list[tuple[Any, 
 
 
 def _read(prompt: str) -> _Prompt:
-    labelled = _LABELLED.search(prompt)
-    question = (labelled[1] if labelled else prompt.strip().split("\n\n")[0]).strip().strip("\"'<>")
-    question = re.sub(r"</?\w+>", " ", question).strip()
+    labelled = _TAGGED.search(prompt) or _LABELLED.search(prompt)
+    question = (labelled[1] if labelled else prompt.strip().split("\n\n")[0]).strip().strip("\"'")
     library, topic = split_request(question)
     return _Prompt(question, library, topic, _numbered(prompt), _ids(prompt))
 
@@ -101,18 +101,21 @@ def _product(text: str) -> str:
 
 def _numbered(prompt: str) -> tuple[tuple[int, str], ...]:
     starts = list(_NUMBERED.finditer(prompt))
-    ends = [match.start() for match in starts[1:]] + [len(prompt)]
     return tuple(
         (int(match[1] or match[2] or match[3]), prompt[match.end() : end])
-        for match, end in zip(starts, ends, strict=True)
+        for match, end in zip(starts, _ends(starts, prompt), strict=True)
     )
+
+
+def _ends(starts: list[re.Match[str]], prompt: str) -> list[int]:
+    """Where the text after each match ends: at the next one."""
+    return [*(match.start() for match in starts[1:]), len(prompt)][: len(starts)]
 
 
 def _ids(prompt: str) -> tuple[tuple[str, str], ...]:
     starts = list(_LIBRARY_ID.finditer(prompt))
-    ends = [match.start() for match in starts[1:]] + [len(prompt)]
     found: dict[str, str] = {}
-    for match, end in zip(starts, ends, strict=True):
+    for match, end in zip(starts, _ends(starts, prompt), strict=True):
         # The listing may put a title before the id on its line and details after it.
         before = prompt[prompt.rfind("\n", 0, match.start()) + 1 : match.start()]
         found.setdefault(match[0], f"{before} {match[0]} {prompt[match.end() : end]}")

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from .answer import MARK
-from .prose import sentences
+from .prose import sections, sentences
 from .transcript import texts, without_ids
 
 if TYPE_CHECKING:
@@ -15,8 +15,10 @@ if TYPE_CHECKING:
 MAX_SENTENCE = 220
 _FENCED = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1[ \t]*$", re.MULTILINE | re.DOTALL)
 _FACT = re.compile(r"\d|`[^`]+`|\b[A-Z][a-z]*[A-Z]\w*|\b[\w-]+/[\w.-]+|\b[a-z]+_[a-z_]+|(?<=\w )[A-Z]\w+")
+_CALL = re.compile(r"^Tool: (\S+)\nInput: (.*)(?:\n|$)(The call failed\.)?\s*(?:Result:\s*)?")
+_LANGUAGE = re.compile(r"^[ \t]*```([a-z]+)", re.MULTILINE)
 _COUNT = re.compile(r"\b(\d)\s*(?:[–-]\s*(\d)\s*)?sentences?", re.IGNORECASE)
-_MARKUP = re.compile(r"^\s*(?:#{1,6}|[-*+>]|\d+\.)\s+", re.MULTILINE)
+_MARKUP = re.compile(r"^\s*(?:#{1,6}|[-*+>]|\d+\.)\s+|\*\*|^(?:From `[^`]+`:|Sources:.*)$", re.MULTILINE)
 _NUMBER_WORDS = {"one": "1", "two": "2", "three": "3"}
 
 
@@ -30,7 +32,32 @@ def summarise(request: wire.Countable) -> str:
     """At most as many sentences as the system prompt allows (two if it names no number)."""
     system = " ".join(block.text for block in request.system)
     record = "\n\n".join(texts(request.messages[-1].content))
-    return extract(record, _allowed(system))
+    allowed = _allowed(system)
+    call = _CALL.match(record)
+    if call:
+        return _of_call(call, record[call.end() :], allowed)
+    body = re.sub(r"^(?:Response|Record):\s*", "", record)
+    languages = list(dict.fromkeys(_LANGUAGE.findall(body)))
+    if languages and allowed > 1:
+        return f"{extract(body, allowed - 1)} It contains code in {', '.join(languages)}."
+    return extract(body, allowed)
+
+
+def _of_call(call: re.Match[str], result: str, allowed: int) -> str:
+    """What was called, then what was found: the titles of the sections, else the result's own sentences."""
+    failed = " and failed" if call[3] else ""
+    said = f"{call[1]} was called with {_clipped(call[2])}{failed}."
+    if allowed == 1:
+        return said
+    titles = list(dict.fromkeys(section.title for section in sections(result) if section.title))
+    if titles:
+        return f"{said} It found: {_clipped('; '.join(titles))}."
+    return f"{said} {extract(result, allowed - 1)}"
+
+
+def _clipped(text: str) -> str:
+    plain = " ".join(text.split())
+    return plain if len(plain) <= MAX_SENTENCE else plain[: MAX_SENTENCE - 1].rstrip() + "…"
 
 
 def _allowed(system: str) -> int:
@@ -56,6 +83,5 @@ def _weight(sentence: str, place: int) -> float:
 
 
 def _closed(sentence: str) -> str:
-    if len(sentence) > MAX_SENTENCE:
-        return sentence[: MAX_SENTENCE - 1].rstrip() + "…"
-    return sentence if sentence[-1] in ".!?…:" else f"{sentence}."
+    plain = _clipped(sentence)
+    return plain if plain[-1] in ".!?…:" else f"{plain}."

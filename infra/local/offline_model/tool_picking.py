@@ -33,7 +33,7 @@ _ABOUT_RESULT = re.compile(
 )
 _RECORD_ID = re.compile(r"\bq\d+-(?:r|t\d+|a\d+)\b")
 _TECHNICAL = re.compile(
-    r"\b(how (do|can|should|would) (i|we|you|one)|how to|docs?|documentation|set(ting)? up|set-?up"
+    r"\b(how (do|does|can|should|would) \w+|how to|docs?|documentation|set(ting)? up|set-?up"
     r"|configur\w+|install\w*|integrat\w+|librar(y|ies)|framework|sdk|api|apis|oauth|authenticat\w+"
     r"|endpoint|webhook|package|modules?|functions?|class(es)?|methods?|queries|schema|deploy\w*|lambda"
     r"|dynamodb|code|example of|tutorial|python|javascript|typescript|rust|java|error|exception"
