@@ -6,14 +6,16 @@ started for the length of the command; what it stored stays in the state folder.
 
 from __future__ import annotations
 
+import fcntl
 import getpass
 import json
 import os
-from contextlib import contextmanager
+import time
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Final
 
-from infra.local.client import ApiClient, ClientError, Refused, is_loopback
+from infra.local.client import ApiClient, ClientError, Refused, Unreachable, is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,8 +23,11 @@ if TYPE_CHECKING:
 
     Report = Callable[[str], None]
 
-RUNNER_FILE = "dev.json"
+RUNNER_FILE: Final = "dev.json"
 """Written into the state folder by a running local stack: ``{"url", "pid"}``."""
+LOCK_FILE: Final = "lock"
+"""Locked by whoever runs the stack of the folder, from before its start until after its end."""
+_START_SECONDS: Final = 120.0
 
 
 class NoToken(ClientError):  # noqa: N818 - a mistake of usage, named after what is missing
@@ -59,18 +64,67 @@ class Target:
 
 @contextmanager
 def open_target(wanted: Wanted, report: Report) -> Iterator[Target]:
-    """The stack to talk to, for the length of the block. ``report`` is told what takes time."""
+    """The stack to talk to, for the length of the block. ``report`` is told what takes time.
+
+    Raises `Unreachable` if a local one cannot start.
+    """
     if wanted.url is not None:
         yield _identified(wanted.url.rstrip("/"), wanted.token or wanted.env_token)
         return
-    running = running_stack(wanted.state_dir)
-    if running is not None:
-        yield _identified(running, wanted.token)
-        return
-    from infra.local.stack import LocalStack  # noqa: PLC0415 - heavy, and only needed here
+    with ExitStack() as held:
+        wanted.state_dir.mkdir(parents=True, exist_ok=True)
+        guests = held.enter_context((wanted.state_dir / "guests").open("a"))
+        fcntl.flock(guests, fcntl.LOCK_SH)
+        with (wanted.state_dir / "starting").open("a") as starting:
+            _lock(starting, "Waiting for the local stack that another command is starting", report)
+            url = _await_running(wanted.state_dir)
+            if url is None:
+                url = _start(held, wanted.state_dir, report)
+                # Runs first when the block ends, so the stack goes when its last guest has gone.
+                held.callback(_lock, guests, "Another command still uses this stack: waiting for it", report)
+        yield _identified(url, wanted.token)
 
-    with LocalStack(wanted.state_dir, port=0, report=report) as stack:
-        yield _identified(stack.url, wanted.token)
+
+def _start(held: ExitStack, state_dir: Path, report: Report) -> str:
+    from infra.local.stack import CannotStart, LocalStack  # noqa: PLC0415 - heavy, and only needed here
+
+    report(f"No local stack runs here: starting one; what it stores stays in {state_dir}")
+    try:
+        stack = held.enter_context(LocalStack(state_dir, port=0, report=report))
+    except CannotStart as error:
+        raise Unreachable(f"The local stack cannot start. {error}") from error
+    report(f"Ready after {stack.seconds_to_ready:.1f} s")
+    return stack.url
+
+
+def _lock(file: IO[str], notice: str, report: Report) -> None:
+    """Lock a file for this command alone; the notice is reported if that has to wait. Ctrl-C ends the wait."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        report(notice)
+        fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def _await_running(state_dir: Path) -> str | None:
+    """The address of the folder's stack, waited for if a runner is starting or stopping it just now."""
+    deadline = time.monotonic() + _START_SECONDS
+    while True:
+        url = running_stack(state_dir)
+        if url is not None or not _is_locked(state_dir / LOCK_FILE) or time.monotonic() > deadline:
+            return url
+        time.sleep(0.2)
+
+
+def _is_locked(path: Path) -> bool:
+    try:
+        with path.open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+    return False
 
 
 def running_stack(state_dir: Path) -> str | None:

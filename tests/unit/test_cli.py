@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import pty
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -224,6 +226,18 @@ class TestRunningStack:
             assert running_stack(tmp_path) is None
             (tmp_path / "dev.json").write_text(json.dumps({"url": url, "pid": os.getpid()}))
             assert running_stack(tmp_path) == url
+
+    def test_a_stack_that_is_just_starting_is_waited_for(self, tmp_path: Path) -> None:
+        from infra.local.target import Wanted, open_target
+
+        with api_server(Script()) as url, (tmp_path / "lock").open("w") as runner:
+            fcntl.flock(runner, fcntl.LOCK_EX)
+            written = json.dumps({"url": url, "pid": os.getpid()})
+            serving = threading.Timer(0.3, (tmp_path / "dev.json").write_text, [written])
+            serving.start()
+            with open_target(Wanted(None, None, None, tmp_path), print) as target:
+                assert target.url == url
+            serving.join()
 
 
 class TestSignals:
