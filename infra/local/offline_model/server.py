@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
 _SECRET_HEADERS = frozenset({"authorization", "x-api-key", "cookie"})
+_ROLES = ("user", "assistant", "system")
 _PLAIN = ScriptedResponse()
 _Body = TypeVar("_Body", bound=wire.Countable)
 
@@ -229,8 +230,15 @@ def _validated(shape: type[_Body], body: Any) -> _Body:
         return shape.model_validate(body)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
+        place = ".".join(_place(first["loc"]))
         raise RefusalError(f"{place}: {first['msg']}" if place else first["msg"]) from None
+
+
+def _place(location: tuple[int | str, ...]) -> list[str]:
+    """``messages.0.content.1``: pydantic adds the role by which it told the messages apart."""
+    if location[:1] == ("messages",):
+        location = (*location[:2], *location[3:]) if location[2:3] and location[2] in _ROLES else location
+    return [str(part) for part in location]
 
 
 def _check_fits(request: wire.Countable) -> None:

@@ -1,0 +1,439 @@
+"""The offline model refuses what the real API refuses, in the real API's form."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+import anthropic
+import httpx
+import pytest
+
+from infra.local.offline_model.server import MAX_BODY_BYTES, OfflineModel, serve_offline_model
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HEADERS = {"x-api-key": "key", "anthropic-version": "2026-10-21"}
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(8)).decode()
+PDF = base64.b64encode(b"%PDF-1.7 a small one").decode()
+SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
+TOOL: dict[str, Any] = {"name": "look_up", "input_schema": SCHEMA}
+USE = {"type": "tool_use", "id": "toolu_1", "name": "look_up", "input": {"q": "x"}}
+USE_2 = {**USE, "id": "toolu_2"}
+RESULT: dict[str, Any] = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "found"}
+RESULT_2 = {**RESULT, "tool_use_id": "toolu_2"}
+MARK = {"cache_control": {"type": "ephemeral"}}
+HAIKU_5 = "claude-haiku-5-5"
+
+
+CLIENT = httpx.Client(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[OfflineModel]:
+    with serve_offline_model() as server, CLIENT:
+        yield server
+
+
+def user(*blocks: Any) -> dict[str, Any]:
+    return {"role": "user", "content": list(blocks)}
+
+
+def assistant(*blocks: Any) -> dict[str, Any]:
+    return {"role": "assistant", "content": list(blocks)}
+
+
+def text(value: str = "hello", **more: Any) -> dict[str, Any]:
+    return {"type": "text", "text": value, **more}
+
+
+def request(*messages: Any, **more: Any) -> dict[str, Any]:
+    body = {
+        "model": "claude-haiku-4-5-20251001",
+        "max_tokens": 256,
+        "messages": list(messages) or [user(text())],
+        **more,
+    }
+    return {key: value for key, value in body.items() if value is not None}
+
+
+def with_tools(*messages: Any, **more: Any) -> dict[str, Any]:
+    return request(*messages, tools=[TOOL], **more)
+
+
+def image(source: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "image", "source": source}
+
+
+def output(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"format": {"type": "json_schema", "schema": schema}}
+
+
+def post(model: OfflineModel, body: Any, path: str = "/v1/messages", **headers: str) -> httpx.Response:
+    return CLIENT.post(f"{model.url}{path}", json=body, headers={**HEADERS, **headers})
+
+
+PAIRED = (user(text()), assistant(text("look"), USE, USE_2), user(RESULT, RESULT_2, text("go on")))
+
+ACCEPTED = {
+    "a string for content": request({"role": "user", "content": "hello"}),
+    "paired results, then text": with_tools(*PAIRED),
+    "results in another order": with_tools(*PAIRED[:2], user(RESULT_2, RESULT)),
+    "results over two user messages": with_tools(*PAIRED[:2], user(RESULT), user(RESULT_2)),
+    "two user messages in a row": request(user(text()), user(text("more"))),
+    "an empty tool result": with_tools(user(text()), assistant(USE), user({**RESULT, "content": ""})),
+    "no content in a tool result": with_tools(
+        user(text()),
+        assistant(USE),
+        user({"type": "tool_result", "tool_use_id": "toolu_1", "is_error": True}),
+    ),
+    "media in a tool result": with_tools(
+        user(text()),
+        assistant(USE),
+        user({**RESULT, "content": [image({"type": "base64", "media_type": "image/png", "data": PNG})]}),
+    ),
+    "four breakpoints": request(
+        user(text(**MARK), text(**MARK)), system=[text("a", **MARK), text("b", **MARK)]
+    ),
+    "a PDF": request(
+        user(
+            {
+                "type": "document",
+                "source": {"type": "base64", "media_type": "application/pdf", "data": PDF},
+            },
+            text(),
+        )
+    ),
+    "tool_choice none keeps tools": with_tools(*PAIRED, tool_choice={"type": "none"}),
+    "everything optional": request(
+        system="be brief",
+        metadata={"user_id": "u"},
+        stop_sequences=["END"],
+        service_tier="auto",
+        thinking={"type": "disabled"},
+    ),
+    "a deferred tool beside tool search": request(
+        tools=[
+            {"type": "tool_search_tool_bm25_20251119", "name": "tool_search_tool_bm25"},
+            {**TOOL, "defer_loading": True, "input_examples": [{"q": "x"}]},
+        ]
+    ),
+    "a strict tool": request(
+        tools=[{**TOOL, "strict": True, "input_schema": {**SCHEMA, "additionalProperties": False}}]
+    ),
+    "a system message on a current model": request(
+        user(text()),
+        {"role": "system", "content": "from now on be brief"},
+        assistant(text()),
+        user(text()),
+        model=HAIKU_5,
+    ),
+}
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "no messages": (request() | {"messages": []}, "at least one message"),
+    "first message of the assistant": (request(assistant(text()), user(text())), 'must use the "user" role'),
+    "unknown role": (request({"role": "tool", "content": "x"}), "messages.0"),
+    "no max_tokens": (request(max_tokens=None), "max_tokens: Field required"),
+    "negative max_tokens": (request(max_tokens=-1), "max_tokens"),
+    "max_tokens as text": (request(max_tokens="256"), "max_tokens"),
+    "more max_tokens than the model has": (request(max_tokens=64_001), "64001 > 64000"),
+    "no model": (request(model=None), "model: Field required"),
+    "temperature": (request(temperature=1.0), "temperature: Extra inputs"),
+    "top_p": (request(top_p=0.5), "top_p: Extra inputs"),
+    "top_k": (request(top_k=5), "top_k: Extra inputs"),
+    "unknown field": (request(verbose=True), "verbose: Extra inputs"),
+    "unknown field of a message": (request(user(text()) | {"name": "x"}), "name: Extra inputs"),
+    "unknown field of a block": (request(user(text(id="q1"))), "id: Extra inputs"),
+    "unknown block type": (request(user({"type": "video", "url": "x"})), "messages.0.content.0"),
+    "prefill": (request(user(text()), assistant(text("The answer is"))), "prefill"),
+    "empty content": (request(user()), "non-empty content"),
+    "empty string content": (request({"role": "user", "content": ""}), "non-empty content"),
+    "empty text": (request(user(text(""))), "text content blocks must be non-empty"),
+    "only white space": (request(user(text(" \n\t"))), "non-whitespace"),
+    "empty system text": (request(system=[text("")]), "system: text content blocks must be non-empty"),
+    "empty text in a tool result": (
+        with_tools(user(text()), assistant(USE), user({**RESULT, "content": [text("")]})),
+        "must be non-empty",
+    ),
+    "breakpoint on an empty block": (request(user(text("", **MARK), text())), "cache_control cannot be set"),
+    "five breakpoints": (request(user(*(text(**MARK) for _ in range(5)))), "Found 5"),
+    "automatic breakpoint as the fifth": (
+        request(user(*(text(**MARK) for _ in range(4))), cache_control={"type": "ephemeral"}),
+        "Found 5",
+    ),
+    "one hour after five minutes": (
+        request(user(text(**MARK), text(cache_control={"type": "ephemeral", "ttl": "1h"}))),
+        "must not come after",
+    ),
+    "breakpoint on thinking": (
+        request(user(text()), assistant({"type": "thinking", "thinking": "x", "signature": "y", **MARK})),
+        "cache_control: Extra inputs",
+    ),
+    "document of the assistant": (
+        request(
+            user(text()),
+            assistant(
+                {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "x"}}
+            ),
+            user(text()),
+        ),
+        "messages.1.content.0",
+    ),
+    "citations of the user": (request(user(text(citations=[{"type": "char_location"}]))), "citations"),
+    "tool name with a dot": (request(tools=[{**TOOL, "name": "look.up"}]), "should match pattern"),
+    "tool name too long": (request(tools=[{**TOOL, "name": "x" * 129}]), "should match pattern"),
+    "two tools of one name": (request(tools=[TOOL, TOOL]), "Tool names must be unique"),
+    "tool without a schema": (request(tools=[{"name": "look_up"}]), "input_schema: Field required"),
+    "tool schema not an object": (
+        request(tools=[{**TOOL, "input_schema": {"type": "string"}}]),
+        "should be 'object'",
+    ),
+    "tool schema with anyOf on top": (
+        request(tools=[{**TOOL, "input_schema": {**SCHEMA, "anyOf": [{}]}}]),
+        "at the top level",
+    ),
+    "tool schema that is none": (
+        request(tools=[{**TOOL, "input_schema": {"type": "object", "properties": {"q": {"type": "text"}}}}]),
+        "JSON schema is invalid",
+    ),
+    "open schema of a strict tool": (request(tools=[{**TOOL, "strict": True}]), "additionalProperties"),
+    "example that breaks the schema": (
+        request(tools=[{**TOOL, "input_examples": [{"q": 1}]}]),
+        "input_examples.0",
+    ),
+    "all tools deferred": (request(tools=[{**TOOL, "defer_loading": True}]), "defer_loading=false"),
+    "breakpoint on a deferred tool": (
+        request(tools=[TOOL, {**TOOL, "name": "other", "defer_loading": True, **MARK}]),
+        "cache_control cannot be set",
+    ),
+    "unknown kind of tool": (request(tools=[{"type": "magic_1", "name": "magic"}]), "tools.0"),
+    "tool_choice of an unknown tool": (
+        with_tools(tool_choice={"type": "tool", "name": "other"}),
+        "not found in provided tools",
+    ),
+    "tool_choice without tools": (request(tool_choice={"type": "auto"}), "while providing tools"),
+    "tool use without tools": (request(user(text()), assistant(USE), user(RESULT)), "must define tools"),
+    "tool use without a result": (with_tools(user(text()), assistant(USE), user(text())), "toolu_1"),
+    "tool use at the end": (with_tools(user(text()), assistant(USE)), "prefill"),
+    "one of two without a result": (
+        with_tools(user(text()), assistant(USE, USE_2), user(RESULT)),
+        "immediately after: toolu_2",
+    ),
+    "late result": (
+        with_tools(user(text()), assistant(USE), user(text()), assistant(text()), user(RESULT)),
+        "immediately after: toolu_1",
+    ),
+    "text before the result": (
+        with_tools(user(text()), assistant(USE), user(text(), RESULT)),
+        "immediately after",
+    ),
+    "text message before the result": (
+        with_tools(user(text()), assistant(USE), user(text()), user(RESULT)),
+        "immediately after",
+    ),
+    "text between two results": (
+        with_tools(user(text()), assistant(USE, USE_2), user(RESULT, text(), RESULT_2)),
+        "immediately after: toolu_2",
+    ),
+    "result of nothing": (with_tools(user(RESULT)), "unexpected `tool_use_id`"),
+    "result of another id": (
+        with_tools(user(text()), assistant(USE), user(RESULT, RESULT_2)),
+        "unexpected `tool_use_id`",
+    ),
+    "two results for one use": (
+        with_tools(user(text()), assistant(USE), user(RESULT, RESULT)),
+        "must have a single result",
+    ),
+    "two uses with one id": (
+        with_tools(user(text()), assistant(USE, USE), user(RESULT)),
+        "ids must be unique",
+    ),
+    "an id used again later": (
+        with_tools(user(text()), assistant(USE), user(RESULT), assistant(USE), user(RESULT)),
+        "ids must be unique",
+    ),
+    "id with a space": (
+        with_tools(user(text()), assistant({**USE, "id": "a b"}), user(RESULT)),
+        "should match pattern",
+    ),
+    "tool use of the user": (with_tools(user(USE)), "messages.0.content.0"),
+    "tool result of the assistant": (
+        with_tools(user(text()), assistant(RESULT), user(text())),
+        "messages.1.content.0",
+    ),
+    "reference to an unknown tool": (
+        with_tools(
+            user(text()),
+            assistant(USE),
+            user({**RESULT, "content": [{"type": "tool_reference", "tool_name": "other"}]}),
+        ),
+        "Tool reference 'other'",
+    ),
+    "image of another media type": (
+        request(user(image({"type": "base64", "media_type": "image/bmp", "data": PNG}))),
+        "media_type",
+    ),
+    "image that is something else": (
+        request(user(image({"type": "base64", "media_type": "image/jpeg", "data": PNG}))),
+        "does not appear to be image/jpeg",
+    ),
+    "image that is no base64": (
+        request(user(image({"type": "base64", "media_type": "image/png", "data": "%%%"}))),
+        "invalid base64",
+    ),
+    "PDF that is none": (
+        request(
+            user(
+                {
+                    "type": "document",
+                    "source": {"type": "base64", "media_type": "application/pdf", "data": PNG},
+                }
+            )
+        ),
+        "PDF specified was not valid",
+    ),
+    "forged thinking": (
+        request(
+            user(text()),
+            assistant({"type": "thinking", "thinking": "x", "signature": "bm8="}, text()),
+            user(text()),
+        ),
+        "Invalid `signature`",
+    ),
+    "thinking that was left out": (
+        with_tools(
+            user(text()),
+            assistant(USE),
+            user(RESULT),
+            thinking={"type": "enabled", "budget_tokens": 1024},
+            max_tokens=4096,
+        ),
+        "must start with a thinking block",
+    ),
+    "thinking budget over max_tokens": (
+        request(thinking={"type": "enabled", "budget_tokens": 1024}),
+        "must be greater than",
+    ),
+    "thinking budget too small": (
+        request(thinking={"type": "enabled", "budget_tokens": 1000}),
+        "budget_tokens",
+    ),
+    "thinking and a forced tool": (
+        with_tools(
+            thinking={"type": "enabled", "budget_tokens": 1024},
+            max_tokens=4096,
+            tool_choice={"type": "any"},
+        ),
+        "forces tool use",
+    ),
+    "adaptive thinking on a model without": (request(thinking={"type": "adaptive"}), "not supported"),
+    "manual thinking on a model without": (
+        request(model=HAIKU_5, thinking={"type": "enabled", "budget_tokens": 1024}, max_tokens=4096),
+        "not supported",
+    ),
+    "system message on a model without": (
+        request(user(text()), {"role": "system", "content": "x"}, assistant(text()), user(text())),
+        "role 'system' is not supported",
+    ),
+    "open output schema": (
+        request(output_config=output({"type": "object", "properties": {}})),
+        "additionalProperties",
+    ),
+    "output schema with a bound": (
+        request(
+            output_config=output(
+                {
+                    "type": "object",
+                    "additionalProperties": False,
+                    "properties": {"n": {"type": "integer", "minimum": 1}},
+                }
+            )
+        ),
+        "minimum are not supported",
+    ),
+    "old name of structured output": (request(output_format={"type": "json_schema"}), "Extra inputs"),
+    "empty stop sequence": (request(stop_sequences=[" "]), "non-whitespace"),
+    "prompt too long": (request(user(text("x" * 800_004))), "> 200000 maximum"),
+}
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_accepts(model: OfflineModel, name: str) -> None:
+    answer = post(model, ACCEPTED[name])
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["type"] == "message"
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refuses(model: OfflineModel, name: str) -> None:
+    body, reason = REFUSED[name]
+    answer = post(model, body)
+    assert answer.status_code == 400
+    error = answer.json()
+    assert error["type"] == "error"
+    assert error["error"]["type"] == "invalid_request_error"
+    assert reason in error["error"]["message"]
+    assert error["request_id"] == answer.headers["request-id"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status", "kind"),
+    [
+        ({"x-api-key": "key"}, 400, "invalid_request_error"),
+        ({"anthropic-version": "2026-10-21"}, 401, "authentication_error"),
+        ({"anthropic-version": "2026-10-21", "authorization": "Basic x"}, 401, "authentication_error"),
+        ({**HEADERS, "content-type": "text/plain"}, 400, "invalid_request_error"),
+    ],
+)
+def test_headers(model: OfflineModel, headers: dict[str, str], status: int, kind: str) -> None:
+    answer = CLIENT.post(f"{model.url}/v1/messages", json=request(), headers=headers)
+    assert (answer.status_code, answer.json()["error"]["type"]) == (status, kind)
+
+
+@pytest.mark.parametrize("raw", [b"{", b"[1, 2]", b'"text"', b"\xff\xfe", b'{"model": "\\ud800"}'])
+def test_a_body_that_is_no_request(model: OfflineModel, raw: bytes) -> None:
+    answer = CLIENT.post(
+        f"{model.url}/v1/messages", content=raw, headers={**HEADERS, "content-type": "application/json"}
+    )
+    assert answer.status_code == 400
+    assert answer.json()["error"]["type"] == "invalid_request_error"
+
+
+def test_a_body_over_32_megabytes(model: OfflineModel) -> None:
+    raw = json.dumps(request(user(text("x" * MAX_BODY_BYTES)))).encode()
+    answer = CLIENT.post(
+        f"{model.url}/v1/messages",
+        content=raw,
+        headers={**HEADERS, "content-type": "application/json"},
+    )
+    assert (answer.status_code, answer.json()["error"]["type"]) == (413, "request_too_large")
+
+
+def test_unknown_model_and_path(model: OfflineModel) -> None:
+    assert post(model, request(model="gpt-x")).json()["error"] == {
+        "type": "not_found_error",
+        "message": "model: gpt-x",
+    }
+    assert post(model, request(), path="/v1/nothing").json()["error"]["type"] == "not_found_error"
+
+
+def test_count_tokens_is_as_strict_and_takes_no_max_tokens(model: OfflineModel) -> None:
+    path = "/v1/messages/count_tokens"
+    plain = {key: value for key, value in request().items() if key != "max_tokens"}
+    assert post(model, plain, path=path).json()["input_tokens"] > 0
+    assert post(model, request(), path=path).status_code == 400
+    assert post(model, {**plain, "messages": [user(RESULT)]}, path=path).status_code == 400
+
+
+def test_the_sdk_sees_its_own_errors(model: OfflineModel) -> None:
+    with anthropic.Anthropic(api_key="key", base_url=model.url, max_retries=0) as client:
+        with pytest.raises(anthropic.BadRequestError) as refused:
+            client.messages.create(
+                model="claude-haiku-4-5", max_tokens=10, messages=[{"role": "assistant", "content": "x"}]
+            )
+        assert refused.value.type == "invalid_request_error"
+        with pytest.raises(anthropic.NotFoundError):
+            client.messages.create(model="gpt-x", max_tokens=10, messages=[{"role": "user", "content": "x"}])
