@@ -73,7 +73,7 @@ class DeltaWriter:
                 self._pause(WRITE_SECONDS - (time.monotonic() - started))
         except Exception as error:  # noqa: BLE001 - handed over to the thread that streams
             with self._changed:
-                self._failure = error if isinstance(error, Superseded) else _DeltasFailed(error)
+                self._failure = error if isinstance(error, Superseded) else _DeltaWriteError(error)
 
     def _next(self) -> str | None:
         """The text to write now; waits for some; None at the end."""
@@ -87,7 +87,7 @@ class DeltaWriter:
             self._changed.wait_for(lambda: self._ended, timeout=max(seconds, 0))
 
 
-class _DeltasFailed(RuntimeError):
+class _DeltaWriteError(RuntimeError):
     """The events could not be written: the step fails and is tried again."""
 
     def __init__(self, cause: BaseException) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
-Json: TypeAlias = "str | int | float | bool | None | list[Json] | tuple[Json, ...] | Mapping[str, Json]"
+Json: TypeAlias = "str | int | float | bool | list[Json] | tuple[Json, ...] | Mapping[str, Json] | None"
 
 
 def freeze(value: Any) -> Any:

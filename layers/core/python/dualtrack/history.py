@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from dualtrack.bodies import BodyStore
     from dualtrack.dynamo import Action, Item
 
+DELETING: Final = "deleting"
+"""In place of a chat's id in the lease: the conversation is being deleted."""
+
 _ORDER: Final = {"query": 0, "thought": 1, "tool": 2, "response": 3}
 
 
@@ -142,6 +145,11 @@ class HistoryStore:
         texts = self.bodies.load_texts(pk, items) if bodies else [""] * len(items)
         records = [_record(_id_of(item["sk"]), item, text) for item, text in zip(items, texts, strict=True)]
         return tuple(sorted(records, key=_place))
+
+    def chat_of_query(self, user: str, conversation_id: str, number: int) -> str:
+        """The id of the chat that a query began; empty if the query is gone."""
+        item = self._item(user, conversation_id, f"q{number}")
+        return str(item.get("chat", "")) if item else ""
 
     def track_action(self, user: str, conversation_id: str, track: QueryTrack, name: str = "track") -> Action:
         """The conditional put of a query's summarised track."""

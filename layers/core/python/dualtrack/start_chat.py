@@ -21,7 +21,7 @@ from dualtrack.dynamo import Action, Lost, get, put, put_absent, update
 from dualtrack.end_chat import Failure, end_chat
 from dualtrack.errors import ApiError, Contended, invalid_request, not_found
 from dualtrack.events import credits_now, record_stored
-from dualtrack.history import Conversation, conversation_key, partition
+from dualtrack.history import DELETING, Conversation, conversation_key, partition
 from dualtrack.ids import is_conversation_id, new_chat_id, new_conversation_id, query_id
 from dualtrack.profiles import DEFAULT_PROFILE, profile_named
 from dualtrack.records import Attachment, Record
@@ -83,7 +83,9 @@ def first_chat(stores: Stores, executions: Executions, user: str, repeat: Repeat
     if item["fingerprint"] != repeat.fingerprint:
         raise ApiError("idempotency_conflict", "This Idempotency-Key was used with another body.")
     chat = stores.chats.load(user, item["chat_id"])
-    if chat and chat.status == "running" and chat.turn == 0:
+    if chat is None:
+        raise not_found("The chat of this Idempotency-Key was deleted.")
+    if chat.status == "running" and chat.turn == 0:
         executions.start(ChatRef(user, chat.chat_id, chat.conversation_id))
     return chat
 
@@ -174,7 +176,7 @@ def _conversation(stores: Stores, new: NewChat) -> Conversation | None:
         if is_conversation_id(new.conversation_id)
         else None
     )
-    if found is None:
+    if found is None or found.lease == DELETING:
         raise not_found("There is no such conversation.")
     if new.profile and found.profile != new.profile:
         raise invalid_request(f"This conversation's profile is {found.profile}.")

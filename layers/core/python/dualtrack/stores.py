@@ -10,7 +10,7 @@ from botocore.config import Config
 
 from dualtrack.bodies import BodyStore
 from dualtrack.chats import Chat, ChatStore
-from dualtrack.clock import Clock, system_clock
+from dualtrack.clock import system_clock
 from dualtrack.credits.ledger import Ledger
 from dualtrack.event_log import EventLog
 from dualtrack.history import HistoryStore
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
     from mypy_boto3_s3.client import S3Client
 
+    from dualtrack.clock import Clock
     from dualtrack.settings import Settings
 
 

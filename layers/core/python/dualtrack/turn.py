@@ -5,7 +5,7 @@ Every tool call gets its id, the function that will run it, or the reason why it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -71,7 +71,7 @@ class ToolCall:
     price_class: PriceClass = "other"
     repeatable: bool = True
     refused: str = ""
-    spec: Mapping[str, str] = MappingProxyType({})
+    spec: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     """``server`` and ``remote_name`` of an MCP tool."""
 
 

@@ -1,0 +1,44 @@
+"""Ends a chat that went wrong: called by the workflow's Catch and by EventBridge."""
+
+from __future__ import annotations
+
+from dualtrack.imports import collecting_later
+
+with collecting_later():
+    import json
+    import os
+    from typing import TYPE_CHECKING, Any
+
+    from aws_lambda_powertools import Logger
+    from dualtrack.end_chat import end_chat, failure_of
+    from dualtrack.requests import chat_ref
+    from dualtrack.settings import settings_from
+    from dualtrack.stores import open_stores
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
+logger = Logger()
+stores = open_stores(settings_from(os.environ))
+
+
+@logger.inject_lambda_context
+def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
+    """``{"user", "chat_id", "conversation_id", "error"?}`` or a status change of an execution → ``{}``."""
+    request, cause = _parse(event)
+    ref = chat_ref(request)
+    logger.set_correlation_id(ref.chat_id)
+    chat = end_chat(stores, ref, failure_of(cause))
+    logger.warning(
+        "Chat ended from outside", status=chat.status if chat else "unknown", error=cause.get("Error", "")
+    )
+    return {}
+
+
+def _parse(event: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    detail = event.get("detail")
+    if detail is None:
+        return event, event.get("error") or {}
+    return json.loads(detail["input"]), {"Error": detail["status"], "Cause": detail.get("cause") or ""}

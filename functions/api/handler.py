@@ -1,0 +1,367 @@
+"""The HTTP API (CONTRACT 4): every route parses, calls one function of the library, returns."""
+
+from __future__ import annotations
+
+from dualtrack.imports import collecting_later
+
+with collecting_later():
+    import os
+    import time
+    from typing import TYPE_CHECKING, Any, Final
+
+    from aws_lambda_powertools import Logger, Metrics
+    from aws_lambda_powertools.event_handler import APIGatewayRestResolver, CORSConfig, Response
+    from aws_lambda_powertools.event_handler.exceptions import NotFoundError
+    from aws_lambda_powertools.metrics import MetricUnit
+    from dualtrack import api_models as models
+    from dualtrack import conversations
+    from dualtrack.cancel_chat import cancel_chat
+    from dualtrack.chat_view import chat_json
+    from dualtrack.errors import ApiError, DualtrackError, Transient, invalid_request, not_found
+    from dualtrack.executions import Executions
+    from dualtrack.frozen import dumps
+    from dualtrack.identity import Identity, identity_of
+    from dualtrack.ids import is_chat_id, query_id
+    from dualtrack.mcp_tools.catalogue import load_catalogue
+    from dualtrack.mcp_tools.tokens import Connections
+    from dualtrack.openapi import openapi_document
+    from dualtrack.profiles import all_profiles
+    from dualtrack.rate_limit import count_request
+    from dualtrack.settings import settings_from
+    from dualtrack.start_chat import NewChat, Repeat, fingerprint, first_chat, start_chat
+    from dualtrack.stores import LazyClient, open_stores
+    from dualtrack.tool_list import tools_json
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+    from dualtrack.chats import Chat
+
+MAX_WAIT_SECONDS: Final = 25.0
+_POLL_SECONDS: Final = 0.25
+
+logger = Logger()
+metrics = Metrics()
+settings = settings_from(os.environ)
+stores = open_stores(settings)
+step_functions: Any = LazyClient("stepfunctions")
+kms: Any = LazyClient("kms")
+executions = Executions(step_functions, settings.state_machine_arn)
+connections = Connections(stores.dynamodb, kms, settings.cache_table, settings.connections_key)
+
+_origins = [origin for origin in settings.allowed_origins.split(",") if origin] or ["null"]
+app = APIGatewayRestResolver(
+    cors=CORSConfig(
+        allow_origin=_origins[0],
+        extra_origins=_origins[1:],
+        allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"],
+        expose_headers=["Location", "Retry-After"],
+        max_age=3600,
+    ),
+    serializer=dumps,
+)
+
+
+@logger.inject_lambda_context
+@metrics.log_metrics
+def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """An API Gateway REST proxy event → its response."""
+    return app.resolve({**event}, context)
+
+
+# ── chats ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@app.post("/v1/chats")
+def post_chat() -> Response[str]:
+    user = _caller().user
+    wait = _wait_seconds()
+    raw = _raw_body()
+    repeat = _repeat(raw)
+    chat = first_chat(stores, executions, user, repeat) if repeat else None
+    if chat is None:
+        body = models.parse_body(models.ChatBody, raw)
+        new = NewChat(
+            user,
+            body.message,
+            body.conversation_id or "",
+            body.profile or "",
+            models.decode_files(body.attachments),
+        )
+        chat = start_chat(stores, executions, new, repeat)
+        metrics.add_metric("ChatsStarted", MetricUnit.Count, 1)
+    return _admitted(_await_answer(chat, wait))
+
+
+def _admitted(chat: Chat) -> Response[str]:
+    if chat.status != "running":
+        return _json(200, _view(chat))
+    url = f"/v1/chats/{chat.chat_id}"
+    body = {
+        "chat_id": chat.chat_id,
+        "conversation_id": chat.conversation_id,
+        "message_id": query_id(chat.query),
+        "status": chat.status,
+        "url": url,
+        "events_url": f"{url}/events",
+    }
+    return _json(202, body, {"Location": url})
+
+
+@app.get("/v1/chats/<chat_id>")
+def get_chat(chat_id: str) -> Response[str]:
+    return _json(200, _view(_chat(_caller().user, chat_id)))
+
+
+@app.delete("/v1/chats/<chat_id>")
+def delete_chat(chat_id: str) -> Response[str]:
+    chat = _chat(_caller().user, chat_id)
+    return _json(200, _view(cancel_chat(stores, executions, chat)))
+
+
+# ── conversations ─────────────────────────────────────────────────────────────────────────────────
+
+
+@app.post("/v1/conversations")
+def post_conversation() -> Response[str]:
+    user = _caller().user
+    body = models.parse_body(models.ConversationBody, _raw_body())
+    one = conversations.create_conversation(stores, user, body.title or "", body.profile or "")
+    location = f"/v1/conversations/{one.conversation_id}"
+    return _json(201, conversations.conversation_json(one), {"Location": location})
+
+
+@app.get("/v1/conversations")
+def get_conversations() -> Response[str]:
+    user = _caller().user
+    page = conversations.list_conversations(stores, user, _query("cursor"), _limit())
+    return _json(200, page.body("conversations"))
+
+
+@app.get("/v1/conversations/<conversation_id>")
+def get_conversation(conversation_id: str) -> Response[str]:
+    user = _caller().user
+    track = _query("track") or "full"
+    if track not in ("full", "summarised"):
+        raise invalid_request("track is full or summarised.")
+    one = conversations.find_conversation(stores, user, conversation_id)
+    page = conversations.list_records(stores, one, track, _query("cursor"))  # type: ignore[arg-type]
+    return _json(200, conversations.conversation_json(one) | {"track": track} | page.body("records"))
+
+
+@app.patch("/v1/conversations/<conversation_id>")
+def patch_conversation(conversation_id: str) -> Response[str]:
+    user = _caller().user
+    body = models.parse_body(models.TitleBody, _raw_body())
+    one = conversations.rename_conversation(stores, user, conversation_id, body.title)
+    return _json(200, conversations.conversation_json(one))
+
+
+@app.delete("/v1/conversations/<conversation_id>")
+def delete_conversation(conversation_id: str) -> Response[str]:
+    conversations.delete_conversation(stores, _caller().user, conversation_id)
+    return Response(status_code=204)
+
+
+@app.get("/v1/conversations/<conversation_id>/records/<record_id>")
+def get_record(conversation_id: str, record_id: str) -> Response[str]:
+    one = conversations.find_conversation(stores, _caller().user, conversation_id)
+    return _json(200, conversations.find_record(stores, one, record_id))
+
+
+# ── tools, credits, connections ───────────────────────────────────────────────────────────────────
+
+
+@app.get("/v1/tools")
+def get_tools() -> Response[str]:
+    _caller()
+    catalogue = load_catalogue(stores.dynamodb, settings.cache_table, stores.clock())
+    return _json(200, tools_json(all_profiles().values(), catalogue))
+
+
+@app.get("/v1/credits")
+def get_credits() -> Response[str]:
+    return _json(200, stores.ledger.load(_caller().user).balance(stores.clock()))
+
+
+@app.get("/v1/credits/ledger")
+def get_ledger() -> Response[str]:
+    return _json(200, stores.ledger.entries(_caller().user, _query("cursor"), _limit()).body())
+
+
+@app.put("/v1/connections/github")
+def put_connection() -> Response[str]:
+    user = _caller().user
+    body = models.parse_body(models.ConnectionBody, _raw_body())
+    return _json(200, _connection(connections.connect(user, body.token, stores.clock())))
+
+
+@app.get("/v1/connections/github")
+def get_connection() -> Response[str]:
+    return _json(200, _connection(connections.find(_caller().user)))
+
+
+@app.delete("/v1/connections/github")
+def delete_connection() -> Response[str]:
+    connections.disconnect(_caller().user)
+    return Response(status_code=204)
+
+
+# ── administration ────────────────────────────────────────────────────────────────────────────────
+
+
+@app.put("/v1/admin/users/<user_id>/plan")
+def put_plan(user_id: str) -> Response[str]:
+    user = _managed(user_id)
+    body = models.parse_body(models.PlanBody, _raw_body())
+    now = stores.clock()
+    return _json(200, stores.ledger.set_plan(user, body.plan, now).balance(now))
+
+
+@app.post("/v1/admin/users/<user_id>/grants")
+def post_grant(user_id: str) -> Response[str]:
+    user = _managed(user_id)
+    body = models.parse_body(models.GrantBody, _raw_body())
+    now = stores.clock()
+    return _json(200, stores.ledger.grant(user, body.grant_id, body.credits, body.reason, now).balance(now))
+
+
+@app.get("/v1/admin/users/<user_id>/credits")
+def get_user_credits(user_id: str) -> Response[str]:
+    return _json(200, stores.ledger.load(_managed(user_id)).balance(stores.clock()))
+
+
+# ── open to everybody ─────────────────────────────────────────────────────────────────────────────
+
+
+@app.get("/health")
+def get_health() -> Response[str]:
+    return _json(200, {"status": "ok"})
+
+
+@app.get("/openapi.json")
+def get_openapi() -> Response[str]:
+    return _json(200, openapi_document())
+
+
+# ── refusals ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@app.exception_handler(ApiError)
+def _refused(error: ApiError) -> Response[str]:
+    wait = error.extra.get("retry_after")
+    return _json(error.status, error.body(), {"Retry-After": str(wait)} if wait else {})
+
+
+@app.not_found
+def _not_served(error: NotFoundError) -> Response[str]:  # noqa: ARG001
+    return _refused(not_found())
+
+
+@app.exception_handler(DualtrackError)
+def _later(error: DualtrackError) -> Response[str]:
+    if isinstance(error, ApiError):
+        return _refused(error)
+    logger.exception("Could not be done this time", transient=isinstance(error, Transient))
+    return _refused(ApiError("unavailable", "This could not be done right now. Try again."))
+
+
+@app.exception_handler(Exception)
+def _broken(error: Exception) -> Response[str]:
+    if isinstance(error, DualtrackError):
+        return _later(error)
+    logger.exception("Unexpected error")
+    return _refused(ApiError("internal", "Something went wrong on our side."))
+
+
+# ── parsing ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _caller() -> Identity:
+    """Who calls, from the claims that the gateway has verified; counts the request."""
+    claims = (app.current_event.raw_event["requestContext"].get("authorizer") or {}).get("claims") or {}
+    identity = identity_of(claims)
+    count_request(stores, identity.user)
+    return identity
+
+
+def _managed(user_id: str) -> str:
+    """The user that an administrator means."""
+    _caller_is_admin()
+    if not user_id or len(user_id) > 128 or "#" in user_id:
+        raise not_found("There is no such user.")
+    return user_id
+
+
+def _caller_is_admin() -> None:
+    _caller().require_admin()
+
+
+def _chat(user: str, chat_id: str) -> Chat:
+    chat = stores.chats.load(user, chat_id) if is_chat_id(chat_id) else None
+    if chat is None:
+        raise not_found("There is no such chat.")
+    return chat
+
+
+def _view(chat: Chat) -> dict[str, Any]:
+    records = stores.history.query_records(chat.user, chat.conversation_id, chat.query)
+    track = (
+        stores.history.track(chat.user, chat.conversation_id, chat.query) if chat.status == "done" else None
+    )
+    return chat_json(chat, records, track)
+
+
+def _await_answer(chat: Chat, seconds: float) -> Chat:
+    """The chat once it is answered or ended, or as it is when the time is up."""
+    deadline = time.monotonic() + seconds
+    while chat.status == "running" and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+        chat = stores.chats.load(chat.user, chat.chat_id) or chat
+    return chat
+
+
+def _raw_body() -> bytes:
+    event = app.current_event
+    body = event.decoded_body if event.body else ""
+    return (body or "").encode("utf-8", "surrogatepass")
+
+
+def _repeat(raw: bytes) -> Repeat | None:
+    key = app.current_event.headers.get("Idempotency-Key")
+    if key is None:
+        return None
+    if not 1 <= len(key) <= 255:
+        raise invalid_request("Idempotency-Key must have 1 to 255 characters.")
+    return Repeat(key, fingerprint(models.canonical(raw)))
+
+
+def _wait_seconds() -> float:
+    text = _query("wait") or "0"
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= MAX_WAIT_SECONDS:
+        raise invalid_request("wait must be a number of seconds from 0 to 25.")
+    return seconds
+
+
+def _limit() -> int:
+    text = _query("limit") or "50"
+    if not text.isdecimal() or not 1 <= int(text[:9]) <= 100:
+        raise invalid_request("limit must be a whole number from 1 to 100.")
+    return int(text)
+
+
+def _query(name: str) -> str:
+    return (app.current_event.query_string_parameters or {}).get(name) or ""
+
+
+def _connection(found: Any) -> dict[str, Any]:
+    return {"connected": found is not None}
+
+
+def _json(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Response[str]:
+    return Response(status, "application/json", dumps(body), {**(headers or {})})

@@ -1,0 +1,96 @@
+"""The event stream of a chat as server-sent events (CONTRACT 5): a small ASGI app.
+
+On AWS it runs behind API Gateway with Lambda Web Adapter; the local front port serves the same app.
+It verifies the token itself, reads the chats table and writes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+import anyio.to_thread
+import boto3
+from dualtrack.clock import system_clock
+from dualtrack.errors import ApiError, invalid_request, not_found
+from dualtrack.follow_events import HEARTBEAT, EventReader
+from dualtrack.id_tokens import verifier_of
+from dualtrack.settings import settings_from
+from dualtrack.stores import client_config
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import JSONResponse, StreamingResponse
+from starlette.routing import Route
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from dualtrack.settings import Settings
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+_NUMBER: Final = re.compile(r"\d{1,9}", re.ASCII)
+_HEADERS: Final = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
+
+
+def create_app(settings: Settings, dynamodb: DynamoDBClient) -> Starlette:
+    """``GET /v1/chats/{chat_id}/events`` over a client that may read the chats table."""
+    verifier = verifier_of(settings)
+    reader = EventReader(dynamodb, settings.chats_table, system_clock)
+
+    async def events(request: Request) -> Response:
+        identity = await anyio.to_thread.run_sync(verifier.verify, request.headers.get("authorization", ""))
+        after = _last_event_id(request.headers.get("last-event-id", ""))
+        chat_id = request.path_params["chat_id"]
+        chat = await anyio.to_thread.run_sync(reader.chat, identity.user, chat_id)
+        return StreamingResponse(
+            _body(reader.follow(chat, after)), media_type="text/event-stream; charset=utf-8", headers=_HEADERS
+        )
+
+    origins = [origin for origin in settings.allowed_origins.split(",") if origin]
+    cors = Middleware(
+        CORSMiddleware, allow_origins=origins, allow_headers=["Authorization", "Last-Event-ID"], max_age=3600
+    )
+    return Starlette(
+        routes=[Route("/v1/chats/{chat_id}/events", events)],
+        exception_handlers={ApiError: _refused, HTTPException: _not_served, Exception: _broken},
+        middleware=[cors],
+    )
+
+
+async def _body(events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """A first comment at once, so that the client sees the stream open before the first event."""
+    yield HEARTBEAT
+    async for piece in events:
+        yield piece
+
+
+def _last_event_id(header: str) -> int:
+    if header and not _NUMBER.fullmatch(header):
+        raise invalid_request("Last-Event-ID must be the id of an event.")
+    return int(header or 0)
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    refusal: Any = error
+    return JSONResponse(refusal.body(), refusal.status)
+
+
+async def _not_served(_: Request, error: Exception) -> Response:
+    known: Any = error
+    refusal = not_found() if known.status_code == 404 else invalid_request("Only GET is served here.")
+    return JSONResponse(refusal.body(), refusal.status)
+
+
+async def _broken(_: Request, error: Exception) -> Response:  # noqa: ARG001 - the server logs it
+    refusal = ApiError("internal", "Something went wrong on our side.")
+    return JSONResponse(refusal.body(), refusal.status)
+
+
+def app() -> Starlette:
+    """The app of the function's own environment and role (uvicorn --factory)."""
+    return create_app(settings_from(os.environ), boto3.client("dynamodb", config=client_config()))

@@ -1,0 +1,40 @@
+"""Writes the short track of an answered query and closes the chat."""
+
+from __future__ import annotations
+
+from dualtrack.imports import collecting_later
+
+with collecting_later():
+    import os
+    from functools import cache
+    from typing import TYPE_CHECKING, Any
+
+    from aws_lambda_powertools import Logger
+    from dualtrack.claude import connect
+    from dualtrack.keys import api_key
+    from dualtrack.requests import chat_ref
+    from dualtrack.settings import settings_from
+    from dualtrack.stores import open_stores
+    from dualtrack.summarise import SummariseDeps, summarise
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+    from dualtrack.claude import Claude
+
+logger = Logger()
+settings = settings_from(os.environ)
+stores = open_stores(settings)
+
+
+@cache
+def _claude(key: str) -> Claude:
+    return connect(settings.anthropic_base_url, key)
+
+
+@logger.inject_lambda_context(correlation_id_path="chat_id")
+def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
+    """``{"user", "chat_id", "conversation_id"}`` → ``{}``."""
+    claude = _claude(api_key(settings.anthropic_secret))
+    return summarise(chat_ref(event), SummariseDeps(stores, claude, settings.dualtrack_summary_model))

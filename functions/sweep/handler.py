@@ -1,0 +1,39 @@
+"""Ends or starts the chats that nobody looks after; runs every five minutes."""
+
+from __future__ import annotations
+
+from dualtrack.imports import collecting_later
+
+with collecting_later():
+    import os
+    from typing import TYPE_CHECKING, Any
+
+    from aws_lambda_powertools import Logger, Metrics
+    from aws_lambda_powertools.metrics import MetricUnit
+    from dualtrack.executions import Executions
+    from dualtrack.settings import settings_from
+    from dualtrack.stores import LazyClient, open_stores
+    from dualtrack.sweep import sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
+logger = Logger()
+metrics = Metrics()
+settings = settings_from(os.environ)
+stores = open_stores(settings)
+step_functions: Any = LazyClient("stepfunctions")
+executions = Executions(step_functions, settings.state_machine_arn)
+
+
+@logger.inject_lambda_context
+@metrics.log_metrics
+def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
+    """Returns what was done: ``{"seen", "started", "ended"}`` chats."""
+    swept = sweep(stores, executions)
+    metrics.add_metric("OpenChats", MetricUnit.Count, swept.seen)
+    metrics.add_metric("SweptChats", MetricUnit.Count, swept.started + swept.ended)
+    logger.info("Swept", seen=swept.seen, started=swept.started, ended=swept.ended)
+    return {"seen": swept.seen, "started": swept.started, "ended": swept.ended}

@@ -1,0 +1,40 @@
+"""Runs an in-house tool call."""
+
+from __future__ import annotations
+
+from dualtrack.imports import collecting_later
+
+with collecting_later():
+    import os
+    from typing import TYPE_CHECKING, Any
+
+    from aws_lambda_powertools import Logger
+    from dualtrack.full_context import RETRIEVE_FULL_CONTEXT, retrieve_full_context
+    from dualtrack.profiles import all_profiles
+    from dualtrack.requests import chat_ref
+    from dualtrack.run_tool import Running, run_tool
+    from dualtrack.settings import settings_from
+    from dualtrack.stores import open_stores
+    from dualtrack.tools import ToolResult, unknown
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
+logger = Logger()
+stores = open_stores(settings_from(os.environ))
+
+
+@logger.inject_lambda_context(correlation_id_path="chat_id")
+def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """``{"user", "chat_id", "conversation_id", "turn", "call": {"id", "fn"}}`` → ``{}``."""
+    seconds = context.get_remaining_time_in_millis() / 1000
+    return run_tool(chat_ref(event), event["call"]["id"], stores, _execute, seconds)
+
+
+def _execute(running: Running) -> ToolResult:
+    if running.call.tool != RETRIEVE_FULL_CONTEXT.name:
+        return unknown(running.call.tool)
+    limit = all_profiles()[running.chat.profile].result_limit
+    return retrieve_full_context(stores, running.user, running.conversation_id, running.call.input, limit)

@@ -1,0 +1,49 @@
+"""One turn of a chat: calls Claude and records what it means."""
+
+from __future__ import annotations
+
+from dualtrack.imports import collecting_later
+
+with collecting_later():
+    import os
+    from functools import cache
+    from typing import TYPE_CHECKING, Any
+
+    from aws_lambda_powertools import Logger, Metrics
+    from aws_lambda_powertools.metrics import MetricUnit
+    from dualtrack.arguments import invalid_arguments
+    from dualtrack.claude import connect
+    from dualtrack.keys import api_key
+    from dualtrack.requests import chat_ref
+    from dualtrack.run_turn import TurnDeps, run_turn
+    from dualtrack.settings import settings_from
+    from dualtrack.stores import open_stores
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+    from dualtrack.claude import Claude
+
+logger = Logger()
+metrics = Metrics()
+settings = settings_from(os.environ)
+stores = open_stores(settings)
+
+
+@cache
+def _claude(key: str) -> Claude:
+    return connect(settings.anthropic_base_url, key)
+
+
+@logger.inject_lambda_context(correlation_id_path="chat_id")
+@metrics.log_metrics
+def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
+    """``{"user", "chat_id", "conversation_id", "turn"}`` → ``{"turn", "next", "calls"}``."""
+    claude = _claude(api_key(settings.anthropic_secret))
+    deps = TurnDeps(stores, claude, settings.dualtrack_model, invalid_arguments)
+    outcome = run_turn(chat_ref(event), deps)
+    metrics.add_metric("Turns", MetricUnit.Count, 1)
+    metrics.add_metric("ToolCalls", MetricUnit.Count, len(outcome["calls"]))
+    logger.info("Turn recorded", turn=outcome["turn"], next=outcome["next"], calls=len(outcome["calls"]))
+    return outcome

@@ -1,0 +1,146 @@
+"""The bodies that the API takes (CONTRACT 4): strict, unknown fields refused.
+
+Only ``api`` loads this module. `parse_body` turns what is wrong into one readable 400.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from typing import Annotated, Any, Final, Literal, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from dualtrack.errors import ApiError, invalid_request
+from dualtrack.start_chat import File
+
+MESSAGE_CHARACTERS: Final = 32_000
+MAX_FILES: Final = 5
+FILES_BYTES: Final = 4 * 1024 * 1024
+MAX_DEPTH: Final = 32
+
+MediaType = Literal["image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"]
+_SIGNATURES: Final[dict[str, tuple[bytes, ...]]] = {
+    "image/png": (b"\x89PNG\r\n\x1a\n",),
+    "image/jpeg": (b"\xff\xd8\xff",),
+    "image/gif": (b"GIF87a", b"GIF89a"),
+    "image/webp": (b"RIFF",),
+    "application/pdf": (b"%PDF-",),
+}
+
+
+def _plain_text(text: str) -> str:
+    """Text that can be stored and sent: no NUL, no half of a surrogate pair."""
+    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError("must not contain NUL or unpaired surrogates")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_plain_text)]
+Title = Annotated[Text, Field(min_length=1, max_length=200)]
+ConversationId = Annotated[Text, Field(min_length=1, max_length=64)]
+ProfileName = Annotated[Text, Field(min_length=1, max_length=64)]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class AttachmentBody(_Body):
+    """A file: an image or a PDF, base64."""
+
+    media_type: MediaType
+    data: Annotated[str, Field(min_length=1, description="The file, base64.")]
+
+
+class ChatBody(_Body):
+    """POST /v1/chats."""
+
+    message: Annotated[Text, Field(min_length=1, max_length=MESSAGE_CHARACTERS)]
+    conversation_id: ConversationId | None = None
+    profile: ProfileName | None = None
+    attachments: Annotated[list[AttachmentBody], Field(max_length=MAX_FILES)] = []
+
+
+class ConversationBody(_Body):
+    """POST /v1/conversations."""
+
+    title: Title | None = None
+    profile: ProfileName | None = None
+
+
+class TitleBody(_Body):
+    """PATCH /v1/conversations/{id}."""
+
+    title: Title
+
+
+class ConnectionBody(_Body):
+    """PUT /v1/connections/github."""
+
+    token: Annotated[Text, Field(min_length=1, max_length=1_000)]
+
+
+class PlanBody(_Body):
+    """PUT /v1/admin/users/{id}/plan."""
+
+    plan: Literal["free", "pro"]
+
+
+class GrantBody(_Body):
+    """POST /v1/admin/users/{id}/grants."""
+
+    credits: Annotated[int, Field(ge=1, le=100_000_000)]
+    reason: Annotated[Text, Field(min_length=1, max_length=200)]
+    grant_id: Annotated[Text, Field(min_length=1, max_length=200)]
+
+
+B = TypeVar("B", bound=_Body)
+
+
+def parse_body(kind: type[B], raw: bytes) -> B:
+    """The body as its model; 400 that names the first field that is wrong."""
+    try:
+        return kind.model_validate(_decoded(raw))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        place = ".".join(str(part) for part in first["loc"]) or "body"
+        raise invalid_request(f"{place}: {first['msg']}") from None
+
+
+def _decoded(raw: bytes) -> Any:
+    try:
+        return json.loads(raw or b"{}", parse_constant=_refuse_constant)
+    except (ValueError, RecursionError):
+        raise invalid_request("The body is not valid JSON.") from None
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(name)
+
+
+def canonical(raw: bytes) -> bytes:
+    """The body in one spelling, so that an Idempotency-Key recognises it; raw if it is no JSON."""
+    try:
+        return json.dumps(json.loads(raw), sort_keys=True).encode()
+    except (ValueError, RecursionError):
+        return raw
+
+
+def decode_files(attachments: list[AttachmentBody]) -> tuple[File, ...]:
+    """The files' bytes; 400 for what is not what it says, 413 over 4 MB in all."""
+    files = tuple(_file(place, one) for place, one in enumerate(attachments))
+    if sum(len(one.data) for one in files) > FILES_BYTES:
+        raise ApiError("too_large", "Attachments may have 4 MB in all.")
+    return files
+
+
+def _file(place: int, attachment: AttachmentBody) -> File:
+    try:
+        data = base64.b64decode(attachment.data, validate=True)
+    except (binascii.Error, ValueError):
+        raise invalid_request(f"attachments.{place}.data: not valid base64") from None
+    if not data.startswith(_SIGNATURES[attachment.media_type]):
+        raise invalid_request(f"attachments.{place}: the data is not {attachment.media_type}")
+    return File(attachment.media_type, data)

@@ -1,0 +1,281 @@
+"""Conversations and their records for the API: listed, read, renamed, deleted (CONTRACT 4)."""
+
+from __future__ import annotations
+
+import base64
+import itertools
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from dualtrack.bodies import object_prefix
+from dualtrack.clock import iso
+from dualtrack.dynamo import Lost, delete, put_absent, query, to_wire, transact, update
+from dualtrack.end_chat import Failure, end_chat
+from dualtrack.errors import ApiError, invalid_request, not_found
+from dualtrack.full_context import read_reference
+from dualtrack.history import DELETING, Conversation, conversation_key, partition, summary_record
+from dualtrack.ids import is_conversation_id, new_conversation_id, parse_record_id
+from dualtrack.profiles import DEFAULT_PROFILE, profile_named
+from dualtrack.requests import ChatRef
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dualtrack.records import Record
+    from dualtrack.stores import Stores
+
+Track = Literal["full", "summarised"]
+
+PAGE_RECORDS: Final = 100
+PAGE_CHARACTERS: Final = 1_000_000
+"""A page stops behind this much content: a function's answer holds 6 MB in all."""
+
+_DELETE_SECONDS: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some of a list, and where it goes on; an empty cursor means that it ends here."""
+
+    items: tuple[dict[str, Any], ...]
+    cursor: str = ""
+
+    def body(self, name: str) -> dict[str, Any]:
+        """``{name: [...], "cursor"?}``."""
+        return {name: list(self.items)} | ({"cursor": self.cursor} if self.cursor else {})
+
+
+def conversation_json(one: Conversation) -> dict[str, Any]:
+    """A conversation as the API shows it."""
+    return {
+        "conversation_id": one.conversation_id,
+        "title": one.title,
+        "profile": one.profile,
+        "created_at": one.created_at,
+        "updated_at": one.updated_at,
+    }
+
+
+def record_json(stores: Stores, user: str, conversation_id: str, record: Record) -> dict[str, Any]:
+    """A record as the API shows it; a stored reference is shown as what it refers to."""
+    found = parse_record_id(record.record_id)
+    body: dict[str, Any] = {"record_id": record.record_id}
+    if found and found.summary:
+        body["ref"] = str(found.whole)
+    body |= {"type": record.type, "role": record.role, "content": record.content}
+    if record.attachments:
+        body["attachments"] = [{"media_type": one.media_type, "size": one.size} for one in record.attachments]
+    body["created_at"] = record.created_at
+    if record.call:
+        call = record.call
+        result = record.content
+        if call.reference:
+            result = read_reference(stores, user, conversation_id, call.reference)
+        body |= {
+            "tool_use_id": call.tool_use_id,
+            "tool": call.tool,
+            "input": call.input,
+            "result": result,
+            "is_error": call.is_error,
+            "seconds": call.seconds,
+            "turn": call.turn,
+        }
+    return body | ({"stop": record.stop} if record.stop else {})
+
+
+def create_conversation(stores: Stores, user: str, title: str, profile: str) -> Conversation:
+    """An empty conversation."""
+    now = iso(stores.clock())
+    one = Conversation(
+        user, new_conversation_id(), title, profile_named(profile or DEFAULT_PROFILE).name, now, now
+    )
+    item = {
+        **conversation_key(user, one.conversation_id),
+        "title": title,
+        "profile": one.profile,
+        "created_at": now,
+        "updated_at": now,
+        "queries": 0,
+    }
+    transact(stores.dynamodb, [put_absent("conversation", stores.history.table, item)])
+    return one
+
+
+def find_conversation(stores: Stores, user: str, conversation_id: str) -> Conversation:
+    """The user's conversation; 404 for any other, and for one that is being deleted."""
+    known = is_conversation_id(conversation_id)
+    found = stores.history.conversation(user, conversation_id) if known else None
+    if found is None or found.lease == DELETING:
+        raise not_found("There is no such conversation.")
+    return found
+
+
+def list_conversations(stores: Stores, user: str, cursor: str, limit: int) -> Page:
+    """A page of a user's conversations, newest first."""
+    before = _opened(cursor)
+    if before and not is_conversation_id(before):
+        raise invalid_request("The cursor is not one of this list.")
+    found = stores.history.conversations(user, before=before, limit=limit + 1)
+    listed = list(itertools.islice((one for one in found if one.lease != DELETING), limit + 1))
+    page = listed[:limit]
+    more = _sealed(page[-1].conversation_id) if len(listed) > limit else ""
+    return Page(tuple(conversation_json(one) for one in page), more)
+
+
+def rename_conversation(stores: Stores, user: str, conversation_id: str, title: str) -> Conversation:
+    """Give it another title."""
+    found = find_conversation(stores, user, conversation_id)
+    now = iso(stores.clock())
+    change = update(
+        "conversation",
+        stores.history.table,
+        conversation_key(user, conversation_id),
+        "SET title = :title, updated_at = :now",
+        "attribute_exists(pk)",
+        {":title": title, ":now": now},
+    )
+    try:
+        transact(stores.dynamodb, [change])
+    except Lost:
+        raise not_found("There is no such conversation.") from None
+    return replace(found, title=title, updated_at=now)
+
+
+# ── records ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def list_records(stores: Stores, conversation: Conversation, track: Track, cursor: str) -> Page:
+    """A page of a conversation's records in order. The cursor is a place: query and record within it."""
+    start, skip = _place(cursor)
+    taken: list[dict[str, Any]] = []
+    size = 0
+    for number in range(start, conversation.queries + 1):
+        records = _track_records(stores, conversation, track, number)
+        for index, record in enumerate(records):
+            if number == start and index < skip:
+                continue
+            if len(taken) >= PAGE_RECORDS or (taken and size + len(record.content) > PAGE_CHARACTERS):
+                return Page(tuple(taken), _sealed(f"{number}:{index}"))
+            taken.append(record_json(stores, conversation.user, conversation.conversation_id, record))
+            size += len(record.content)
+    return Page(tuple(taken))
+
+
+def _track_records(
+    stores: Stores, conversation: Conversation, track: Track, number: int
+) -> tuple[Record, ...]:
+    user, conversation_id = conversation.user, conversation.conversation_id
+    records = stores.history.query_records(user, conversation_id, number)
+    if track == "full":
+        return records
+    written = stores.history.track(user, conversation_id, number)
+    if written is None:
+        return tuple(record for record in records if "-" not in record.record_id)
+    by_id = {record.record_id: record for record in records}
+    return tuple(summary_record(one) if one.ref else by_id[one.record_id] for one in written.blocks)
+
+
+def find_record(stores: Stores, conversation: Conversation, record_id: str) -> dict[str, Any]:
+    """A record of either track, whole."""
+    user, conversation_id = conversation.user, conversation.conversation_id
+    record = stores.history.record(user, conversation_id, record_id)
+    if record is None:
+        raise not_found("There is no such record.")
+    return record_json(stores, user, conversation_id, record)
+
+
+def _place(cursor: str) -> tuple[int, int]:
+    if not cursor:
+        return 1, 0
+    query_part, _, index = _opened(cursor).partition(":")
+    if not (query_part.isdecimal() and index.isdecimal() and len(query_part) < 9 and len(index) < 9):
+        raise invalid_request("The cursor is not one of this list.")
+    return max(int(query_part), 1), int(index)
+
+
+def _sealed(place: str) -> str:
+    return base64.urlsafe_b64encode(place.encode()).decode().rstrip("=")
+
+
+def _opened(cursor: str) -> str:
+    try:
+        return base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)).decode()
+    except ValueError:
+        raise invalid_request("The cursor is not one of this list.") from None
+
+
+# ── deletion ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def delete_conversation(stores: Stores, user: str, conversation_id: str) -> None:
+    """Delete it with every record, event and object; 409 while a chat runs in it.
+
+    It is locked first and its own item goes last: a deletion that was cut short leaves something to
+    delete again, never orphans.
+    """
+    known = is_conversation_id(conversation_id)
+    found = stores.history.conversation(user, conversation_id) if known else None
+    if found is None:
+        raise not_found("There is no such conversation.")
+    _lock(stores, found)
+    for number in range(1, found.queries + 1):
+        _delete_chat(stores, user, conversation_id, number)
+    pk = partition(user, conversation_id)
+    _delete_all(stores, stores.history.table, pk)
+    _delete_objects(stores, object_prefix(pk))
+    gone = delete("conversation", stores.history.table, conversation_key(user, conversation_id))
+    transact(stores.dynamodb, [gone])
+
+
+def _lock(stores: Stores, found: Conversation) -> None:
+    now = int(stores.clock())
+    if found.lease and found.lease != DELETING:
+        if found.lease_until > now:
+            raise ApiError("conversation_busy", "A chat is running in this conversation.")
+        dead = ChatRef(found.user, found.lease, found.conversation_id)
+        end_chat(stores, dead, Failure("timeout", "The chat took too long. Nothing was charged."))
+    lock = update(
+        "conversation",
+        stores.history.table,
+        conversation_key(found.user, found.conversation_id),
+        "SET lease = :deleting, lease_until = :until",
+        "queries = :queries AND (attribute_not_exists(lease) OR lease = :deleting)",
+        {":deleting": DELETING, ":until": now + _DELETE_SECONDS, ":queries": found.queries},
+    )
+    try:
+        transact(stores.dynamodb, [lock])
+    except Lost:
+        raise ApiError("conversation_busy", "A chat is running in this conversation.") from None
+
+
+def _delete_chat(stores: Stores, user: str, conversation_id: str, number: int) -> None:
+    chat_id = stores.history.chat_of_query(user, conversation_id, number)
+    chat = stores.chats.load(user, chat_id) if chat_id else None
+    if chat is None:
+        return
+    if chat.status == "answered":
+        # Its summaries are still being written: close it first, so that nothing is written afterwards.
+        end_chat(stores, ChatRef(user, chat.chat_id, conversation_id), Failure("internal", ""))
+    _delete_all(stores, stores.chats.table, chat.pk)
+
+
+def _delete_all(stores: Stores, table: str, pk: str) -> None:
+    for batch in _batched(query(stores.dynamodb, table, pk), 25):
+        requests: Any = [{"DeleteRequest": {"Key": to_wire({"pk": pk, "sk": item["sk"]})}} for item in batch]
+        while requests:
+            answer = stores.dynamodb.batch_write_item(RequestItems={table: requests})
+            requests = answer["UnprocessedItems"].get(table)
+
+
+def _batched(items: Iterable[dict[str, Any]], size: int) -> Iterator[list[dict[str, Any]]]:
+    iterator = iter(items)
+    while batch := list(itertools.islice(iterator, size)):
+        yield batch
+
+
+def _delete_objects(stores: Stores, prefix: str) -> None:
+    s3, bucket = stores.bodies.s3, stores.bodies.bucket
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+        keys: Any = [{"Key": one["Key"]} for one in page.get("Contents", [])]
+        if keys:
+            s3.delete_objects(Bucket=bucket, Delete={"Objects": keys, "Quiet": True})
