@@ -4,7 +4,7 @@
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
-packages="@modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/conformance@0.1.16"
+packages="@modelcontextprotocol/server-everything@2026.8.31 @modelcontextprotocol/conformance@0.2.0-alpha.12"
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/dualtrack/npm"
 stamp="$cache/packages"
 

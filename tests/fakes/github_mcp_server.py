@@ -60,6 +60,10 @@ class GitHubMcpServer:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}/"
 
+    @property
+    def running(self) -> bool:
+        return self._process is not None
+
     def __enter__(self) -> GitHubMcpServer:
         self.start()
         return self

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
 from jsonschema.exceptions import SchemaError  # type: ignore[import-untyped]
 from referencing import Registry
+from referencing.exceptions import Unresolvable
 
 from dualtrack.frozen import thaw
 from dualtrack.mcp_tools.config import find_server
@@ -81,10 +83,12 @@ def argument_problems(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -
 
     No reference leaves the schema: the empty registry fetches nothing.
     """
-    validator = Draft202012Validator(thaw(schema), registry=Registry())
+    plain = thaw(schema)
     try:
-        found = sorted(validator.iter_errors(thaw(arguments)), key=lambda error: list(map(str, error.path)))
-    except (SchemaError, LookupError):
+        Draft202012Validator.check_schema(plain)
+        errors = Draft202012Validator(plain, registry=Registry()).iter_errors(thaw(arguments))
+        found = sorted(errors, key=lambda error: list(map(str, error.path)))
+    except (SchemaError, Unresolvable, re.error):
         return ()  # a broken schema is the server's: it decides
     return tuple(
         f"{'/'.join(map(str, error.path)) or 'input'}: {error.message}"[:MAX_PROBLEM]

