@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
+from dualtrack.mcp_tools.config import dump_servers, github_server, parse_servers
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -34,6 +36,20 @@ class Services:
     allowed_origins: str | None
 
 
+PARAMETER_NAMES: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "anthropic_base_url": "AnthropicBaseUrl",
+        "voyage_base_url": "VoyageBaseUrl",
+        "context7_base_url": "Context7BaseUrl",
+        "model": "Model",
+        "summary_model": "SummaryModel",
+        "embedding_model": "EmbeddingModel",
+        "mcp_servers": "McpServers",
+        "allowed_origins": "AllowedOrigins",
+    }
+)
+"""The local template's parameters, by the field of `Services` that they stand for."""
+
 AS_PARAMETERS: Final = Services(None, None, None, None, None, None, None, None)
 
 
@@ -47,9 +63,17 @@ def services_from(environment: Mapping[str, str]) -> Services:
         model=model,
         summary_model=environment.get("DUALTRACK_SUMMARY_MODEL") or model,
         embedding_model=environment.get("DUALTRACK_EMBEDDING_MODEL") or DEFAULT_EMBEDDING_MODEL,
-        mcp_servers=environment.get("MCP_SERVERS") or "[]",
+        mcp_servers=_mcp_servers(environment),
         allowed_origins=environment.get("ALLOWED_ORIGINS") or "",
     )
+
+
+def _mcp_servers(environment: Mapping[str, str]) -> str:
+    """``MCP_SERVERS`` as it is, or GitHub's server if only its address is given."""
+    if environment.get("MCP_SERVERS"):
+        return dump_servers(parse_servers(environment["MCP_SERVERS"]))
+    url = environment.get("GITHUB_MCP_URL")
+    return dump_servers((github_server(url),) if url else ())
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.config import Config
+from botocore.credentials import RefreshableCredentials
 from botocore.session import Session
 
 if TYPE_CHECKING:
@@ -55,3 +56,26 @@ class Aws:
                 read_timeout=900,
             ),
         )
+
+
+def role_client(aws: Aws, role_arn: str, service: str) -> Any:
+    """A client that acts under a role, as the function of that role does; it renews its credentials."""
+    sts = aws.client("sts")
+
+    def assume() -> dict[str, str]:
+        issued = sts.assume_role(RoleArn=role_arn, RoleSessionName="dualtrack-local")["Credentials"]
+        return {
+            "access_key": issued["AccessKeyId"],
+            "secret_key": issued["SecretAccessKey"],
+            "token": issued["SessionToken"],
+            "expiry_time": issued["Expiration"].isoformat(),
+        }
+
+    credentials = RefreshableCredentials.create_from_metadata(
+        assume(), refresh_using=assume, method="assume-role"
+    )
+    session = Session()
+    session._credentials = credentials  # type: ignore[attr-defined]  # noqa: SLF001 - botocore has no setter
+    return session.create_client(
+        service, region_name=REGION, endpoint_url=aws.endpoint_url, config=Config(max_pool_connections=50)
+    )

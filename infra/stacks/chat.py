@@ -12,6 +12,7 @@ from infra.stacks.functions import SPECS, Function, Layers, Network
 from infra.stacks.observability import Observability
 from infra.stacks.rest import Rest
 from infra.stacks.workflow import Triggers, Workflow
+from infra.stages import PARAMETER_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,7 +54,7 @@ class ChatStack(Stack):
             pool=identity.pool,
             api=self.functions["api"],
             stream=self.functions["stream"],
-            allowed_origins=self._value("AllowedOrigins", services.allowed_origins) or "*",
+            allowed_origins=self._value("allowed_origins") or "*",
         )
         self.triggers = Triggers(
             self, "Triggers", stage=stage, machine=self.workflow.machine, functions=self.functions
@@ -69,10 +70,12 @@ class ChatStack(Stack):
         )
         self._outputs()
 
-    def _value(self, name: str, value: str | None) -> str:
+    def _value(self, setting: str) -> str:
         """The setting itself, or the parameter that the local stack fills in."""
+        value: str | None = getattr(self._services, setting)
         if value is not None:
             return value
+        name = PARAMETER_NAMES[setting]
         existing: Any = self.node.try_find_child(name)
         parameter: CfnParameter = existing or CfnParameter(self, name, type="String", default="")
         return parameter.value_as_string
@@ -96,7 +99,7 @@ class ChatStack(Stack):
 
     def _environments(self) -> Mapping[str, dict[str, str]]:
         """What each function is told, and nothing that it does not need."""
-        data, services, secrets = self._data, self._services, self._data.secret_names
+        data, secrets = self._data, self._data.secret_names
         history = {"HISTORY_TABLE": data.history.table_name}
         chats = {"CHATS_TABLE": data.chats.table_name}
         credit = {"CREDITS_TABLE": data.credits.table_name}
@@ -104,27 +107,27 @@ class ChatStack(Stack):
         bodies = {"BODIES_BUCKET": data.bodies.bucket_name}
         memory = {**history, **chats, **bodies}
         connections = {"CONNECTIONS_KEY": data.connections_key.key_arn}
-        servers = {"MCP_SERVERS": self._value("McpServers", services.mcp_servers)}
+        servers = {"MCP_SERVERS": self._value("mcp_servers")}
         anthropic = {
-            "ANTHROPIC_BASE_URL": self._value("AnthropicBaseUrl", services.anthropic_base_url),
+            "ANTHROPIC_BASE_URL": self._value("anthropic_base_url"),
             "ANTHROPIC_SECRET": secrets["anthropic"],
-            "DUALTRACK_MODEL": self._value("Model", services.model),
-            "DUALTRACK_SUMMARY_MODEL": self._value("SummaryModel", services.summary_model),
+            "DUALTRACK_MODEL": self._value("model"),
+            "DUALTRACK_SUMMARY_MODEL": self._value("summary_model"),
         }
         return {
             "api": {
                 **memory, **credit, **cache, **connections, **servers,
-                "ALLOWED_ORIGINS": self._value("AllowedOrigins", services.allowed_origins),
+                "ALLOWED_ORIGINS": self._value("allowed_origins"),
             },
             "turn": {**memory, **credit, **cache, **anthropic, **servers},
             "tool": memory,
             "search": {
                 **memory, **cache, **anthropic,
-                "VOYAGE_BASE_URL": self._value("VoyageBaseUrl", services.voyage_base_url),
+                "VOYAGE_BASE_URL": self._value("voyage_base_url"),
                 "VOYAGE_SECRET": secrets["voyage"],
-                "CONTEXT7_BASE_URL": self._value("Context7BaseUrl", services.context7_base_url),
+                "CONTEXT7_BASE_URL": self._value("context7_base_url"),
                 "CONTEXT7_SECRET": secrets["context7"],
-                "DUALTRACK_EMBEDDING_MODEL": self._value("EmbeddingModel", services.embedding_model),
+                "DUALTRACK_EMBEDDING_MODEL": self._value("embedding_model"),
             },
             "github": {
                 **memory, **cache, **connections, **servers,
@@ -140,6 +143,7 @@ class ChatStack(Stack):
     def _token_check(self) -> dict[str, str]:
         issuer = f"https://cognito-idp.{self.region}.amazonaws.com/{self._identity.pool.user_pool_id}"
         return {
+            "ALLOWED_ORIGINS": self._value("allowed_origins"),
             "JWKS_URL": f"{issuer}/.well-known/jwks.json",
             "TOKEN_ISSUER": issuer,
             "TOKEN_AUDIENCE": self._identity.client.user_pool_client_id,

@@ -1,0 +1,281 @@
+"""The front port of the local stack: API, events and page on one address.
+
+It stands where API Gateway's public endpoint stands on AWS. Requests go on to the emulator's REST API;
+event streams are served here by the very ASGI app of the function ``stream``, because the emulator
+buffers responses, with credentials of that function's own role. Started by the local stack as a child:
+``python -m infra.local.front FD``; the configuration comes as one JSON line once everything is deployed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import json
+import re
+import socket
+import sys
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx
+import uvicorn
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+from starlette.staticfiles import StaticFiles
+
+from infra.layers import ROOT
+from infra.local import lifeline
+from infra.local.aws import Aws, role_client
+from infra.local.front_config import FrontConfig
+from infra.local.tokens import BadName, Tokens
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+    from types import ModuleType
+
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+BODY_LIMIT: Final = 10 * 1024 * 1024
+"""API Gateway's limit of a request, in bytes."""
+
+IN_FLIGHT: Final = 8
+"""Every concurrent invocation is a process of its own on this machine; further requests wait."""
+
+GATEWAY_SECONDS: Final = 32.0
+"""API Gateway gives up after 29 s; the emulator answers that itself, a little later at worst."""
+
+PAGE: Final = ROOT / "infra" / "page"
+_EVENTS: Final = re.compile(r"/v1/chats/[^/]+/events")
+_OWN_HOSTS: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
+_HOP_BY_HOP: Final = frozenset(
+    {
+        "connection",
+        "content-length",
+        "date",
+        "host",
+        "keep-alive",
+        "proxy-authorization",
+        "server",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+_PAGE_HEADERS: Final = {
+    "Content-Security-Policy": (
+        "default-src 'self'; img-src 'self' data: blob:; object-src 'none'; base-uri 'none'; "
+        "form-action 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+
+
+class TooLarge(Exception):  # noqa: N818 - named after what is wrong
+    """The request is over `BODY_LIMIT`."""
+
+
+class Gateway:
+    """Passes requests on to the emulator's REST API, so many at a time.
+
+    Requests that wait for an answer on purpose (``?wait=``) queue in a lane of their own, so that they
+    never hold up the others.
+    """
+
+    def __init__(self, config: FrontConfig) -> None:
+        self._base = httpx.URL(config.endpoint_url)
+        port = self._base.port
+        self._host = f"{config.rest_api_id}.execute-api.localhost:{port}"
+        self._stage = config.gateway_stage.encode()
+        self._lanes = {waiting: asyncio.Semaphore(IN_FLIGHT) for waiting in (True, False)}
+        self._client = httpx.AsyncClient(
+            timeout=httpx.Timeout(GATEWAY_SECONDS, connect=5.0),
+            limits=httpx.Limits(max_connections=4 * IN_FLIGHT),
+            trust_env=False,
+        )
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+    async def __call__(self, request: Request) -> Response:
+        try:
+            body = await _read(request)
+        except TooLarge:
+            return error(413, "too_large", "The request is too large.")
+        try:
+            async with self._lanes["wait" in request.query_params]:
+                answer = await self._client.request(
+                    request.method, self._target(request), headers=self._headers(request), content=body
+                )
+        except httpx.TimeoutException:
+            return error(504, "timeout", "The request took too long.")
+        except httpx.TransportError:
+            return error(503, "unavailable", "The local stack is not available; its logs say why.")
+        return _passed_back(answer)
+
+    def _target(self, request: Request) -> httpx.URL:
+        path: bytes = request.scope["raw_path"]
+        query: bytes = request.scope["query_string"]
+        raw = b"/" + self._stage + path + (b"?" + query if query else b"")
+        return self._base.copy_with(raw_path=raw)
+
+    def _headers(self, request: Request) -> list[tuple[bytes, bytes]]:
+        kept = [
+            (name, value) for name, value in request.headers.raw if name.decode().lower() not in _HOP_BY_HOP
+        ]
+        return [*kept, (b"host", self._host.encode())]
+
+
+async def _read(request: Request) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > BODY_LIMIT:
+            raise TooLarge
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _passed_back(answer: httpx.Response) -> Response:
+    response = Response(answer.content, status_code=answer.status_code)
+    if answer.status_code in (204, 304):
+        response.body = b""
+    response.raw_headers = [
+        (name.lower(), value)
+        for name, value in answer.headers.raw
+        # httpx has already undone a content encoding
+        if name.decode().lower() not in _HOP_BY_HOP | {"content-encoding"}
+    ]
+    if answer.status_code not in (204, 304):
+        response.raw_headers.append((b"content-length", str(len(response.body)).encode()))
+    return response
+
+
+def error(status: int, code: str, message: str) -> JSONResponse:
+    """An error in the contract's form."""
+    return JSONResponse({"error": {"code": code, "message": message}}, status_code=status)
+
+
+class Front:
+    """The whole app: guards the host name, serves events here, leaves the rest to the routes."""
+
+    def __init__(self, config: FrontConfig, stream: ASGIApp) -> None:
+        self._config = config
+        self._stream = stream
+        aws = Aws(config.endpoint_url)
+        self._tokens = Tokens(aws, config.user_pool_id, config.client_id)
+        self._app = Starlette(routes=self._routes(), lifespan=self._lifespan)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            if not _is_own_host(scope):
+                # a page of another site that made its name point here must not be handed tokens
+                refused = error(403, "forbidden", "This stack answers on the loopback address only.")
+                return await refused(scope, receive, send)
+            if scope["method"] == "GET" and _EVENTS.fullmatch(scope["path"]):
+                return await self._stream(scope, receive, send)
+        return await self._app(scope, receive, send)
+
+    @contextlib.asynccontextmanager
+    async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
+        self._gateway = Gateway(self._config)
+        yield
+        await self._gateway.close()
+
+    def _routes(self) -> list[Route]:
+        methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"]
+        forwarded = ("/v1", "/v1/{rest:path}", "/health", "/openapi.json")
+        return [
+            Route("/dev/token", self._token, methods=["GET"]),
+            Route("/dev/status", self._status, methods=["GET"]),
+            *(Route(path, self._forward, methods=methods) for path in forwarded),
+            Route("/{path:path}", self._page, methods=["GET"]),
+        ]
+
+    async def _forward(self, request: Request) -> Response:
+        return await self._gateway(request)
+
+    async def _status(self, _request: Request) -> Response:
+        return JSONResponse(dict(self._config.status))
+
+    async def _token(self, request: Request) -> Response:
+        user = request.query_params.get("user", "")
+        admin = request.query_params.get("admin", "") in ("1", "true")
+        try:
+            identity = await run_in_threadpool(self._tokens.identity, user, admin=admin)
+        except BadName as problem:
+            return error(400, "invalid_request", str(problem))
+        return JSONResponse({"token": identity.token, "user_id": identity.user_id})
+
+    async def _page(self, request: Request) -> Response:
+        path = request.path_params["path"] or "index.html"
+        if path == "index.html" and not (PAGE / path).is_file():
+            return HTMLResponse(_placeholder(self._config.status), headers=_PAGE_HEADERS)
+        if not (PAGE / path).is_file():
+            return error(404, "not_found", "Not found.")
+        response = await StaticFiles(directory=PAGE).get_response(path, request.scope)
+        response.headers.update(_PAGE_HEADERS)
+        return response
+
+
+def _is_own_host(scope: Scope) -> bool:
+    host = next((value for name, value in scope["headers"] if name == b"host"), b"").decode("latin-1")
+    return re.sub(r":\d+$", "", host) in _OWN_HOSTS
+
+
+def _placeholder(status: Mapping[str, Any]) -> str:
+    return (
+        "<!doctype html><html lang=en><meta charset=utf-8><title>dualtrack</title>"
+        f"<h1>dualtrack</h1><p>The local stack runs; mode: {status.get('mode', '')}.</p>"
+        "<p>The API: <a href=/openapi.json>/openapi.json</a></p></html>"
+    )
+
+
+def stream_app(config: FrontConfig) -> ASGIApp:
+    """The ASGI app of the function ``stream``, with its environment and its role."""
+    folder = ROOT / "functions" / "stream"
+    module = _load("stream_app", str(folder / "app.py"))
+    from dualtrack.settings import settings_from  # noqa: PLC0415 - beside the app that needs it
+
+    client = role_client(Aws(config.endpoint_url), config.stream_role_arn, "dynamodb")
+    app: ASGIApp = module.create_app(settings_from(config.stream_environment), client)
+    return app
+
+
+def _load(name: str, path: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def main() -> None:
+    """Serve on the inherited socket once the configuration has come."""
+    listener = socket.socket(fileno=int(sys.argv[1]))
+    config = FrontConfig(**json.loads(lifeline.next_line()))
+    server = uvicorn.Server(
+        uvicorn.Config(
+            Front(config, stream_app(config)),
+            loop="asyncio",
+            ws="none",
+            lifespan="on",
+            access_log=False,
+            log_level="warning",
+            timeout_graceful_shutdown=2,
+            server_header=False,
+        )
+    )
+    server.run(sockets=[listener])
+
+
+if __name__ == "__main__":
+    main()

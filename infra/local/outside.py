@@ -1,0 +1,103 @@
+"""The services outside the stack: which are asked, with which keys, and which stand-ins serve instead.
+
+The settings are those of CONTRACT 2, the same names as on AWS. Without a key and an address for Claude
+the stack is offline: the built-in model answers, sample documents stand in for Context7, and nothing
+reaches for the network.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from infra.stages import PARAMETER_NAMES, Services, services_from
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+NO_KEY: Final = "none"
+_KEY_SETTINGS: Final = MappingProxyType(
+    {
+        "anthropic": "ANTHROPIC_API_KEY",
+        "voyage": "VOYAGE_API_KEY",
+        "context7": "CONTEXT7_API_KEY",
+        "github": "GITHUB_TOKEN",
+    }
+)
+
+MODEL: Final = "model"
+DOCUMENTS: Final = "documents"
+_STAND_INS: Final = MappingProxyType(
+    {MODEL: "infra.local.offline_model", DOCUMENTS: "infra.local.sample_docs"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """``settings`` are the environment's; ``services`` what the functions are told."""
+
+    settings: Mapping[str, str]
+    services: Services
+
+    @property
+    def mode(self) -> Literal["offline", "live"]:
+        """Offline without a key and without an address for Claude."""
+        given = self.settings.get("ANTHROPIC_API_KEY") or self.settings.get("ANTHROPIC_BASE_URL")
+        return "live" if given else "offline"
+
+    @property
+    def documents(self) -> Literal["samples", "context7"]:
+        """Where documentation comes from."""
+        if self.mode == "offline" and not self.settings.get("CONTEXT7_BASE_URL"):
+            return "samples"
+        return "context7"
+
+    def stand_ins(self) -> tuple[tuple[str, str], ...]:
+        """(name, module) of the servers that have to run here."""
+        wanted = ((MODEL, self.mode == "offline"), (DOCUMENTS, self.documents == "samples"))
+        return tuple((name, _STAND_INS[name]) for name, needed in wanted if needed)
+
+    def with_stand_ins(self, urls: Mapping[str, str]) -> Outside:
+        """The same with the stand-ins' addresses."""
+        changes = {}
+        if MODEL in urls:
+            changes["anthropic_base_url"] = urls[MODEL]
+        if DOCUMENTS in urls:
+            changes["context7_base_url"] = urls[DOCUMENTS]
+        return dataclasses.replace(self, services=dataclasses.replace(self.services, **changes))
+
+    def parameters(self) -> dict[str, str]:
+        """The values of the local template's parameters."""
+        return {name: getattr(self.services, field) or "" for field, name in PARAMETER_NAMES.items()}
+
+    def keys(self) -> dict[str, str]:
+        """What goes into the local Secrets Manager, by secret; ``none`` where there is no key.
+
+        Offline, a key is used only for a service whose address was given too.
+        """
+        return {name: self._key(name) for name in _KEY_SETTINGS}
+
+    def status(self) -> dict[str, Any]:
+        """What ``GET /dev/status`` says."""
+        return {
+            "mode": self.mode,
+            "model": "built-in offline model (no language model)"
+            if self.mode == "offline"
+            else self.services.model,
+            "documents": self.documents,
+            "embeddings": self._key("voyage") != NO_KEY,
+            "mcp": self.services.mcp_servers != "[]",
+        }
+
+    def _key(self, name: str) -> str:
+        key = self.settings.get(_KEY_SETTINGS[name], "")
+        reachable = self.mode == "live" or name == "github" or self.settings.get(f"{name.upper()}_BASE_URL")
+        return key if key and reachable else NO_KEY
+
+
+def outside_from(environment: Mapping[str, str]) -> Outside:
+    """What the environment's settings ask for."""
+    services = dataclasses.replace(services_from(environment), allowed_origins="*")
+    return Outside(MappingProxyType(dict(environment)), services)

@@ -1,0 +1,518 @@
+"""The whole stack on this machine: the template that goes to AWS, deployed to an emulator.
+
+``LocalStack`` starts the emulator, the offline stand-ins for services without a key, and the front port;
+synthesises (or takes from the cache) and deploys the local stage; puts keys into its Secrets Manager.
+Everything lives under one state folder and survives a restart; nothing outlives this process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import fcntl
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import sys
+import time
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+
+from infra.local.front_config import FrontConfig
+from infra.local.outside import Outside, outside_from
+from infra.local.processes import Child, ChildDied, Children
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+
+    from infra.local.aws import Aws, Credentials
+    from infra.local.deploy import Deployed
+    from infra.local.tokens import Identity, Tokens
+
+    Report = Callable[[str], None]
+
+HOST: Final = "127.0.0.1"
+DEFAULT_PORT: Final = 8000
+DEFAULT_STATE_DIR: Final = Path(".dualtrack")
+RUNNER_FILE: Final = "dev.json"
+START_SECONDS: Final = 60.0
+_CHECK_SECONDS: Final = 0.5
+_ANSWER_SECONDS: Final = 3.0  # of one attempt: a child that died leaves its connections unanswered
+
+_EMULATED: Final = (
+    "apigateway",
+    "cloudformation",
+    "cognito-idp",
+    "dynamodb",
+    "events",
+    "iam",
+    "kms",
+    "lambda",
+    "logs",
+    "monitoring",
+    "s3",
+    "scheduler",
+    "secretsmanager",
+    "sns",
+    "sqs",
+    "ssm",
+    "states",
+    "sts",
+)
+
+
+class CannotStart(RuntimeError):  # noqa: N818 - what the user is told, with what to do
+    """The local stack cannot start; the message says why and what helps."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Paths:
+    """Where things are in the state folder."""
+
+    root: Path
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @property
+    def ports(self) -> Path:
+        return self.root / "ports.json"
+
+    @property
+    def runner(self) -> Path:
+        return self.root / RUNNER_FILE
+
+    @property
+    def lock(self) -> Path:
+        return self.root / "lock"
+
+    def prepare(self, *, reset: bool) -> None:
+        """Make the folder; with ``reset`` everything in it but the lock goes."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        stale = [path for path in self.root.iterdir() if path != self.lock] if reset else [self.root / "tmp"]
+        for path in stale:
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+        (self.root / "tmp").mkdir()
+
+
+@dataclass(slots=True)
+class _Running:
+    """What a started stack consists of."""
+
+    lock: int
+    listener: socket.socket
+    children: Children
+    url: str
+    aws: Aws | None = None
+    deployed: Deployed | None = None
+    tokens: Tokens | None = None
+    outside: Outside | None = field(default=None)
+
+
+class LocalStack:
+    """A context manager that gives a serving stack.
+
+    ``port`` 0 takes any free one (the one of last time if it still is). ``environment`` are the settings
+    of CONTRACT 2 (default: this process's). ``report`` is told each step of the start.
+    Raises `CannotStart` with a message for the user.
+    """
+
+    def __init__(
+        self,
+        state_dir: Path | str = DEFAULT_STATE_DIR,
+        *,
+        port: int = 0,
+        reset: bool = False,
+        environment: Mapping[str, str] | None = None,
+        report: Report | None = None,
+    ) -> None:
+        self._paths = _Paths(Path(state_dir).resolve())
+        self._port = port
+        self._reset = reset
+        self._environment = dict(os.environ if environment is None else environment)
+        self._report = report or (lambda _step: None)
+        self._running: _Running | None = None
+        self.seconds_to_ready = 0.0
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def url(self) -> str:
+        """The front port, ``http://127.0.0.1:PORT``."""
+        return self._now.url
+
+    @property
+    def aws(self) -> Aws:
+        """Clients of the emulated account, as its root."""
+        assert self._now.aws is not None
+        return self._now.aws
+
+    @property
+    def endpoint_url(self) -> str:
+        """The emulator's address, for boto3."""
+        return self.aws.endpoint_url
+
+    @property
+    def credentials(self) -> Credentials:
+        """The root's credentials of the emulated account."""
+        return self.aws.credentials
+
+    @property
+    def outputs(self) -> Mapping[str, str]:
+        """The outputs of all stacks: ``ChatsTable``, ``StateMachineArn``, ``TurnFunction`` …"""
+        assert self._now.deployed is not None
+        return self._now.deployed.outputs
+
+    @property
+    def mode(self) -> str:
+        """``offline`` if the built-in offline model answers, else ``live``."""
+        assert self._now.outside is not None
+        return self._now.outside.mode
+
+    def token(self, user: str, *, admin: bool = False) -> Identity:
+        """An ID token of the local pool; the user is made if there is none of that name."""
+        assert self._now.tokens is not None
+        return self._now.tokens.identity(user, admin=admin)
+
+    def check(self) -> None:
+        """Raise `ChildDied` if a process of the stack has ended."""
+        self._now.children.check()
+
+    @property
+    def _now(self) -> _Running:
+        if self._running is None:
+            raise RuntimeError("The local stack does not run.")
+        return self._running
+
+    def start(self) -> None:
+        """Start everything and wait until it serves."""
+        began = time.monotonic()
+        lock = _lock(self._paths)
+        try:
+            self._paths.prepare(reset=self._reset)
+            listener = self._listen()
+        except BaseException:
+            os.close(lock)
+            raise
+        url = f"http://{HOST}:{listener.getsockname()[1]}"
+        self._running = _Running(lock, listener, Children(self._paths.logs), url)
+        try:
+            self._bring_up()
+        except ChildDied as died:
+            self.stop()
+            raise CannotStart(str(died)) from died
+        except BaseException:
+            self.stop()
+            raise
+        self.seconds_to_ready = time.monotonic() - began
+
+    def stop(self) -> None:
+        """End every process; the emulator saves its state first."""
+        running, self._running = self._running, None
+        if running is None:
+            return
+        self._paths.runner.unlink(missing_ok=True)
+        running.children.stop()
+        running.listener.close()
+        os.close(running.lock)
+
+    def _listen(self) -> socket.socket:
+        wanted = self._port or _Ports(self._paths).last("front")
+        try:
+            return _bind(wanted)
+        except OSError as taken:
+            if self._port:
+                raise CannotStart(
+                    f"Port {self._port} is taken by another program. "
+                    "Choose one with --port, or --port 0 for any free one."
+                ) from taken
+            return _bind(0)
+
+    def _bring_up(self) -> None:
+        from infra.local.synth import Synthesis  # noqa: PLC0415 - the light part of this module starts fast
+
+        now = self._now
+        with Synthesis() as synthesis:
+            if not synthesis.cached:
+                self._report("Synthesising the templates (once for each change of the infrastructure)")
+            ports = _Ports(self._paths)
+            ports.remember(front=now.listener.getsockname()[1])
+            emulator = self._start_emulator(ports.of("emulator"))
+            front = self._start_front()
+            outside = outside_from(self._environment)
+            now.outside = outside.with_stand_ins(self._start_stand_ins(outside, ports))
+            self._await_emulator(emulator, ports.of("emulator"))
+            assembly = synthesis.assembly()
+        self._deploy(ports.of("emulator"), now.outside, assembly)
+        self._configure_front(front, now.outside)
+        self._await_serving()
+        _write(self._paths.runner, {"url": self.url, "pid": os.getpid()})
+
+    def _start_emulator(self, port: int) -> Child:
+        self._report("Starting the emulated account")
+        root = self._paths.root
+        return self._now.children.start(
+            "emulator",
+            "ministack",
+            environment={
+                **self._clean_environment(),
+                "AUTH": "true",  # signatures and IAM policies are checked
+                "BIND_HOST": HOST,
+                "GATEWAY_PORT": str(port),
+                "PERSIST_STATE": "1",
+                "STATE_DIR": str(root / "aws"),
+                "S3_PERSIST": "1",
+                "S3_DATA_DIR": str(root / "objects"),
+                "TMPDIR": str(root / "tmp"),
+                "SERVICES": ",".join(_EMULATED),
+                "SFTP_ENABLED": "0",
+                "IOT_MTLS_ENABLED": "0",
+                "DOCKER_HOST": f"unix://{root}/no-docker.sock",
+                "AWS_ACCESS_KEY_ID": "test",
+                "AWS_SECRET_ACCESS_KEY": "test",
+            },
+        )
+
+    def _start_front(self) -> Child:
+        descriptor = self._now.listener.fileno()
+        return self._now.children.start(
+            "front",
+            "infra.local.front",
+            str(descriptor),
+            environment=self._clean_environment(),
+            keep_open=(descriptor,),
+        )
+
+    def _start_stand_ins(self, outside: Outside, ports: _Ports) -> dict[str, str]:
+        """The offline model and the sample documents, where no key and no address is given."""
+        urls: dict[str, str] = {}
+        for name, module in outside.stand_ins():
+            port = ports.of(name)
+            self._now.children.start(name, module, "--port", str(port), environment=self._clean_environment())
+            urls[name] = f"http://{HOST}:{port}"
+        return urls
+
+    def _await_emulator(self, emulator: Child, port: int) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            emulator.check()
+            if _answers(port, "/_ministack/health"):
+                return
+            time.sleep(0.02)
+        raise CannotStart(f"The emulated account did not start; see {emulator.log}.")
+
+    def _deploy(self, port: int, outside: Outside, assembly: Path) -> None:
+        from infra.local.aws import Aws  # noqa: PLC0415 - loads botocore, while the children start
+        from infra.local.deploy import deploy  # noqa: PLC0415
+        from infra.local.tokens import Tokens  # noqa: PLC0415
+
+        self._report("Deploying")
+        now = self._now
+        now.aws = Aws(f"http://{HOST}:{port}")
+        now.deployed = deploy(now.aws, assembly, outside.parameters())
+        outputs = now.deployed.outputs
+        now.tokens = Tokens(now.aws, outputs["UserPoolId"], outputs["UserPoolClientId"])
+        _put_secrets(now.aws, outputs, outside.keys())
+        # What a crash of the last run left behind ends, or goes on, now and not in five minutes.
+        now.aws.client("lambda").invoke(
+            FunctionName=f"{outputs['SweepFunction']}:live",
+            InvocationType="Event",
+            Payload=b'{"source": "start"}',
+        )
+
+    def _configure_front(self, front: Child, outside: Outside) -> None:
+        outputs = self.outputs
+        issuer = f"https://cognito-idp.us-east-1.amazonaws.com/{outputs['UserPoolId']}"
+        config = FrontConfig(
+            endpoint_url=self.endpoint_url,
+            rest_api_id=outputs["RestApiId"],
+            gateway_stage="live",
+            user_pool_id=outputs["UserPoolId"],
+            client_id=outputs["UserPoolClientId"],
+            stream_role_arn=outputs["StreamRoleArn"],
+            stream_environment={
+                "CHATS_TABLE": outputs["ChatsTable"],
+                "JWKS_URL": f"{self.endpoint_url}/{outputs['UserPoolId']}/.well-known/jwks.json",
+                "TOKEN_ISSUER": issuer,
+                "TOKEN_AUDIENCE": outputs["UserPoolClientId"],
+                "ALLOWED_ORIGINS": outside.services.allowed_origins or "",
+                "STAGE": "local",
+            },
+            status=outside.status(),
+        )
+        front.send(json.dumps(dataclasses.asdict(config)).encode())
+
+    def _await_serving(self) -> None:
+        """Through the whole path: front port, gateway, function."""
+        port = self._now.listener.getsockname()[1]
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            self.check()
+            if _answers(port, "/health"):
+                return
+            time.sleep(0.05)
+        raise CannotStart(f"The API does not answer /health; see {self._paths.logs}.")
+
+    def _clean_environment(self) -> dict[str, str]:
+        """No key and no AWS setting of this machine reaches a child: functions read their own secrets."""
+        kept = (
+            "PATH",
+            "HOME",
+            "LANG",
+            "LC_ALL",
+            "TZ",
+            "PYTHONPATH",
+            "VIRTUAL_ENV",
+            "SSL_CERT_FILE",
+            "COVERAGE_PROCESS_START",
+        )
+        settings = {name: os.environ[name] for name in kept if name in os.environ}
+        return {**settings, "PYTHONUNBUFFERED": "1"}
+
+
+class _Ports:
+    """Ports that stay the same from start to start as long as they are free."""
+
+    def __init__(self, paths: _Paths) -> None:
+        self._paths = paths
+        self._known: dict[str, int] = {}
+        with contextlib.suppress(OSError, ValueError):  # absent or damaged: choose anew
+            self._known = {str(name): int(port) for name, port in json.loads(paths.ports.read_text()).items()}
+        self._given: dict[str, int] = {}
+
+    def last(self, name: str) -> int:
+        """The port of the last start, 0 if there was none."""
+        return self._known.get(name, 0)
+
+    def of(self, name: str) -> int:
+        """The port of a child: the one of last time, or a free one."""
+        if name not in self._given:
+            self._given[name] = _free(self.last(name))
+            self.remember()
+        return self._given[name]
+
+    def remember(self, **ports: int) -> None:
+        self._given.update(ports)
+        _write(self._paths.ports, {**self._known, **self._given})
+
+
+def serve(
+    state_dir: Path, *, port: int = DEFAULT_PORT, reset: bool = False, report: Report | None = None
+) -> int:
+    """Run the stack in the foreground until SIGINT or SIGTERM; gives the exit code."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _stop)
+    say = report or (lambda step: print(step, file=sys.stderr, flush=True))
+    try:
+        with LocalStack(state_dir, port=port, reset=reset, report=say) as stack:
+            print(f"ready {stack.url}", flush=True)
+            while True:
+                stack.check()
+                time.sleep(_CHECK_SECONDS)
+    except (CannotStart, ChildDied) as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    except _Stopped:
+        return 0
+
+
+class _Stopped(BaseException):
+    """The signal to end; past every handler of errors, as KeyboardInterrupt is."""
+
+
+def _stop(*_: object) -> None:
+    # once: the second Ctrl-C of an impatient user must not break off the saving of state
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    raise _Stopped
+
+
+def _lock(paths: _Paths) -> int:
+    """The exclusive right to the state folder, held until the descriptor is closed."""
+    paths.root.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(paths.lock, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as held:
+        os.close(descriptor)
+        raise CannotStart(
+            f"A local stack already runs on {paths.root}. Use it, stop it, or give another --state-dir."
+        ) from held
+    return descriptor
+
+
+def _bind(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((HOST, port))
+        listener.listen(128)
+    except OSError:
+        listener.close()
+        raise
+    return listener
+
+
+def _free(preferred: int) -> int:
+    """The preferred port if nothing listens there, else any free one."""
+    for port in (preferred, 0):
+        with contextlib.suppress(OSError), _bind(port) as probe:
+            return int(probe.getsockname()[1])
+    raise CannotStart("There is no free port on the loopback interface.")
+
+
+def _answers(port: int, path: str) -> bool:
+    connection = http.client.HTTPConnection(HOST, port, timeout=_ANSWER_SECONDS)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status == HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _put_secrets(aws: Aws, outputs: Mapping[str, str], keys: Mapping[str, str]) -> None:
+    manager = aws.client("secretsmanager")
+    for name, key in keys.items():
+        secret = outputs[f"{name.capitalize()}Secret"]
+        if manager.get_secret_value(SecretId=secret)["SecretString"] != key:
+            manager.put_secret_value(SecretId=secret, SecretString=key)
+
+
+def _write(path: Path, value: object) -> None:
+    beside = path.with_name(f"{path.name}.new")
+    beside.write_text(json.dumps(value), encoding="utf-8")
+    beside.replace(path)
+
+
+def main() -> None:
+    """``python -m infra.local.stack --port 8000 --state-dir .dualtrack``."""
+    parser = argparse.ArgumentParser(description="The local stack of dualtrack")
+    parser.add_argument("--port", type=int, default=DEFAULT_PORT)
+    parser.add_argument("--state-dir", type=Path, default=DEFAULT_STATE_DIR)
+    parser.add_argument("--reset", action="store_true", help="forget everything stored")
+    chosen = parser.parse_args()
+    sys.exit(serve(chosen.state_dir, port=chosen.port, reset=chosen.reset))
+
+
+if __name__ == "__main__":
+    main()
