@@ -56,14 +56,15 @@ async def _vector_ranking(
 
     async def vectors(share: float) -> tuple[float, ...]:
         query = await query_vector
-        missing = [text for text in dict.fromkeys(texts) if text not in known]
+        usable = {text: vector for text, vector in known.items() if len(vector) == len(query)}
+        missing = [text for text in dict.fromkeys(texts) if text not in usable]
         fresh = (
             dict(zip(missing, await embedder.embed(missing, "document", share), strict=True))
             if missing
             else {}
         )
         _keep(fresh, "document", embedder, session)
-        every = {**known, **fresh}
+        every = {**usable, **fresh}
         with stages.timed("vectors"):
             return vector_scores(query, [every[text] for text in texts], settings.distance)
 

@@ -1,4 +1,7 @@
-"""Ranking by meaning: numpy over float32 embeddings, cosine or Euclidean."""
+"""Ranking by meaning: numpy over float32 embeddings, cosine or Euclidean.
+
+Computed in float64, where no finite float32 vector overflows.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
 
     from dualtrack.documentation.settings import Distance
 
-    Floats = NDArray[np.float32]
+    Floats = NDArray[np.float64]
 
 
 def pack(vector: Sequence[float]) -> bytes:
@@ -33,8 +36,8 @@ def vector_scores(query: bytes, vectors: Sequence[bytes], distance: Distance) ->
         return ()
     if not query or len(query) % 4 or {len(vector) for vector in vectors} != {len(query)}:
         raise Degraded("embeddings of different lengths")
-    matrix = np.frombuffer(b"".join(vectors), dtype="<f4").reshape(len(vectors), -1)
-    point = np.frombuffer(query, dtype="<f4")
+    matrix = np.frombuffer(b"".join(vectors), dtype="<f4").astype(np.float64).reshape(len(vectors), -1)
+    point = np.frombuffer(query, dtype="<f4").astype(np.float64)
     if not (np.isfinite(matrix).all() and np.isfinite(point).all() and point.any()):
         raise Degraded("embeddings are not finite numbers")
     scores = _cosine(point, matrix) if distance == "cosine" else _euclidean(point, matrix)
