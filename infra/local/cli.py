@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from dualtrack.frozen import freeze
 
 from infra.local.client import ClientError
 from infra.local.command import (
@@ -108,9 +109,11 @@ def _converse(client: ApiClient, view: View, started: Started) -> Outcome:
 
 
 def _done(started: Started, event: ChatEvent) -> Outcome:
-    if event.data.get("status") == "cancelled":
-        return Outcome(started, answered=False, chat=event.data, problem="The chat was cancelled.")
-    return Outcome(started, answered=True, chat=event.data)
+    # `at` is the event's, the rest is the chat object as GET gives it.
+    chat = freeze({name: value for name, value in event.data.items() if name != "at"})
+    if chat["status"] == "cancelled":
+        return Outcome(started, answered=False, chat=chat, problem="The chat was cancelled.")
+    return Outcome(started, answered=True, chat=chat)
 
 
 def _failed(client: ApiClient, started: Started, event: ChatEvent) -> Outcome:
