@@ -24,7 +24,7 @@ USE = {"type": "tool_use", "id": "toolu_1", "name": "look_up", "input": {"q": "x
 USE_2 = {**USE, "id": "toolu_2"}
 RESULT: dict[str, Any] = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "found"}
 RESULT_2 = {**RESULT, "tool_use_id": "toolu_2"}
-MARK = {"cache_control": {"type": "ephemeral"}}
+MARK: dict[str, Any] = {"cache_control": {"type": "ephemeral"}}
 HAIKU_5 = "claude-haiku-5-5"
 
 

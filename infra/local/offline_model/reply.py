@@ -75,7 +75,7 @@ def _text(text: str) -> Reply:
 
 
 def _structured(request: wire.Request, wanted: wire.JsonFormat) -> str:
-    prompt = "\n\n".join(transcript.texts(request.messages[-1].content))
+    prompt = transcript.without_ids("\n\n".join(transcript.texts(request.messages[-1].content)))
     return json.dumps(structured.fill(wanted.schema_, prompt), ensure_ascii=False)
 
 
