@@ -43,16 +43,37 @@ def chunks_of_text(text: str, bounds: Bounds) -> tuple[Chunk, ...]:
 
 
 def sections(text: str) -> tuple[str, ...]:
-    """The text cut at lines of exactly 32 dashes outside code fences; empty sections are dropped."""
+    """The text cut at lines of exactly 32 dashes outside code fences; empty sections are dropped.
+
+    A fence that is never closed is no fence: it must not swallow every section after it.
+    """
+    lines = text.splitlines()
+    closers = _longest_closers(lines)
     parts: list[list[str]] = [[]]
     fence = ""
-    for line in text.splitlines():
+    for number, line in enumerate(lines):
         if not fence and line.strip() == SEPARATOR:
             parts.append([])
             continue
-        fence = _fence_after(fence, line)
+        opened = _fence_after(fence, line)
+        if fence or not opened or closers[number].get(opened[0], 0) >= len(opened):
+            fence = opened
         parts[-1].append(line)
     return tuple(section for part in parts if (section := "\n".join(part).strip()))
+
+
+def _longest_closers(lines: Sequence[str]) -> list[Mapping[str, int]]:
+    """For each line, by fence character, the longest run of it that could close a fence further down."""
+    longest: Mapping[str, int] = {}
+    found: list[Mapping[str, int]] = []
+    for line in reversed(lines):
+        found.append(longest)
+        match = _FENCE.match(line)
+        if match and not match.group(2).strip():
+            mark, size = match.group(1)[0], len(match.group(1))
+            if size > longest.get(mark, 0):
+                longest = {**longest, mark: size}
+    return found[::-1]
 
 
 def distinct(chunk_lists: Iterable[Sequence[Chunk]]) -> tuple[Chunk, ...]:
