@@ -10,6 +10,8 @@ import fcntl
 import getpass
 import json
 import os
+import signal
+import threading
 import time
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -18,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 from infra.local.client import ApiClient, ClientError, Refused, Unreachable, is_loopback
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     Report = Callable[[str], None]
@@ -27,6 +29,7 @@ RUNNER_FILE: Final = "dev.json"
 """Written into the state folder by a running local stack: ``{"url", "pid"}``."""
 LOCK_FILE: Final = "lock"
 """Locked by whoever runs the stack of the folder, from before its start until after its end."""
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _START_SECONDS: Final = 120.0
 
 
@@ -86,15 +89,25 @@ def open_target(wanted: Wanted, report: Report) -> Iterator[Target]:
 
 
 def _start(held: ExitStack, state_dir: Path, report: Report) -> str:
-    from infra.local.stack import CannotStart, LocalStack  # noqa: PLC0415 - heavy, and only needed here
+    from infra.local.stack import LocalStack  # noqa: PLC0415 - heavy, and only needed here
 
     report(f"No local stack runs here: starting one; what it stores stays in {state_dir}")
+    _on_exit(held, {number: signal.getsignal(number) for number in _SIGNALS})
     try:
         stack = held.enter_context(LocalStack(state_dir, port=0, report=report))
-    except CannotStart as error:
+    except RuntimeError as error:  # CannotStart, DeployFailed, ChildDied: the last two load much to name
         raise Unreachable(f"The local stack cannot start. {error}") from error
+    # A second Ctrl-C must not break off the saving of state.
+    _on_exit(held, dict.fromkeys(_SIGNALS, signal.SIG_IGN))
     report(f"Ready after {stack.seconds_to_ready:.1f} s")
     return stack.url
+
+
+def _on_exit(held: ExitStack, handlers: Mapping[signal.Signals, Any]) -> None:
+    """Handle these signals so from the time when the stack of contexts unwinds to here."""
+    if threading.current_thread() is threading.main_thread():
+        for number, handler in handlers.items():
+            held.callback(signal.signal, number, handler)
 
 
 def _lock(file: IO[str], notice: str, report: Report) -> None:

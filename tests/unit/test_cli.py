@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,8 @@ from infra.local.cli import main
 from tests.fakes.api_server import ADMIN_PATH, AT, CHAT_ID, Script, answered, api_server, chat_object
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.fakes.api_server import Refusal
 
 BALANCE: dict[str, Any] = {
@@ -238,6 +241,54 @@ class TestRunningStack:
             with open_target(Wanted(None, None, None, tmp_path), print) as target:
                 assert target.url == url
             serving.join()
+
+    def test_the_command_that_started_the_stack_waits_for_the_others(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from infra.local.target import Wanted, open_target, running_stack
+
+        monkeypatch.setattr("infra.local.stack.LocalStack", StandIn)
+        wanted = Wanted(None, None, None, tmp_path)
+        guest, served_while_waiting = ExitStack(), list[str | None]()
+
+        def report(text: str) -> None:
+            if "waiting for it" in text:
+                served_while_waiting.append(running_stack(tmp_path))
+                guest.close()
+
+        with open_target(wanted, report) as host:
+            assert guest.enter_context(open_target(wanted, report)).url == host.url
+        assert served_while_waiting == [host.url], "the guest still had its stack"
+        assert running_stack(tmp_path) is None
+
+    def test_a_stack_that_cannot_start_is_five(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        Path(".dualtrack").mkdir()
+        with Path(".dualtrack/lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            monkeypatch.setattr("infra.local.target._START_SECONDS", 0)
+            result = run("chat", "How?")
+        assert result.exit_code == 5
+        assert "already runs" in result.stderr
+
+
+class StandIn:
+    """In the place of the local stack: the fake API server under its state folder."""
+
+    seconds_to_ready = 0.0
+
+    def __init__(self, state_dir: Path, *, port: int, report: Callable[[str], None]) -> None:
+        self._runner = state_dir / "dev.json"
+        self._server = api_server(Script())
+        self.url = ""
+
+    def __enter__(self) -> StandIn:
+        self.url = self._server.__enter__()
+        self._runner.write_text(json.dumps({"url": self.url, "pid": os.getpid()}))
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._runner.unlink()
+        self._server.__exit__(None, None, None)
 
 
 class TestSignals:
