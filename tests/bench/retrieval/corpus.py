@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dualtrack.documentation.chunking import SEPARATOR, chunks_of_text
+from dualtrack.documentation.chunking import chunks_of_json
 from dualtrack.documentation.settings import Bounds
 
 if TYPE_CHECKING:
@@ -68,18 +68,17 @@ class Corpus:
 
 
 def load(package: Package) -> Corpus:
-    """Fetch (once), cut, and send through the product's own text chunker."""
-    pages = _pages(package)
+    """Fetch (once), cut, and send through the product's own chunker in Context7's JSON form."""
     found = [
-        (f"{file}#{heading}", heading, body) for file, text in pages for heading, body in sections(file, text)
+        (f"{file}#{heading}", heading, body)
+        for file, text in _pages(package)
+        for heading, body in sections(file, text)
     ]
-    separator = f"\n\n{SEPARATOR}\n\n"
-    text = separator.join(
-        f"### {heading}\n\nSource: https://docs.invalid/{number}\n\n{body}"
+    texts = [
+        {"pageId": f"https://docs.invalid/{number}", "breadcrumb": heading, "content": body}
         for number, (_, heading, body) in enumerate(found)
-    )
-    bounds = Bounds(chunks=100_000)
-    chunks = chunks_of_text(text, bounds)
+    ]
+    chunks = chunks_of_json({"infoSnippets": texts}, Bounds(chunks=100_000))
     names = tuple(found[int(chunk.url.rsplit("/", 1)[1])][0] for chunk in chunks)
     return Corpus(package, chunks, names)
 
