@@ -205,7 +205,7 @@ class ApiClient:
             body: Any = loads(response.content) if response.content else None
         except ValueError:
             body = None
-        if response.is_success:
+        if response.is_success and (body is not None or response.status_code == httpx.codes.NO_CONTENT):
             return body
         error: Any = body.get("error") if hasattr(body, "get") else None
         if not hasattr(error, "get") or not error.get("code"):

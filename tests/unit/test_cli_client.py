@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from starlette.responses import HTMLResponse
 
 from infra.local.client import ApiClient, Refused, Unreachable, is_loopback
+from infra.local.loopback import serve_in_thread
 from tests.fakes.api_server import CHAT_ID, Refusal, Script, answered, api_server
 
 BUSY = (503, {"code": "unavailable", "message": "Later."}, {"Retry-After": "7"})
@@ -112,18 +116,24 @@ def test_a_refusal_is_not_repeated() -> None:
     assert len(script.requests) == 1
 
 
-def test_something_else_at_the_address_is_no_stack() -> None:
+def test_a_wrong_token_is_refused() -> None:
     with api_server(Script(mode=None)) as url, ApiClient(f"{url}/stage", "wrong") as client:
         with pytest.raises(Refused) as refused:
             client.call("GET", "/v1/credits")
         assert refused.value.code == "unauthorized"
-    script = Script(refusals={"GET /": [(404, {}, {})]})
+
+
+@pytest.mark.parametrize("status", [200, 404, 502])
+def test_a_web_page_at_the_address_is_no_stack(status: int) -> None:
+    async def page(scope: Any, receive: Any, send: Any) -> None:
+        await HTMLResponse("<h1>It works!</h1>", status)(scope, receive, send)
+
     with (
-        api_server(script) as url,
-        ApiClient(url) as client,
-        pytest.raises(Unreachable, match="not as a dualtrack"),
+        serve_in_thread(page) as url,
+        ApiClient(url, sleep=Pauses()) as client,
+        pytest.raises(Unreachable, match="not as a dualtrack stack"),
     ):
-        client.call("GET", "/")
+        client.start_chat("Hello")
 
 
 def test_the_stage_path_of_a_gateway_address_is_kept() -> None:
