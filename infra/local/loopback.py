@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -86,7 +87,11 @@ def serve_in_thread(app: Any, port: int = 0) -> Iterator[str]:
 
 def serve_in_foreground(app: Any, port: int, port_file: Path | None = None) -> None:
     """Serve until SIGINT or SIGTERM; once it serves, print ``ready URL`` and write ``port_file``."""
-    listener = _bind(port)
+    try:
+        listener = _bind(port)
+    except OSError:
+        print(f"port {port} is taken on {HOST}", file=sys.stderr)
+        raise SystemExit(2) from None
     url = _url(listener)
 
     def announce() -> None:

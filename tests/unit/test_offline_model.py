@@ -376,3 +376,16 @@ def test_words_match_across_their_forms() -> None:
     assert prose.stem("repositories") == prose.stem("repository")
     assert prose.overlap(frozenset(prose.words("retrying requests")), "a retry of one request") >= 2
     assert tool_picking.QUERY_LIMIT == 500
+
+
+def test_sections_end_at_separators_but_not_inside_code() -> None:
+    line = "-" * 32
+    document = (
+        f"### One\n\nSource: https://example.com/1\n\n```txt\na\n{line}\nb\n```\n\n{line}\n\n### Two\n\nb"
+    )
+    assert [(part.title, part.url) for part in prose.sections(document)] == [
+        ("One", "https://example.com/1"),
+        ("Two", ""),
+    ]
+    untitled = prose.sections(f"first\n\n{line}\n\nsecond")
+    assert [part.prose for part in untitled] == ["first", "second"]
