@@ -38,10 +38,16 @@ def model(server: OfflineModel) -> OfflineModel:
     return server
 
 
-@pytest.fixture
-def client(model: OfflineModel) -> Iterator[anthropic.Anthropic]:
-    with anthropic.Anthropic(api_key="secret-key", base_url=model.url, max_retries=0) as one:
+@pytest.fixture(scope="module")
+def sdk(server: OfflineModel) -> Iterator[anthropic.Anthropic]:
+    with anthropic.Anthropic(api_key="secret-key", base_url=server.url, max_retries=0) as one:
         yield one
+
+
+@pytest.fixture
+def client(model: OfflineModel, sdk: anthropic.Anthropic) -> anthropic.Anthropic:
+    del model
+    return sdk
 
 
 def create(client: anthropic.Anthropic, messages: Any = HELLO, **more: Any) -> anthropic.types.Message:
