@@ -1,11 +1,18 @@
-"""The CDK app: ``-c stage=local|staging|prod``."""
+"""The CDK app: ``-c stage=local|staging|prod``.
+
+GitHub's MCP server runs in the account if its image is named (``GITHUB_MCP_IMAGE`` and
+``GITHUB_MCP_PROBE_IMAGE``, each with its digest); otherwise ``GITHUB_MCP_URL`` or ``MCP_SERVERS`` may
+name servers elsewhere.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
+from dualtrack.mcp_tools.config import dump_servers, parse_servers
 
 from infra.stacks.chat import ChatStack
 from infra.stacks.data import DataStack
@@ -13,25 +20,63 @@ from infra.stacks.identity import IdentityStack
 from infra.stages import AS_PARAMETERS, STAGES, services_from
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from infra.stacks.mcp import McpSettings
     from infra.stages import Services, StageSettings
 
 
-def build(app: cdk.App, stage: StageSettings, services: Services) -> ChatStack:
-    """All stacks of one stage."""
-    data = DataStack(app, "Data", stage)
-    identity = IdentityStack(app, "Identity", stage)
-    chat = ChatStack(app, "Chat", stage=stage, services=services, data=data, identity=identity)
+def build(
+    app: cdk.App, stage: StageSettings, services: Services, mcp_settings: McpSettings | None = None
+) -> ChatStack:
+    """All stacks of one stage; with ``mcp_settings`` also GitHub's MCP server."""
     cdk.Tags.of(app).add("application", "dualtrack")
     cdk.Tags.of(app).add("stage", stage.name)
+    data = DataStack(app, "Data", stage)
+    identity = IdentityStack(app, "Identity", stage)
+    if mcp_settings is None:
+        return ChatStack(app, "Chat", stage=stage, services=services, data=data, identity=identity)
+
+    from infra.stacks.mcp import McpStack  # noqa: PLC0415 - VPC and ECS are needed by no other stack
+
+    mcp = McpStack(app, "Mcp", stage=stage, settings=mcp_settings)
+    others = parse_servers(services.mcp_servers or "")
+    services = dataclasses.replace(services, mcp_servers=dump_servers((*mcp.servers(), *others)))
+    chat = ChatStack(
+        app,
+        "Chat",
+        stage=stage,
+        services=services,
+        data=data,
+        identity=identity,
+        github_network=mcp.network,
+    )
+    mcp.attach(chat.functions["github"].function)
     return chat
 
 
+def mcp_settings_from(environment: Mapping[str, str]) -> McpSettings | None:
+    """The images of the MCP server, if the operator named them. Raises ValueError for a wrong one."""
+    image = environment.get("GITHUB_MCP_IMAGE")
+    if not image:
+        return None
+
+    from infra.stacks.mcp import McpSettings  # noqa: PLC0415
+
+    return McpSettings(image=image, probe_image=environment.get("GITHUB_MCP_PROBE_IMAGE", ""))
+
+
 def main() -> None:
-    """Synthesise the stage that the context names."""
+    """Synthesise the stage that the context names; on AWS's stages cdk-nag has to agree."""
     app = cdk.App()
     stage = STAGES[app.node.try_get_context("stage") or "staging"]
-    services = AS_PARAMETERS if stage.name == "local" else services_from(os.environ)
-    build(app, stage, services)
+    if stage.name == "local":
+        build(app, stage, AS_PARAMETERS)
+    else:
+        from cdk_nag import AwsSolutionsChecks  # noqa: PLC0415 - not loaded for the local stack
+
+        build(app, stage, services_from(os.environ), mcp_settings_from(os.environ))
+        cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     app.synth()
 
 

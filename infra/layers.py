@@ -7,9 +7,11 @@ asset's zip normalises mtimes, which would silently void timestamp .pyc and doub
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import shutil
 import subprocess
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -148,12 +150,28 @@ def _drop_duplicates(packages: Path, lower: Path) -> None:
 
 
 def _compile(packages: Path) -> None:
+    python = lambda_python()
+    if python is None:
+        print(
+            f"No Python {LAMBDA_PYTHON} here: layers carry no bytecode, cold starts take longer.",
+            file=sys.stderr,
+        )
+        return
     _run(
-        "uv", "run", "--quiet", "--no-project", "--python", LAMBDA_PYTHON,
-        "python", "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "unchecked-hash",
+        python, "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "unchecked-hash",
         # the path that a traceback shows is the one on Lambda
         "-s", str(packages), "-p", "/opt/python", str(packages),
     )  # fmt: skip
+
+
+@functools.cache
+def lambda_python() -> str | None:
+    """An interpreter of Lambda's version, which alone can write its bytecode; uv fetches one if it can."""
+    found = subprocess.run(
+        ["uv", "run", "--quiet", "--no-project", "--python", LAMBDA_PYTHON, "python", "-c", "import sys; print(sys.executable)"],
+        cwd=tempfile.gettempdir(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return found.stdout.strip() if found.returncode == 0 else None
 
 
 def _dependency_key(role: Role) -> str:
@@ -166,7 +184,8 @@ def _sources(folder: Path) -> list[Path]:
 
 
 def _digest(files: Iterable[Path]) -> str:
-    digest = hashlib.sha256(f"{_RECIPE} {LAMBDA_PLATFORM} {LAMBDA_PYTHON}".encode())
+    recipe = (_RECIPE, LAMBDA_PLATFORM, LAMBDA_PYTHON, lambda_python() is not None)
+    digest = hashlib.sha256(repr(recipe).encode())
     for path in files:
         digest.update(f"{path.relative_to(ROOT)} {path.stat().st_size}\n".encode())
         digest.update(path.read_bytes())

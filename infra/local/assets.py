@@ -15,6 +15,9 @@ import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from infra.layers import ROOT
+from infra.stages import STAGES
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
@@ -56,8 +59,8 @@ def load(assembly: Path, stack: str, parameters: Mapping[str, str]) -> Template:
     ``parameters``: the values it will be deployed with; a version publishes its environment, so they
     count as a part of what changed.
     """
-    assets = tuple(_assets(assembly, stack))
     text = (assembly / f"{stack}.template.json").read_text(encoding="utf-8")
+    assets = tuple(_assets(text))
     for asset in assets:
         text = text.replace(asset.placeholder, asset.key)
     body: dict[str, Any] = json.loads(text)
@@ -66,14 +69,13 @@ def load(assembly: Path, stack: str, parameters: Mapping[str, str]) -> Template:
     return Template(stack, json.dumps(_renew_versions(body, used)), assets)
 
 
-def _assets(assembly: Path, stack: str) -> Iterator[Asset]:
-    manifest = json.loads((assembly / f"{stack}.assets.json").read_text(encoding="utf-8"))
-    for name, file in manifest["files"].items():
-        if file["source"]["packaging"] != "zip":
-            continue  # the template itself
-        placeholder = f"{name}.zip"
-        content = zip_folder(assembly / file["source"]["path"])
-        yield Asset(placeholder, f"{hashlib.sha256(content).hexdigest()[:32]}.zip", content)
+def _assets(text: str) -> Iterator[Asset]:
+    """The folders that the template names, by the fixed names of `StageSettings.asset_name`."""
+    for folder in (ROOT / "layers" / "core", *sorted((ROOT / "functions").iterdir())):
+        placeholder = f"{STAGES['local'].asset_name(folder.relative_to(ROOT).as_posix())}.zip"
+        if placeholder in text:
+            content = zip_folder(folder)
+            yield Asset(placeholder, f"{hashlib.sha256(content).hexdigest()[:32]}.zip", content)
 
 
 def zip_folder(folder: Path) -> bytes:

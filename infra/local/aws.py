@@ -75,7 +75,7 @@ def role_client(aws: Aws, role_arn: str, service: str) -> Any:
         assume(), refresh_using=assume, method="assume-role"
     )
     session = Session()
-    session._credentials = credentials  # type: ignore[attr-defined]  # noqa: SLF001 - botocore has no setter
+    session._credentials = credentials  # type: ignore[attr-defined]  # botocore has no setter
     return session.create_client(
         service, region_name=REGION, endpoint_url=aws.endpoint_url, config=Config(max_pool_connections=50)
     )

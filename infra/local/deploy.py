@@ -32,10 +32,11 @@ class DeployFailed(RuntimeError):  # noqa: N818 - named after what happened
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """The outputs of all stacks together, and whether anything had to be done."""
+    """The outputs of all stacks together; ``fresh``: there was nothing of an earlier run."""
 
     outputs: Mapping[str, str]
     changed: bool
+    fresh: bool
 
 
 def deploy(aws: Aws, assembly: Path, parameters: Mapping[str, str]) -> Deployed:
@@ -44,6 +45,7 @@ def deploy(aws: Aws, assembly: Path, parameters: Mapping[str, str]) -> Deployed:
     The data and identity stacks know nothing of each other; the chat stack imports from both.
     """
     templates = {name: load(assembly, name, parameters) for name in ("Data", "Identity", "Chat")}
+    fresh = not _describe(aws.client("cloudformation"), _name(templates["Data"]))
     _upload(aws, [file for template in templates.values() for file in template.files()])
     with ThreadPoolExecutor(2) as pool:
         first = list(pool.map(lambda name: _deploy(aws, templates[name], {}), ("Data", "Identity")))
@@ -51,7 +53,7 @@ def deploy(aws: Aws, assembly: Path, parameters: Mapping[str, str]) -> Deployed:
     outputs: dict[str, str] = {}
     for _, stack_outputs in results:
         outputs.update(stack_outputs)
-    return Deployed(outputs, changed=any(changed for changed, _ in results))
+    return Deployed(outputs, changed=any(changed for changed, _ in results), fresh=fresh)
 
 
 def _upload(aws: Aws, assets: Sequence[Asset]) -> None:
@@ -67,7 +69,7 @@ def _upload(aws: Aws, assets: Sequence[Asset]) -> None:
 
 
 def _deploy(aws: Aws, template: Template, parameters: Mapping[str, str]) -> tuple[bool, dict[str, str]]:
-    name = f"dualtrack-local-{template.name.lower()}"
+    name = _name(template)
     digest = hashlib.sha256(f"{template.body} {json.dumps(sorted(parameters.items()))}".encode()).hexdigest()
     cloudformation = aws.client("cloudformation")
     existing = _describe(cloudformation, name)
@@ -93,6 +95,10 @@ def _deploy(aws: Aws, template: Template, parameters: Mapping[str, str]) -> tupl
             _settle(cloudformation, name, gone=True)
         cloudformation.create_stack(**request)
     return True, _outputs(_settle(cloudformation, name))
+
+
+def _name(template: Template) -> str:
+    return f"dualtrack-local-{template.name.lower()}"
 
 
 def _settle(cloudformation: Any, name: str, *, gone: bool = False) -> Any:

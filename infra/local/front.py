@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 import uvicorn
+from dualtrack.settings import settings_from
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, JSONResponse, Response
@@ -33,6 +34,7 @@ from infra.local.tokens import BadName, Tokens
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
+    from pathlib import Path
     from types import ModuleType
 
     from starlette.requests import Request
@@ -237,18 +239,14 @@ def _placeholder(status: Mapping[str, Any]) -> str:
     )
 
 
-def stream_app(config: FrontConfig) -> ASGIApp:
+def stream_app(module: ModuleType, config: FrontConfig) -> ASGIApp:
     """The ASGI app of the function ``stream``, with its environment and its role."""
-    folder = ROOT / "functions" / "stream"
-    module = _load("stream_app", str(folder / "app.py"))
-    from dualtrack.settings import settings_from  # noqa: PLC0415 - beside the app that needs it
-
     client = role_client(Aws(config.endpoint_url), config.stream_role_arn, "dynamodb")
     app: ASGIApp = module.create_app(settings_from(config.stream_environment), client)
     return app
 
 
-def _load(name: str, path: str) -> ModuleType:
+def _load(name: str, path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
@@ -261,10 +259,12 @@ def _load(name: str, path: str) -> ModuleType:
 def main() -> None:
     """Serve on the inherited socket once the configuration has come."""
     listener = socket.socket(fileno=int(sys.argv[1]))
+    # what takes long is done while the stack is still being deployed
+    module = _load("stream_app", ROOT / "functions" / "stream" / "app.py")
     config = FrontConfig(**json.loads(lifeline.next_line()))
     server = uvicorn.Server(
         uvicorn.Config(
-            Front(config, stream_app(config)),
+            Front(config, stream_app(module, config)),
             loop="asyncio",
             ws="none",
             lifespan="on",

@@ -42,6 +42,7 @@ HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 8000
 DEFAULT_STATE_DIR: Final = Path(".dualtrack")
 RUNNER_FILE: Final = "dev.json"
+GATEWAY_STAGE: Final = "live"
 START_SECONDS: Final = 60.0
 _CHECK_SECONDS: Final = 0.5
 _ANSWER_SECONDS: Final = 3.0  # of one attempt: a child that died leaves its connections unanswered
@@ -66,6 +67,32 @@ _EMULATED: Final = (
     "states",
     "sts",
 )
+
+
+_STORED: Final = frozenset(
+    {
+        "apigateway",
+        "apigateway_v1",
+        "cloudformation",
+        "cloudwatch",
+        "cloudwatch_logs",
+        "cognito",
+        "dynamodb",
+        "eventbridge",
+        "iam",
+        "kms",
+        "lambda",
+        "s3",
+        "scheduler",
+        "secretsmanager",
+        "sns",
+        "sqs",
+        "ssm",
+        "stepfunctions",
+        "sts",
+    }
+)
+"""The emulator's own names for the parts of its state that the stack uses."""
 
 
 class CannotStart(RuntimeError):  # noqa: N818 - what the user is told, with what to do
@@ -104,6 +131,10 @@ class _Paths:
             else:
                 path.unlink(missing_ok=True)
         (self.root / "tmp").mkdir()
+        for path in (self.root / "aws").glob("*.json"):
+            # The emulator saves, and would load again, what it merely imported: half of a second start.
+            if path.stem not in _STORED:
+                path.unlink()
 
 
 @dataclass(slots=True)
@@ -251,6 +282,7 @@ class LocalStack:
 
         now = self._now
         with Synthesis() as synthesis:
+            self._report("Starting the emulated account")
             if not synthesis.cached:
                 self._report("Synthesising the templates (once for each change of the infrastructure)")
             ports = _Ports(self._paths)
@@ -259,15 +291,17 @@ class LocalStack:
             front = self._start_front()
             outside = outside_from(self._environment)
             now.outside = outside.with_stand_ins(self._start_stand_ins(outside, ports))
+            import infra.local.deploy  # noqa: PLC0415, F401 - loads botocore while the children start
+
             self._await_emulator(emulator, ports.of("emulator"))
             assembly = synthesis.assembly()
         self._deploy(ports.of("emulator"), now.outside, assembly)
         self._configure_front(front, now.outside)
         self._await_serving()
+        self._sweep()
         _write(self._paths.runner, {"url": self.url, "pid": os.getpid()})
 
     def _start_emulator(self, port: int) -> Child:
-        self._report("Starting the emulated account")
         root = self._paths.root
         return self._now.children.start(
             "emulator",
@@ -331,12 +365,6 @@ class LocalStack:
         outputs = now.deployed.outputs
         now.tokens = Tokens(now.aws, outputs["UserPoolId"], outputs["UserPoolClientId"])
         _put_secrets(now.aws, outputs, outside.keys())
-        # What a crash of the last run left behind ends, or goes on, now and not in five minutes.
-        now.aws.client("lambda").invoke(
-            FunctionName=f"{outputs['SweepFunction']}:live",
-            InvocationType="Event",
-            Payload=b'{"source": "start"}',
-        )
 
     def _configure_front(self, front: Child, outside: Outside) -> None:
         outputs = self.outputs
@@ -344,7 +372,7 @@ class LocalStack:
         config = FrontConfig(
             endpoint_url=self.endpoint_url,
             rest_api_id=outputs["RestApiId"],
-            gateway_stage="live",
+            gateway_stage=GATEWAY_STAGE,
             user_pool_id=outputs["UserPoolId"],
             client_id=outputs["UserPoolClientId"],
             stream_role_arn=outputs["StreamRoleArn"],
@@ -361,7 +389,10 @@ class LocalStack:
         front.send(json.dumps(dataclasses.asdict(config)).encode())
 
     def _await_serving(self) -> None:
-        """Through the whole path: front port, gateway, function."""
+        """Through the whole path: front port, gateway, function; the function while the front starts."""
+        assert self._now.deployed is not None
+        emulator = int(self.endpoint_url.rsplit(":", 1)[1])
+        _answers(emulator, f"/_aws/execute-api/{self.outputs['RestApiId']}/{GATEWAY_STAGE}/health")
         port = self._now.listener.getsockname()[1]
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
@@ -370,6 +401,16 @@ class LocalStack:
                 return
             time.sleep(0.05)
         raise CannotStart(f"The API does not answer /health; see {self._paths.logs}.")
+
+    def _sweep(self) -> None:
+        """What the end of the last run left behind ends, or goes on, now and not in five minutes."""
+        assert self._now.deployed is not None
+        if not self._now.deployed.fresh:
+            self.aws.client("lambda").invoke(
+                FunctionName=f"{self.outputs['SweepFunction']}:live",
+                InvocationType="Event",
+                Payload=b'{"source": "start"}',
+            )
 
     def _clean_environment(self) -> dict[str, str]:
         """No key and no AWS setting of this machine reaches a child: functions read their own secrets."""

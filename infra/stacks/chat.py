@@ -90,7 +90,7 @@ class ChatStack(Stack):
                 stage=self._stage,
                 layers_=self._layers,
                 environment=environments[name],
-                permissions=getattr(permissions, f"of_{name}")(self._data),
+                allowed=getattr(permissions, f"of_{name}")(self._data),
                 network=github_network if name == "github" else None,
                 reserved_concurrency=self._stage.stream_concurrency if name == "stream" else None,
             )

@@ -18,6 +18,8 @@ from constructs import Construct
 
 from infra import layers
 from infra.layers import ROOT
+from infra.stacks import permissions
+from infra.stacks.findings import accept
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -137,7 +139,7 @@ class Function(Construct):
         stage: StageSettings,
         layers_: Layers,
         environment: Mapping[str, str],
-        permissions: Sequence[iam.PolicyStatement],
+        allowed: Sequence[iam.PolicyStatement],
         network: Network | None = None,
         reserved_concurrency: int | None = None,
     ) -> None:
@@ -149,7 +151,7 @@ class Function(Construct):
             retention=_RETENTION[stage.log_retention_days],
             removal_policy=RemovalPolicy.DESTROY,
         )
-        self.role = self._role(permissions, in_vpc=network is not None)
+        self.role = self._role(allowed, in_vpc=network is not None)
         is_stream = spec.handler == "run.sh"
         self.function = lambda_.Function(
             self,
@@ -182,9 +184,16 @@ class Function(Construct):
             vpc_subnets=network.subnets if network else None,
             security_groups=list(network.security_groups) if network else None,
         )
+        accept(
+            self.function,
+            "AwsSolutions-L1",
+            "Layers are built, measured and shipped as bytecode for Python 3.13, which Lambda supports until 2029.",
+        )
+        for resource, reason in permissions.wildcards(stage).items():
+            accept(self.role, f"AwsSolutions-IAM5[Resource::{resource}]", reason)
         self.alias = lambda_.Alias(self, "Live", alias_name=ALIAS, version=self.function.current_version)
 
-    def _role(self, permissions: Sequence[iam.PolicyStatement], *, in_vpc: bool) -> iam.Role:
+    def _role(self, allowed: Sequence[iam.PolicyStatement], *, in_vpc: bool) -> iam.Role:
         role = iam.Role(
             self,
             "Role",
@@ -195,7 +204,7 @@ class Function(Construct):
             actions=["logs:CreateLogStream", "logs:PutLogEvents"],
             resources=[self.log_group.log_group_arn],
         )
-        for statement in (write_logs, *permissions):
+        for statement in (write_logs, *allowed):
             role.add_to_policy(statement)
         if in_vpc:
             role.add_to_policy(_network_interfaces())

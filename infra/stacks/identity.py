@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 from aws_cdk import Aws, CfnOutput, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_cognito as cognito
 
+from infra.stacks.findings import accept
+
 if TYPE_CHECKING:
     from constructs import Construct
 
@@ -38,6 +40,16 @@ class IdentityStack(Stack):
             account_recovery=cognito.AccountRecovery.EMAIL_ONLY,
             deletion_protection=stage.keep_data,
             removal_policy=RemovalPolicy.RETAIN if stage.keep_data else RemovalPolicy.DESTROY,
+        )
+        accept(
+            self.pool,
+            "AwsSolutions-COG2",
+            "A second factor is offered, not forced: whether a team's users need one is the team's decision.",
+        )
+        accept(
+            self.pool,
+            "AwsSolutions-COG8",
+            "The Plus plan is billed per user; users are made by operators or come from a federated provider.",
         )
         cognito.CfnUserPoolGroup(
             self,

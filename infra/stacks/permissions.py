@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Final
 from aws_cdk import ArnFormat
 from aws_cdk import aws_iam as iam
 
-from infra.stacks.data import OPEN_CHATS_INDEX
+from infra.stacks.data import OPEN_CHATS_INDEX, bodies_export
 
 if TYPE_CHECKING:
     from aws_cdk import aws_dynamodb as dynamodb
     from aws_cdk import aws_kms as kms
-    from aws_cdk import aws_s3 as s3
 
     from infra.stacks.data import DataStack
+    from infra.stages import StageSettings
 
 READ: Final = ("GetItem", "Query")
 APPEND: Final = ("GetItem", "PutItem", "Query", "ConditionCheckItem")
@@ -34,14 +34,14 @@ def _index(table: dynamodb.ITable, index: str, *actions: str) -> iam.PolicyState
     )
 
 
-def _objects(bucket: s3.IBucket, *actions: str) -> iam.PolicyStatement:
+def _objects(data: DataStack, *actions: str) -> iam.PolicyStatement:
     return iam.PolicyStatement(
-        actions=[f"s3:{action}" for action in actions], resources=[bucket.arn_for_objects("*")]
+        actions=[f"s3:{action}" for action in actions], resources=[f"{data.bodies_arn}/*"]
     )
 
 
-def _list(bucket: s3.IBucket) -> iam.PolicyStatement:
-    return iam.PolicyStatement(actions=["s3:ListBucket"], resources=[bucket.bucket_arn])
+def _list(data: DataStack) -> iam.PolicyStatement:
+    return iam.PolicyStatement(actions=["s3:ListBucket"], resources=[data.bodies_arn])
 
 
 def _secret(data: DataStack, *names: str) -> iam.PolicyStatement:
@@ -64,6 +64,16 @@ def _key(key: kms.IKey, action: str) -> iam.PolicyStatement:
     return iam.PolicyStatement(actions=[f"kms:{action}"], resources=[key.key_arn])
 
 
+def wildcards(stage: StageSettings) -> dict[str, str]:
+    """The resources with a wildcard that a function's role may name, as cdk-nag writes them, and why."""
+    executions = f"arn:<AWS::Partition>:states:<AWS::Region>:<AWS::AccountId>:execution:{stage.prefix}-chat:*"
+    return {
+        "*": "X-Ray knows no narrower resource, nor does EC2 for a function in a VPC.",
+        f"{bodies_export(stage)}/*": "Objects are named after user and conversation.",
+        executions: "An execution is named after its chat.",
+    }
+
+
 def of_api(data: DataStack) -> list[iam.PolicyStatement]:
     return [
         _table(data.chats, *OWN),
@@ -71,8 +81,8 @@ def of_api(data: DataStack) -> list[iam.PolicyStatement]:
         _table(data.credits, "GetItem", "PutItem", "UpdateItem", "Query"),
         # GitHub connections, and the catalogue of MCP tools for GET /v1/tools
         _table(data.cache, "GetItem", "PutItem", "DeleteItem"),
-        _objects(data.bodies, "GetObject", "PutObject", "DeleteObject"),
-        _list(data.bodies),
+        _objects(data, "GetObject", "PutObject", "DeleteObject"),
+        _list(data),
         _key(data.connections_key, "Encrypt"),
     ]
 
@@ -83,7 +93,7 @@ def of_turn(data: DataStack) -> list[iam.PolicyStatement]:
         _table(data.history, *CHANGE, "BatchGetItem"),
         _table(data.credits, "GetItem", "PutItem", "UpdateItem"),
         _table(data.cache, "GetItem"),
-        _objects(data.bodies, "GetObject", "PutObject"),
+        _objects(data, "GetObject", "PutObject"),
         _secret(data, "anthropic"),
     ]
 
@@ -92,7 +102,7 @@ def of_tool(data: DataStack) -> list[iam.PolicyStatement]:
     return [
         _table(data.chats, *APPEND),
         _table(data.history, *APPEND, "BatchGetItem"),
-        _objects(data.bodies, "GetObject", "PutObject"),
+        _objects(data, "GetObject", "PutObject"),
     ]
 
 
@@ -117,7 +127,7 @@ def of_summarise(data: DataStack) -> list[iam.PolicyStatement]:
     return [
         _table(data.chats, *CHANGE),
         _table(data.history, *CHANGE, "BatchGetItem"),
-        _objects(data.bodies, "GetObject", "PutObject"),
+        _objects(data, "GetObject", "PutObject"),
         _secret(data, "anthropic"),
     ]
 
@@ -127,7 +137,7 @@ def of_abort(data: DataStack) -> list[iam.PolicyStatement]:
         _table(data.chats, *CHANGE),
         _table(data.history, *CHANGE, "BatchGetItem"),
         _table(data.credits, *CHANGE),
-        _objects(data.bodies, "GetObject", "PutObject"),
+        _objects(data, "GetObject", "PutObject"),
     ]
 
 

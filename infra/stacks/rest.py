@@ -11,6 +11,7 @@ from aws_cdk import aws_apigateway as apigateway
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from infra.stacks.findings import accept
 from infra.stacks.functions import ALIAS
 
 if TYPE_CHECKING:
@@ -98,6 +99,21 @@ class Rest(Construct):
                 access_log_format=_access_log_format(),
             ),
         )
+        accept(
+            self.rest,
+            "AwsSolutions-APIG2",
+            "The function checks every field, with the contract's messages; a second schema would only drift.",
+        )
+        accept(
+            self.rest,
+            "AwsSolutions-APIG3",
+            "Every route but two needs a token and is throttled; a web ACL costs while idle and is the team's choice.",
+        )
+        accept(
+            self.rest,
+            "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs]",
+            "API Gateway's account-wide role for its own logs; AWS maintains the policy for it.",
+        )
         self.authorizer = apigateway.CognitoUserPoolsAuthorizer(
             self, "Users", cognito_user_pools=[pool], results_cache_ttl=Duration.minutes(5)
         )
@@ -130,7 +146,11 @@ class Rest(Construct):
         self._guarded(chat.add_resource("events"), "GET", to_stream)
 
     def _open(self, resource: apigateway.Resource, target: apigateway.Integration) -> None:
-        resource.add_method("GET", target, authorization_type=apigateway.AuthorizationType.NONE)
+        method = resource.add_method("GET", target, authorization_type=apigateway.AuthorizationType.NONE)
+        for rule in ("AwsSolutions-APIG4", "AwsSolutions-COG4"):
+            accept(
+                method, rule, "Health and the API's description are public: they tell nothing of any user."
+            )
 
     def _guarded(self, resource: apigateway.Resource, method: str, target: apigateway.Integration) -> None:
         resource.add_method(

@@ -15,6 +15,7 @@ from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
 from infra.layers import ROOT
+from infra.stacks.findings import accept
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,6 +58,16 @@ class Workflow(Construct):
                 include_execution_data=False,
             ),
         )
+        accept(
+            self.machine,
+            "AwsSolutions-SF1",
+            "Step Functions keeps the history of every execution for 90 days; the log is for what went wrong.",
+        )
+        accept(
+            self.machine,
+            "AwsSolutions-IAM5[Resource::*]",
+            "Log delivery and X-Ray know no narrower resource.",
+        )
         for name in STEPS:
             steps[name].alias.grant_invoke(self.machine)
 
@@ -82,6 +93,7 @@ class Triggers(Construct):
             enforce_ssl=True,
             retention_period=Duration.days(14),
         )
+        accept(self.undelivered, "AwsSolutions-SQS3", "It is itself the queue of what was not delivered.")
         self._on_execution_end(machine, functions["abort"])
         self._on_schedule(
             "Sweep",
