@@ -30,6 +30,7 @@ START_SECONDS = 30
 
 SCENARIOS = {
     "initialize": "2025-11-25",
+    "sse-retry": "2025-11-25",
     "tools_call": "2026-07-28",
     "request-metadata": "2026-07-28",
     "http-standard-headers": "2026-07-28",
@@ -41,7 +42,7 @@ SCENARIOS = {
 """The client scenarios that apply to a client that lists and calls tools with a token it was given.
 
 Left out: ``auth/*`` (no OAuth flow: tokens come from the connection), elicitation and
-``sep-2322-client-request-state`` (a function cannot ask the user), ``sse-retry`` (see docs/mcp.md).
+``sep-2322-client-request-state`` (a function cannot ask the user).
 """
 
 

@@ -84,11 +84,13 @@ class McpServer:
         return (not self.tools or remote_name in self.tools) and (read_only or not self.read_only)
 
 
-def github_server(url: str) -> McpServer:
-    """GitHub's own MCP server with the deployment's defaults: read-only, the toolsets of a reader."""
-    headers = MappingProxyType({"X-MCP-Readonly": "true", "X-MCP-Toolsets": GITHUB_READ_TOOLSETS})
+def github_server(url: str, *, toolsets: str = GITHUB_READ_TOOLSETS, read_only: bool = True) -> McpServer:
+    """GitHub's own MCP server; by default it only reads, with the toolsets of a reader."""
+    headers = {"X-MCP-Toolsets": toolsets, **({"X-MCP-Readonly": "true"} if read_only else {})}
     auth = Auth("github_connection")
-    return McpServer("github", url, auth, "github", "github", headers=headers, read_only=True)
+    return McpServer(
+        "github", url, auth, "github", "github", headers=MappingProxyType(headers), read_only=read_only
+    )
 
 
 def parse_servers(text: str) -> tuple[McpServer, ...]:

@@ -1,0 +1,126 @@
+"""What the schemas of GitHub's tools cost in context: all, the server's default, ours, a few, deferred.
+
+``uv run python -m tests.bench.tool_schema_tokens``: needs the real server (.ci/install_github_mcp.sh)
+and no network. Tokens are the library's plain estimate (four characters each); compare them with each other.
+"""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.frozen import dumps
+from dualtrack.mcp_tools.client import McpClient
+from dualtrack.mcp_tools.config import Auth, McpServer, github_server
+from dualtrack.mcp_tools.refresh import LISTING_TOKEN
+from dualtrack.mcp_tools.specs import specs_of
+from dualtrack.text import estimate_tokens
+
+from tests.fakes.github_api import FakeGitHub
+from tests.fakes.github_mcp_server import GitHubMcpServer, binary
+
+if TYPE_CHECKING:
+    from dualtrack.tools import ToolSpec
+
+FEW: Final = (
+    "search_repositories",
+    "search_code",
+    "get_file_contents",
+    "list_issues",
+    "issue_read",
+    "list_pull_requests",
+    "pull_request_read",
+    "list_commits",
+)
+CALLS: Final = 3
+"""Model calls of a typical chat with tools."""
+
+INPUT, WRITE, READ = 1.00, 1.25, 0.10
+"""Dollars per million tokens of the default model: plain, written to and read from the prompt cache."""
+
+CACHE_FLOOR: Final = 4096
+"""The shortest prefix that the default model caches."""
+
+SEARCH_TOOL: Final = 250
+FOUND: Final = 5
+"""Deferred loading, assumed and not measured: the search tool's own definition, and the tools one search brings."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A way to offer the tools."""
+
+    name: str
+    arguments: tuple[str, ...]
+    server: McpServer
+
+
+def choices(url: str) -> tuple[Choice, ...]:
+    auth = Auth("github_connection")
+    every = McpServer("github", url, auth)
+    ours = github_server(url)
+    return (
+        Choice("every toolset", ("--toolsets", "all"), every),
+        Choice("every toolset, reading", ("--toolsets", "all", "--read-only"), every),
+        Choice("the server's default", (), every),
+        Choice("the server's default, reading", ("--read-only",), every),
+        Choice("dualtrack's default", ("--toolsets", "all", "--read-only"), ours),
+        Choice(
+            "eight tools", ("--toolsets", "all", "--read-only"), McpServer("github", url, auth, tools=FEW)
+        ),
+    )
+
+
+def tokens_of(specs: tuple[ToolSpec, ...]) -> list[int]:
+    """One estimate per tool, as it stands in a request."""
+    shown = [
+        {"name": one.name, "description": one.description, "input_schema": one.input_schema} for one in specs
+    ]
+    return [estimate_tokens(dumps(one)) for one in shown]
+
+
+def dollars(tokens: int, *, warm: bool) -> float:
+    """What the schemas cost in one chat of `CALLS` model calls, cached where the model caches.
+
+    ``warm``: another chat has used the prefix within five minutes. Tools and system prompt are the same
+    for every user, so under traffic nearly every chat is warm.
+    """
+    if tokens < CACHE_FLOOR:
+        return tokens * CALLS * INPUT / 1e6
+    return tokens * ((READ if warm else WRITE) + (CALLS - 1) * READ) / 1e6
+
+
+def deferred(tokens: list[int]) -> tuple[int, float]:
+    """The same with tool search: the search tool, and the schemas that one search brings.
+
+    They differ from chat to chat, so no other chat has warmed them. In favour of deferring, the search
+    itself is free and what it found is cached from then on.
+    """
+    found = SEARCH_TOOL + round(FOUND * statistics.mean(tokens))
+    return found, found * (WRITE + (CALLS - 1) * READ) / 1e6
+
+
+def main() -> None:
+    if binary() is None:
+        raise SystemExit("github-mcp-server is not installed: bash .ci/install_github_mcp.sh")
+    print(f"{'offered':32} {'tools':>5} {'tokens':>7} {'$ cold':>8} {'$ warm':>8}   deferred {'$':>8}")
+    with FakeGitHub({}) as github:
+        for number in range(len(choices(""))):
+            with GitHubMcpServer(github.url) as server:
+                choice = choices(server.url)[number]
+                server.kill()
+                server.arguments = choice.arguments
+                server.start()
+                listed = McpClient().list_tools(choice.server, LISTING_TOKEN)
+            tokens = tokens_of(specs_of(choice.server, listed))
+            later, later_dollars = deferred(tokens)
+            cold, warm = dollars(sum(tokens), warm=False), dollars(sum(tokens), warm=True)
+            print(
+                f"{choice.name:32} {len(tokens):5} {sum(tokens):7} {cold:8.5f} {warm:8.5f}"
+                f"   {later:8} {later_dollars:8.5f}"
+            )
+
+
+if __name__ == "__main__":
+    main()

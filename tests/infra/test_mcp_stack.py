@@ -1,0 +1,231 @@
+"""The template of the MCP stack: what it must hold, and what it must not."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import aws_cdk as cdk
+import pytest
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk.assertions import Match, Template
+from cdk_nag import AwsSolutionsChecks
+from dualtrack.mcp_tools.config import dump_servers, parse_servers
+
+from infra.stacks.mcp import GITHUB_MCP_VERSION, IDLE_COSTS, McpSettings, McpStack
+from infra.stages import STAGES
+
+ROOT = Path(__file__).parents[2]
+DIGEST = "a" * 64
+IMAGE = f"registry.example/github/github-mcp-server:{GITHUB_MCP_VERSION}@sha256:{DIGEST}"
+PROBE = f"registry.example/busybox:1.37@sha256:{'b' * 64}"
+MIRROR = "123456789012.dkr.ecr.us-east-1.amazonaws.com/github-mcp-server"
+
+
+def made(settings: McpSettings, *, nag: bool = False) -> tuple[cdk.App, McpStack, lambda_.Function]:
+    app = cdk.App(context={"@aws-cdk/core:validateAgainstDefaultRules": True})
+    if nag:
+        cdk.Validations.of(app).add_plugins(AwsSolutionsChecks())
+    stack = McpStack(app, "Mcp", stage=STAGES["prod"], settings=settings)
+    other = cdk.Stack(app, "Chat")
+    function = lambda_.Function(
+        other,
+        "Github",
+        code=lambda_.Code.from_inline("def handler(event, context): return {}"),
+        handler="index.handler",
+        runtime=lambda_.Runtime.PYTHON_3_13,
+        vpc=stack.network.vpc,
+        vpc_subnets=stack.network.subnets,
+        security_groups=list(stack.network.security_groups),
+    )
+    stack.attach(function)
+    return app, stack, function
+
+
+@cache
+def template() -> Template:
+    return Template.from_stack(made(McpSettings(IMAGE, PROBE))[1])
+
+
+def resources(kind: str, of: Template | None = None) -> list[dict[str, Any]]:
+    return [found["Properties"] for found in (of or template()).find_resources(kind).values()]
+
+
+def containers(of: Template | None = None) -> dict[str, dict[str, Any]]:
+    (task,) = resources("AWS::ECS::TaskDefinition", of)
+    return {container["Name"]: container for container in task["ContainerDefinitions"]}
+
+
+def test_there_is_no_nat_gateway_no_interface_endpoint_and_no_load_balancer() -> None:
+    template().resource_count_is("AWS::EC2::NatGateway", 0)
+    template().resource_count_is("AWS::ElasticLoadBalancingV2::LoadBalancer", 0)
+    assert {found["VpcEndpointType"] for found in resources("AWS::EC2::VPCEndpoint")} == {"Gateway"}
+    template().resource_count_is("AWS::EC2::VPCEndpoint", 2)
+
+
+def test_the_server_is_reached_by_the_function_alone() -> None:
+    ingress = resources("AWS::EC2::SecurityGroupIngress")
+    assert [(rule["FromPort"], rule["ToPort"]) for rule in ingress] == [(8082, 8082)]
+    assert "FunctionGroup" in json.dumps(ingress[0]["SourceSecurityGroupId"])
+    assert "ServerGroup" in json.dumps(ingress[0]["GroupId"])
+    for group in resources("AWS::EC2::SecurityGroup"):
+        assert "SecurityGroupIngress" not in group
+        assert all(rule["FromPort"] == 443 for rule in group["SecurityGroupEgress"])
+
+
+def test_isolated_subnets_go_out_over_ipv6_alone() -> None:
+    routes = resources("AWS::EC2::Route")
+    outward = [route for route in routes if "EgressOnlyInternetGatewayId" in route]
+    assert len(outward) == 2
+    assert {route["DestinationIpv6CidrBlock"] for route in outward} == {"::/0"}
+    isolated = {json.dumps(route["RouteTableId"]) for route in outward}
+    to_internet = [route for route in routes if "GatewayId" in route]
+    assert to_internet
+    assert not {json.dumps(route["RouteTableId"]) for route in to_internet} & isolated
+
+
+def test_one_small_arm_task_with_a_public_address_that_rolls_back() -> None:
+    template().has_resource_properties(
+        "AWS::ECS::TaskDefinition",
+        {
+            "Cpu": "256",
+            "Memory": "512",
+            "RuntimePlatform": {"CpuArchitecture": "ARM64"},
+            "NetworkMode": "awsvpc",
+        },
+    )
+    template().has_resource_properties(
+        "AWS::ECS::Service",
+        {
+            "DesiredCount": 1,
+            "LaunchType": "FARGATE",
+            "DeploymentConfiguration": Match.object_like(
+                {"DeploymentCircuitBreaker": {"Enable": True, "Rollback": True}, "MinimumHealthyPercent": 100}
+            ),
+            "NetworkConfiguration": {"AwsvpcConfiguration": Match.object_like({"AssignPublicIp": "ENABLED"})},
+            "ServiceRegistries": Match.any_value(),
+        },
+    )
+    template().has_resource_properties(
+        "AWS::ApplicationAutoScaling::ScalableTarget", {"MinCapacity": 1, "MaxCapacity": 4}
+    )
+
+
+def test_images_are_pinned_by_digest() -> None:
+    assert {name: container["Image"] for name, container in containers().items()} == {
+        "server": f"registry.example/github/github-mcp-server@sha256:{DIGEST}",
+        "probe": f"registry.example/busybox@sha256:{'b' * 64}",
+    }
+
+
+def test_the_server_only_reads_and_the_task_holds_no_secret() -> None:
+    server = containers()["server"]
+    assert server["Command"] == [
+        "http", "--port", "8082", "--toolsets", "repos,git,issues,pull_requests", "--read-only"
+    ]  # fmt: skip
+    for container in containers().values():
+        assert "Secrets" not in container
+        assert "Environment" not in container
+        assert container["ReadonlyRootFilesystem"] is True
+        assert container["LinuxParameters"]["Capabilities"] == {"Drop": ["ALL"]}
+    assert "TOKEN" not in json.dumps(template().to_json()).upper()
+
+
+def test_a_neighbour_asks_for_the_servers_health_and_both_are_essential() -> None:
+    found = containers()
+    assert all(container["Essential"] for container in found.values())
+    assert "HealthCheck" not in found["server"], "its image has no shell to run one"
+    assert (
+        "http://127.0.0.1:8082/.well-known/oauth-protected-resource"
+        in found["probe"]["HealthCheck"]["Command"][1]
+    )
+
+
+def test_the_function_finds_server_keys_and_secrets() -> None:
+    _, stack, function = made(McpSettings(IMAGE, PROBE))
+    chat = Template.from_stack(cdk.Stack.of(function))
+    chat.has_resource_properties(
+        "AWS::Lambda::Function",
+        {
+            "VpcConfig": Match.object_like({"Ipv6AllowedForDualStack": True}),
+            "Environment": {
+                "Variables": {
+                    "AWS_ENDPOINT_URL_KMS": Match.any_value(),
+                    "AWS_ENDPOINT_URL_SECRETS_MANAGER": Match.any_value(),
+                }
+            },
+        },
+    )
+    assert "secretsmanager." in json.dumps(chat.to_json())
+    (server,) = parse_servers(dump_servers(stack.servers()))
+    assert server.url == "http://github.dualtrack-prod.internal:8082/"
+    assert server.headers["X-MCP-Readonly"] == "true"
+
+
+def test_an_image_of_the_accounts_own_registry_may_be_pulled() -> None:
+    found = Template.from_stack(made(McpSettings(f"{MIRROR}:{GITHUB_MCP_VERSION}@sha256:{DIGEST}", PROBE))[1])
+    found.has_resource_properties(
+        "AWS::IAM::Policy",
+        {
+            "PolicyDocument": {
+                "Statement": Match.array_with([Match.object_like({"Action": "ecr:GetAuthorizationToken"})])
+            }
+        },
+    )
+    assert "arn:aws:ecr:us-east-1:123456789012:repository/github-mcp-server" in json.dumps(found.to_json())
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"image": f"registry.example/github-mcp-server:{GITHUB_MCP_VERSION}", "probe_image": PROBE},
+        {"image": f"registry.example/github-mcp-server@sha256:{DIGEST}", "probe_image": PROBE},
+        {"image": f"registry.example/github-mcp-server:v1.0.0@sha256:{DIGEST}", "probe_image": PROBE},
+        {"image": IMAGE, "probe_image": "registry.example/busybox:latest"},
+        {"image": IMAGE[:-1], "probe_image": PROBE},
+        {"image": IMAGE, "probe_image": PROBE, "toolsets": "repos --insiders"},
+    ],
+)
+def test_an_image_that_is_not_pinned_stops_the_synthesis(settings: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="must"):
+        McpSettings(**settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        McpSettings(IMAGE, PROBE),
+        McpSettings(
+            f"{MIRROR}:{GITHUB_MCP_VERSION}@sha256:{DIGEST}", PROBE, github_host="https://github.example"
+        ),
+    ],
+)
+def test_cdk_nag_finds_nothing(settings: McpSettings) -> None:
+    app, _, function = made(settings, nag=True)
+    rules = [
+        "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole]",
+        "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AWSLambdaVPCAccessExecutionRole]",
+        "AwsSolutions-L1",
+    ]
+    for rule in rules:
+        cdk.Validations.of(cdk.Stack.of(function)).acknowledge(
+            cdk.Acknowledgment(id=rule, reason="the function stands in for the real one")
+        )
+    app.synth()  # raises with the findings
+
+
+def test_idle_costs_stay_under_fifteen_dollars_and_are_documented() -> None:
+    total = sum(cost.dollars for cost in IDLE_COSTS)
+    assert total < 15
+    text = (ROOT / "docs/mcp.md").read_text()
+    for cost in IDLE_COSTS:
+        assert f"| {cost.item} | {cost.dollars:.2f} |" in text
+    assert f"| **together** | **{total:.2f}** |" in text
+
+
+def test_the_tests_run_the_version_that_is_deployed() -> None:
+    script = (ROOT / ".ci/install_github_mcp.sh").read_text()
+    assert re.search(r"^version=(.+)$", script, re.MULTILINE).group(1) == GITHUB_MCP_VERSION  # type: ignore[union-attr]
