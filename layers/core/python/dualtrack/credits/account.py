@@ -160,8 +160,9 @@ class Account:
         return replace(self, day=today, used_day=0, used_month=used_month)
 
     def dead_holds(self, now: float) -> tuple[str, ...]:
-        """Chats whose holds count no more."""
-        return tuple(chat_id for chat_id, hold in self.holds.items() if hold.is_dead(now))
+        """Chats whose holds count no more, oldest first (DynamoDB keeps no order in a map)."""
+        dead = [(hold.at, chat_id) for chat_id, hold in self.holds.items() if hold.is_dead(now)]
+        return tuple(chat_id for _, chat_id in sorted(dead))
 
     def held(self, now: float) -> int:
         """Credits in open holds."""

@@ -152,7 +152,7 @@ class Ledger:
     def movements(self, user: str) -> tuple[Movement, ...]:
         """The user's whole ledger, oldest first, for an audit."""
         items = dynamo.query(self.client, self.table, _pk(user), prefix=_ENTRY)
-        return tuple(_movement_from(item) for item in items)
+        return tuple(movement_from(item) for item in items)
 
 
 def not_moved_since(read: Account) -> tuple[str, dict[str, Any]]:
@@ -262,7 +262,8 @@ def _entry_item(user: str, seq: int, movement: Movement) -> Item:
     return {key: value for key, value in item.items() if value != ""}
 
 
-def _movement_from(item: Mapping[str, Any]) -> Movement:
+def movement_from(item: Mapping[str, Any]) -> Movement:
+    """A ledger line from its item."""
     return Movement(
         kind=item["kind"],
         amount=item["amount"],

@@ -66,11 +66,15 @@ class Report:
 
 
 def reset_accounts(
-    ledger: Ledger, now: float, has_time: Callable[[], bool] = lambda: True, page: int = PAGE
+    ledger: Ledger,
+    now: float,
+    has_time: Callable[[], bool] = lambda: True,
+    page: int = PAGE,
+    writers: int = WRITERS,
 ) -> Report:
     """Bring up to date every account last used before today, page by page while there is time."""
     report = Report()
-    with ThreadPoolExecutor(WRITERS) as pool:
+    with ThreadPoolExecutor(writers) as pool:
         for users in _used_before(ledger, day_of(now), page):
             if not has_time():
                 return replace(report, out_of_time=True)

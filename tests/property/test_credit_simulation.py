@@ -1,0 +1,73 @@
+"""The ledger under crashes, duplicates, zombies, conflicts and turning days: no rule ever breaks.
+
+One seed makes everything; it stands in the message of a failure, and
+``python -m tests.bench.credit_simulation --seed N`` runs it again.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.fakes.credit_engines import ENGINES, has_dynamodb_local, memory
+from tests.fakes.credit_simulation import BROKEN, RuleBroken, Rules, Tally, World, worlds
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+SEED = int(os.environ.get("CREDIT_SIMULATION_SEED", "2026"))
+IN_ALL = 2_000
+SAMPLES = {"moto": 40, "ministack": 200}
+"""Chats of those 2,000 that run on other people's engines too."""
+
+
+@pytest.mark.timeout(600)
+def test_no_rule_breaks_in_2000_chats() -> None:
+    tally = _play(IN_ALL, Rules())
+    print(f"{tally.chats} chats, {tally.steps} steps, {tally.writes} writes, {dict(tally.counts)}")
+    assert tally.chats == IN_ALL
+    happened = {
+        *("answered", "cancelled", "failed", "refused", "conflict", "throttled", "answer lost"),
+        *("crash", "zombie", "duplicate", "decided anew", "overtaken"),
+        *(f"line: {kind}" for kind in ("hold", "settle", "release", "expire", "grant", "plan")),
+    }
+    assert {name for name in happened if tally.counts[name] < 20} == set()
+
+
+@pytest.mark.parametrize("engine", SAMPLES)
+def test_the_same_chats_leave_the_same_items_on_every_engine(engine: str) -> None:
+    _compare(engine, SAMPLES[engine])
+
+
+@pytest.mark.skipif(not has_dynamodb_local(), reason="DynamoDB Local is not here: .ci/dynamodb_local.sh")
+def test_the_same_chats_leave_the_same_items_on_aws_own_engine() -> None:
+    _compare("dynamodb-local", 200)
+
+
+def _play(in_all: int, rules: Rules) -> Tally:
+    tally = Tally()
+    with memory() as client:
+        for seed, chats in worlds(in_all, SEED):
+            tally.add(World(client, seed, chats, rules).play())
+    return tally
+
+
+def _compare(engine: str, chats: int) -> None:
+    with ENGINES[engine]() as theirs, memory() as ours:
+        for seed, size in worlds(chats, SEED):
+            assert _items(theirs, seed, size) == _items(ours, seed, size), f"seed {seed!r}"
+
+
+def _items(client: DynamoDBClient, seed: str, chats: int) -> object:
+    """What a world leaves; the world has checked that the engine holds exactly this."""
+    world = World(client, seed, chats)
+    world.play()
+    return world.watcher.items
+
+
+@pytest.mark.parametrize("rules", BROKEN)
+def test_a_broken_rule_is_caught(rules: type[Rules]) -> None:
+    with pytest.raises(RuleBroken, match=f"seed '{SEED}/"):
+        _play(IN_ALL, rules())
