@@ -11,13 +11,12 @@ with collecting_later():
 
     from aws_lambda_powertools import Logger, Metrics
     from aws_lambda_powertools.event_handler import APIGatewayRestResolver, CORSConfig, Response
-    from aws_lambda_powertools.event_handler.exceptions import NotFoundError
     from aws_lambda_powertools.metrics import MetricUnit
     from dualtrack import api_models as models
     from dualtrack import conversations
     from dualtrack.cancel_chat import cancel_chat
     from dualtrack.chat_view import chat_json
-    from dualtrack.errors import ApiError, DualtrackError, Transient, invalid_request, not_found
+    from dualtrack.errors import ApiError, DualtrackError, invalid_request, not_found
     from dualtrack.executions import Executions
     from dualtrack.frozen import dumps
     from dualtrack.identity import Identity, identity_of
@@ -35,6 +34,7 @@ with collecting_later():
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from aws_lambda_powertools.event_handler.exceptions import NotFoundError
     from aws_lambda_powertools.utilities.typing import LambdaContext
     from dualtrack.chats import Chat
 
@@ -248,31 +248,24 @@ def get_openapi() -> Response[str]:
 # ── refusals ──────────────────────────────────────────────────────────────────────────────────────
 
 
-@app.exception_handler(ApiError)
-def _refused(error: ApiError) -> Response[str]:
-    wait = error.extra.get("retry_after")
-    return _json(error.status, error.body(), {"Retry-After": str(wait)} if wait else {})
-
-
-@app.not_found
-def _not_served(error: NotFoundError) -> Response[str]:  # noqa: ARG001
-    return _refused(not_found())
-
-
-@app.exception_handler(DualtrackError)
-def _later(error: DualtrackError) -> Response[str]:
+def _answer_error(error: Exception) -> Response[str]:
+    """Every error in the contract's form; only those raised on purpose say what they are."""
     if isinstance(error, ApiError):
-        return _refused(error)
-    logger.exception("Could not be done this time", transient=isinstance(error, Transient))
-    return _refused(ApiError("unavailable", "This could not be done right now. Try again."))
-
-
-@app.exception_handler(Exception)
-def _broken(error: Exception) -> Response[str]:
+        wait = error.extra.get("retry_after")
+        return _json(error.status, error.body(), {"Retry-After": str(wait)} if wait else {})
     if isinstance(error, DualtrackError):
-        return _later(error)
+        logger.exception("Could not be done this time")
+        return _answer_error(ApiError("unavailable", "This could not be done right now. Try again."))
     logger.exception("Unexpected error")
-    return _refused(ApiError("internal", "Something went wrong on our side."))
+    return _answer_error(ApiError("internal", "Something went wrong on our side."))
+
+
+def _not_served(error: NotFoundError) -> Response[str]:  # noqa: ARG001
+    return _answer_error(not_found())
+
+
+app.exception_handler(Exception)(_answer_error)
+app.not_found(_not_served)
 
 
 # ── parsing ───────────────────────────────────────────────────────────────────────────────────────

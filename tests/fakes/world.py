@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 from dualtrack.arguments import invalid_arguments
-from dualtrack.claude import connect
+from dualtrack.claude import Claude, connect
 from dualtrack.end_chat import end_chat, failure_of
 from dualtrack.full_context import RETRIEVE_FULL_CONTEXT, retrieve_full_context
 from dualtrack.profiles import all_profiles
@@ -87,20 +87,19 @@ class World:
     stores: Stores
     model: OfflineModel
     clock: FakeClock
+    claude: Claude
     executions: NoExecutions = field(default_factory=NoExecutions)
     tools: Mapping[str, Callable[[Running], ToolResult]] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def turn_deps(self) -> TurnDeps:
         """What `run_turn` needs."""
-        claude = connect(self.model.url, "test-key")
-        return TurnDeps(self.stores, claude, "claude-haiku-4-5-20251001", invalid_arguments, self.clock.sleep)
+        return TurnDeps(self.stores, self.claude, "claude-haiku-4-5-20251001", invalid_arguments, self.clock.sleep)
 
     @property
     def summarise_deps(self) -> SummariseDeps:
         """What `summarise` needs."""
-        claude = connect(self.model.url, "test-key")
-        return SummariseDeps(self.stores, claude, "claude-haiku-4-5-20251001", self.clock.sleep)
+        return SummariseDeps(self.stores, self.claude, "claude-haiku-4-5-20251001", self.clock.sleep)
 
     def start(self, message: str, user: str = "ann", conversation_id: str = "", **more: Any) -> Chat:
         """Admit a chat as POST /v1/chats does."""
@@ -176,7 +175,7 @@ def make_world(**tools: Callable[[Running], ToolResult]) -> Iterator[World]:
         make_tables(dynamodb)
         s3.create_bucket(Bucket=SETTINGS.bodies_bucket)
         stores = build_stores(SETTINGS, dynamodb, s3, clock)
-        yield World(stores, model, clock, tools=MappingProxyType(tools))
+        yield World(stores, model, clock, connect(model.url, "test-key"), tools=MappingProxyType(tools))
 
 
 def make_tables(dynamodb: Any) -> None:

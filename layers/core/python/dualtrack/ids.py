@@ -70,7 +70,7 @@ def summary_id(record_id: str) -> str:
     return f"{record_id}-sum"
 
 
-_OPAQUE: Final = re.compile(r"(ch|cv)_[0-9a-z]{26}", re.ASCII)
+_OPAQUE: Final = re.compile(r"(ch|cv)_[0-9a-v]{26}", re.ASCII)
 _ALPHABET: Final = "0123456789abcdefghijklmnopqrstuv"
 
 
