@@ -242,6 +242,22 @@ def test_a_hold_whose_chat_died_unnoticed_counts_no_more_after_25_minutes() -> N
     assert [line.kind for line in story.lines[-2:]] == ["expire", "hold"]
 
 
+def test_a_chat_whose_hold_is_gone_gets_no_tools_on_credit() -> None:
+    story = Story()
+    story.start("chat")
+    story.fail("chat")
+    assert story.tools("chat", "github", "documentation") == (False, False)
+    assert story.held == 0
+
+
+def test_a_chat_given_up_as_dead_gets_no_tools_either() -> None:
+    story = Story()
+    story.start("chat")
+    story.clock("2026-11-21T12:25:00Z")
+    assert story.tools("chat", "github") == (False,)
+    assert story.held == 0
+
+
 def test_at_most_200_chats_of_a_user_are_open() -> None:
     story = Story(pack=5_000)
     assert all(story.start(f"chat {n}") for n in range(200))

@@ -198,7 +198,7 @@ class Account:
             return Refused(amount, available, self.covers_again(amount, now))
         if len(self.holds) - len(self.dead_holds(now)) >= MAX_OPEN_HOLDS and chat_id not in self.holds:
             return Refused(amount, available, now, "holds")
-        return self._hold_fitting(chat_id, (amount,), now)
+        return self._take(chat_id, amount, now)
 
     def hold_tools(
         self,
@@ -210,40 +210,34 @@ class Account:
         """Reserve a turn's tools in call order, each that fits; ``fits`` says which may run.
 
         ``documentation_paid``: this chat has held the price of documentation before. A repeat of
-        documentation is free only behind one that was paid.
+        documentation is free only behind one that was paid. A chat whose own hold is gone (it is
+        over, or was given up as dead) gets nothing more: only the start of a chat opens a hold, so
+        none can appear behind the back of a chat's end.
         """
-        prices = price_calls(calls, documentation_paid)
-        decision = self._hold_fitting(chat_id, prices, now)
-        if documentation_paid:
-            return decision
-        paid = any(
-            fit and price and call == "documentation"
-            for call, price, fit in zip(calls, prices, decision.fits, strict=True)
-        )
-        fits = tuple(
-            fit and (call != "documentation" or paid) for call, fit in zip(calls, decision.fits, strict=True)
-        )
-        return replace(decision, fits=fits)
+        own = self.holds.get(chat_id)
+        left = self.available(now) if own and not own.is_dead(now) else 0
+        fits: list[bool] = []
+        taken, paid = 0, documentation_paid
+        for call in calls:
+            (price,) = price_calls((call,), paid)
+            fits.append(taken + price <= left)
+            if fits[-1]:
+                taken += price
+                paid = paid or call == "documentation"
+        return replace(self._take(chat_id, taken, now), fits=tuple(fits))
 
-    def _hold_fitting(self, chat_id: str, amounts: Sequence[int], now: float) -> Decision:
+    def _take(self, chat_id: str, amount: int, now: float) -> Decision:
+        """Hold an amount that fits, allowance before pack; dead holds are expired on the way."""
+        if not amount:
+            return Decision(self)
         expired = self.expire(now)
         account = expired.account
-        allowance, pack = account._allowance_left(now), account._pack_left(now)
-        fits: list[bool] = []
-        taken = 0
-        for amount in amounts:
-            _check_amount(amount)
-            fits.append(amount <= allowance + pack - taken)
-            taken += amount if fits[-1] else 0
-        if not taken:
-            return Decision(self, fits=tuple(fits))
-        parts = _split(taken, allowance, account.day)
+        parts = _split(amount, account._allowance_left(now), account.day)
         old = account.holds.get(chat_id, Hold(int(now), ()))
-        held = replace(
-            account, holds=_with(account.holds, chat_id, replace(old, parts=_merged(old.parts + parts)))
-        )
-        decision = held._moved("hold", taken, now, chat_id=chat_id, parts=parts)
-        return replace(decision, movements=expired.movements + decision.movements, fits=tuple(fits))
+        hold = replace(old, parts=_merged(old.parts + parts))
+        held = replace(account, holds=_with(account.holds, chat_id, hold))
+        decision = held._moved("hold", amount, now, chat_id=chat_id, parts=parts)
+        return replace(decision, movements=expired.movements + decision.movements)
 
     def settle(self, chat_id: str, amount: int, now: float) -> Decision:
         """Charge up to what the chat holds and free the rest; a chat that holds nothing owes nothing.

@@ -1,0 +1,121 @@
+"""The account's decisions, in any order at any time: never below nothing, never above a limit."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from dualtrack.credits.account import Account, Decision, Movement
+from dualtrack.credits.audit import audit
+from dualtrack.credits.plans import CHAT_PRICE, DOCUMENTATION_PRICE, price_calls, price_chat
+from hypothesis import given
+from hypothesis import strategies as st
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dualtrack.tools import PriceClass
+
+    Move = Callable[[Account, float], object]
+
+BEGIN = 1_798_700_000.0  # 2026-12-31 06:53 UTC: a month's end is never far
+
+CHATS = st.sampled_from(["a", "b", "c"])
+CALLS = st.lists(st.sampled_from(["documentation", "github", "other"]), max_size=5)
+
+
+def _hold(chat: str, amount: int) -> Move:
+    return lambda account, now: account.hold(chat, amount, now)
+
+
+def _tools(chat: str, calls: list[PriceClass], paid: bool) -> Move:
+    return lambda account, now: account.hold_tools(chat, calls, paid, now)
+
+
+def _settle(chat: str, amount: int) -> Move:
+    return lambda account, now: account.settle(chat, amount, now)
+
+
+def _release(chat: str) -> Move:
+    return lambda account, now: account.release(chat, now)
+
+
+def _grant(amount: int) -> Move:
+    return lambda account, now: account.grant("payment", amount, "pack", now)
+
+
+def _plan(plan: str) -> Move:
+    return lambda account, now: account.set_plan(plan, now)
+
+
+def _expire(account: Account, now: float) -> object:
+    return account.expire(now)
+
+
+MOVES = st.one_of(
+    st.builds(_hold, CHATS, st.integers(0, 60)),
+    st.builds(_tools, CHATS, CALLS, st.booleans()),
+    st.builds(_settle, CHATS, st.integers(0, 90)),
+    st.builds(_release, CHATS),
+    st.builds(_grant, st.integers(1, 600)),
+    st.builds(_plan, st.sampled_from(["free", "pro"])),
+    st.just(_expire),
+)
+WAITS = st.sampled_from([0.0, 1.0, 300.0, 1_500.0, 40_000.0, 86_400.0, 700_000.0, -2.0])
+
+
+@given(st.lists(st.tuples(WAITS, MOVES), max_size=40))
+def test_whatever_happens_the_ledger_explains_the_account(story: list[tuple[float, Move]]) -> None:
+    account, lines, now = Account("ann"), list[Movement](), BEGIN
+    for wait, move in story:
+        now += wait
+        before = account.available(now)
+        decision = move(account, now)
+        if not isinstance(decision, Decision):
+            continue
+        account = decision.account
+        lines += decision.movements
+        assert audit(account, lines) == ()
+        assert account.available(now) >= 0
+        for line in decision.movements:
+            assert line.kind != "hold" or line.amount <= before
+            assert line.kind != "settle" or line.amount == sum(part.amount for part in line.parts)
+        assert decision.movements or decision.account in (account.at(now), account)
+
+
+@given(CALLS)
+def test_a_chat_never_costs_more_than_its_calls_one_by_one(calls: list[PriceClass]) -> None:
+    single = [price_chat([call]) - CHAT_PRICE for call in calls]
+    repeats = max(0, calls.count("documentation") - 1)
+    assert price_chat(calls) == CHAT_PRICE + sum(single) - repeats * DOCUMENTATION_PRICE
+
+
+@given(CALLS, st.integers(0, 45))
+def test_what_fits_is_a_greedy_choice_in_call_order(calls: list[PriceClass], left: int) -> None:
+    account = Account("ann", day="2026-12-31", used_day=45 - left, used_month=45 - left)
+    started = account.hold("chat", 5, BEGIN)
+    assert isinstance(started, Decision)
+    decision = started.account.hold_tools("chat", calls, documentation_paid=False, now=BEGIN)
+    ran = [call for call, fits in zip(calls, decision.fits, strict=True) if fits]
+    assert decision.amount == sum(price_calls(ran, documentation_already_paid=False)) <= left
+    still_left = left - decision.amount
+    skipped = [call for call, fits in zip(calls, decision.fits, strict=True) if not fits]
+    paid = "documentation" in ran
+    assert all(price > still_left for price in price_calls(skipped[-1:], paid))
+
+
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=8))
+def test_held_and_freed_leaves_no_trace(amounts: list[int]) -> None:
+    account = reduce(
+        lambda held, amount: held.grant(f"payment-{amount}", amount, "pack", BEGIN).account,
+        amounts,
+        Account("ann"),
+    )
+    held = account
+    for number, amount in enumerate(amounts):
+        decision = held.hold(f"chat {number}", amount, BEGIN)
+        assert isinstance(decision, Decision)
+        held = decision.account
+    for number in range(len(amounts)):
+        held = held.release(f"chat {number}", BEGIN).account
+    assert held.balance(BEGIN) == account.balance(BEGIN)
