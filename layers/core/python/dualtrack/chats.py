@@ -16,8 +16,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from dualtrack.bodies import BodyStore
-from dualtrack.dynamo import Action, from_wire, get, put_absent, update
+from dualtrack.dynamo import Action, from_wire, get, put_absent, query, update
 from dualtrack.frozen import dumps, freeze, loads
 from dualtrack.turn import Decision, ModelReply, ToolCall, Usage
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
+    from dualtrack.bodies import BodyStore
     from dualtrack.dynamo import Item
 
 Status = Literal["running", "answered", "done", "failed", "cancelled"]
@@ -155,12 +155,13 @@ class ChatStore:
         if number < 1:
             return None
         item = get(self.client, self.table, {"pk": chat.pk, "sk": turn_key(number)})
-        return self._turn(chat, item) if item else None
+        return _turn_of(item, self.bodies.load_text(_bodies_of(chat), item)) if item else None
 
     def turns(self, chat: Chat, through: int) -> tuple[RecordedTurn, ...]:
-        """The recorded turns 1 to ``through``."""
-        found = [self.turn(chat, number) for number in range(1, through + 1)]
-        return tuple(turn for turn in found if turn)
+        """The recorded turns 1 to ``through``, in one query."""
+        items = list(query(self.client, self.table, chat.pk, prefix="TURN#", before=turn_key(through + 1)))
+        texts = self.bodies.load_texts(_bodies_of(chat), items)
+        return tuple(_turn_of(item, text) for item, text in zip(items, texts, strict=True))
 
     def turn_actions(
         self, chat: Chat, number: int, reply: ModelReply, decision: Decision, after: Chat
@@ -206,10 +207,11 @@ class ChatStore:
         """The item key of an idempotency key."""
         return {"pk": f"USER#{user}", "sk": f"IDEM#{hashlib.sha256(key.encode()).hexdigest()}"}
 
-    def _turn(self, chat: Chat, item: Item) -> RecordedTurn:
-        record = loads(self.bodies.load_text(_bodies_of(chat), item))
-        calls = tuple(_call_of(data) for data in record["calls"])
-        return RecordedTurn(int(item["sk"].removeprefix("TURN#")), record["content"], calls, record["next"])
+
+def _turn_of(item: Item, text: str) -> RecordedTurn:
+    record = loads(text)
+    calls = tuple(ToolCall(**data) for data in record["calls"])
+    return RecordedTurn(int(item["sk"].removeprefix("TURN#")), record["content"], calls, record["next"])
 
 
 def turn_key(number: int) -> str:
@@ -295,10 +297,6 @@ def _call_json(call: ToolCall) -> dict[str, Any]:
         "refused": call.refused,
         "spec": call.spec,
     }
-
-
-def _call_of(data: Mapping[str, Any]) -> ToolCall:
-    return ToolCall(**data)
 
 
 def usage_json(usage: Mapping[str, int]) -> dict[str, int]:
