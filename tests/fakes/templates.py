@@ -1,0 +1,48 @@
+"""Reading synthesised templates."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STACKS = ("Data", "Identity", "Chat")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One synthesised stage: ``folder`` holds its assembly."""
+
+    name: str
+    folder: Path
+
+    def template(self, stack: str) -> dict[str, Any]:
+        """The template of ``Data``, ``Identity`` or ``Chat``."""
+        loaded: dict[str, Any] = json.loads((self.folder / f"{stack}.template.json").read_text())
+        return loaded
+
+    def resources(self, stack: str, kind: str) -> dict[str, dict[str, Any]]:
+        """Properties by logical id."""
+        found = self.template(stack)["Resources"].items()
+        return {key: value.get("Properties", {}) for key, value in found if value["Type"] == kind}
+
+    def all_resources(self, kind: str) -> dict[str, dict[str, Any]]:
+        """Properties by logical id, of all stacks."""
+        return {key: value for stack in STACKS for key, value in self.resources(stack, kind).items()}
+
+
+def readable(value: Any) -> str:
+    """``Fn::GetAtt``, ``Ref``, ``Fn::ImportValue`` and ``Fn::Join`` flattened to text."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, dict):
+        ((name, argument),) = value.items()
+        if name == "Fn::Join":
+            return str(argument[0]).join(readable(part) for part in argument[1])
+        if name == "Fn::GetAtt":
+            return ".".join(argument)
+        return readable(argument)
+    raise TypeError(value)

@@ -1,0 +1,63 @@
+"""The synthesised stages, made once for each content of the repository and shared by all workers."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from infra import layers
+from infra.local.synth import CACHE, Synthesis, node
+from tests.fakes.templates import Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+# The CDK's own process runs on the wheel's Node, here as in the local stack.
+os.environ.setdefault("JSII_NODE", node())
+
+AWS_STAGES = ("staging", "prod")
+
+
+@pytest.fixture(scope="session")
+def assembly() -> Callable[[str], Path]:
+    """Synthesise a stage, or take what a worker or an earlier run made of the same content."""
+
+    def made(stage: str) -> Path:
+        CACHE.mkdir(parents=True, exist_ok=True)
+        with (CACHE / ".lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if stage in AWS_STAGES:
+                _need_layers()
+            with Synthesis(stage) as synthesis:
+                return synthesis.assembly()
+
+    return made
+
+
+@pytest.fixture(scope="session", params=AWS_STAGES)
+def aws_stage(request: pytest.FixtureRequest, assembly: Callable[[str], Path]) -> Stage:
+    """Staging and prod, one after the other."""
+    return Stage(request.param, assembly(request.param))
+
+
+@pytest.fixture(scope="session")
+def staging(assembly: Callable[[str], Path]) -> Stage:
+    return Stage("staging", assembly("staging"))
+
+
+@pytest.fixture(scope="session")
+def prod(assembly: Callable[[str], Path]) -> Stage:
+    return Stage("prod", assembly("prod"))
+
+
+def _need_layers() -> None:
+    """Layers are made of wheels for Lambda's platform, which only a package index has."""
+    try:
+        for role in layers.ROLES.values():
+            layers.build(role)
+    except layers.NoPackageIndex as problem:
+        pytest.skip(f"no package index to build the layers from: {problem}")

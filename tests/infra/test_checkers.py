@@ -1,0 +1,49 @@
+"""The checkers of others: cdk-nag at synthesis, cfn-lint on what came out."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.fakes.templates import STACKS
+
+if TYPE_CHECKING:
+    from tests.fakes.templates import Stage
+
+# The CDK names dependencies that references already enforce.
+REDUNDANT = "W3005"
+
+
+def test_cdk_nag_has_looked_and_found_nothing(aws_stage: Stage) -> None:
+    """`infra.app` breaks off at a finding; here it is seen that it looked at all."""
+    report = json.loads((aws_stage.folder / "validation-report.json").read_text())
+    plugins = {plugin["pluginName"]: plugin for plugin in report["pluginReports"]}
+    (nag,) = [plugin for name, plugin in plugins.items() if "AwsSolutions" in name]
+    assert nag["conclusion"] == "success"
+
+
+@pytest.mark.parametrize("stack", STACKS)
+def test_cfn_lint_has_nothing_to_say(aws_stage: Stage, stack: str) -> None:
+    done = subprocess.run(
+        [
+            sys.executable, "-c", "import sys; from cfnlint.runner.cli import main; sys.exit(main())",
+            "--template", aws_stage.folder / f"{stack}.template.json",
+            "--regions", "us-east-1", "eu-central-1",
+            "--ignore-checks", REDUNDANT,
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_shipped_templates_are_those_of_the_sources() -> None:
+    """A start on a fresh machine uses them; ``python -m infra.local.synth`` writes them anew."""
+    from infra.local.synth import content_key, shipped_key
+
+    assert shipped_key() == content_key(), "run: uv run python -m infra.local.synth"

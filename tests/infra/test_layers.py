@@ -1,0 +1,86 @@
+"""The layers as they go to AWS: within Lambda's limit, for its platform, each role apart."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from infra import layers
+from infra.stacks.functions import SPECS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ADAPTER_BYTES = 15_000_000
+"""Lambda Web Adapter, which AWS publishes; its layer is not here to be measured."""
+
+
+@pytest.fixture(scope="module")
+def built() -> dict[str, Path]:
+    try:
+        folders = {name: layers.build(role) for name, role in layers.ROLES.items()}
+    except layers.NoPackageIndex as problem:
+        pytest.skip(f"no package index to build the layers from: {problem}")
+    return {**folders, "core": layers.build_core()}
+
+
+def packages(folder: Path) -> set[str]:
+    return {path.name for path in (folder / "python").iterdir() if path.is_dir()}
+
+
+def test_every_function_fits_with_its_layers(
+    built: dict[str, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    sizes = {name: layers.unzipped_bytes(folder) for name, folder in built.items()}
+    lines = []
+    for spec in SPECS.values():
+        code = layers.unzipped_bytes(layers.ROOT / "functions" / spec.name)
+        total = code + sum(sizes[name] for name in ("core", *spec.roles))
+        total += ADAPTER_BYTES if spec.name == "stream" else 0
+        lines.append(f"{spec.name:13} {total / 1e6:7.1f} MB  core + {' + '.join(spec.roles)}")
+        assert total <= layers.UNZIPPED_LIMIT, spec.name
+    with capsys.disabled():
+        print("", f"Unzipped, of {layers.UNZIPPED_LIMIT / 1e6:.1f} MB:", *lines, sep="\n")
+
+
+def test_what_is_heavy_stays_where_it_is_used(built: dict[str, Path]) -> None:
+    heavy = {
+        "anthropic": "claude",
+        "numpy": "search",
+        "voyageai": "search",
+        "mcp": "github",
+        "uvicorn": "stream",
+    }
+    for package, role in heavy.items():
+        assert {name for name, folder in built.items() if package in packages(folder)} >= {role}
+    assert {name for name, folder in built.items() if "numpy" in packages(folder)} == {"search"}
+    assert {name for name, folder in built.items() if "anthropic" in packages(folder)} == {"claude"}
+    assert {name for name, folder in built.items() if "mcp" in packages(folder)} == {"github"}
+
+
+def test_boto3_is_the_runtimes_own(built: dict[str, Path]) -> None:
+    for folder in built.values():
+        assert not packages(folder) & {"boto3", "botocore"}
+
+
+def test_compiled_code_is_for_lambdas_processor_and_python(built: dict[str, Path]) -> None:
+    libraries = [path for folder in built.values() for path in folder.rglob("*.so*") if path.is_file()]
+    assert libraries
+    for path in libraries:
+        assert path.read_bytes()[18:20] == b"\xb7\x00", path  # ELF machine 183: AArch64
+        tag = re.search(r"cpython-(\d+)", path.name)
+        assert tag is None or tag[1] == "313", path
+
+
+@pytest.mark.skipif(
+    layers.lambda_python() is None, reason="no Python of Lambda's version here to compile with"
+)
+def test_bytecode_outlives_the_zip(built: dict[str, Path]) -> None:
+    """A .pyc that checks mtimes is void once the asset's zip has normalised them."""
+    for folder in built.values():
+        compiled = list(folder.rglob("*.pyc"))
+        assert compiled
+        for path in compiled:
+            assert int.from_bytes(path.read_bytes()[4:8], "little") == 1, path  # hash-based, unchecked

@@ -1,0 +1,168 @@
+"""Least privilege, read from the templates: what each role may do, to what."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.fakes.templates import readable
+
+if TYPE_CHECKING:
+    from tests.fakes.templates import Stage
+
+READ = {"GetItem", "Query"}
+APPEND = {*READ, "PutItem", "ConditionCheckItem"}
+CHANGE = {*APPEND, "UpdateItem"}
+OWN = {*CHANGE, "DeleteItem", "BatchWriteItem"}
+
+TABLES: dict[str, dict[str, set[str]]] = {
+    "Api": {
+        "Chats": OWN,
+        "History": {*OWN, "BatchGetItem"},
+        "Credits": {"GetItem", "PutItem", "UpdateItem", "Query"},
+        "Cache": {"GetItem", "PutItem", "DeleteItem"},
+    },
+    "Turn": {
+        "Chats": CHANGE,
+        "History": {*CHANGE, "BatchGetItem"},
+        "Credits": {"GetItem", "PutItem", "UpdateItem"},
+        "Cache": {"GetItem"},
+    },
+    "Tool": {"Chats": APPEND, "History": {*APPEND, "BatchGetItem"}},
+    "Search": {
+        "Chats": APPEND,
+        "History": {*APPEND, "BatchGetItem"},
+        "Cache": {"GetItem", "PutItem", "BatchGetItem", "BatchWriteItem"},
+    },
+    "Github": {
+        "Chats": APPEND,
+        "History": {*APPEND, "BatchGetItem"},
+        "Cache": {"GetItem", "PutItem", "Query"},
+    },
+    "Summarise": {"Chats": CHANGE, "History": {*CHANGE, "BatchGetItem"}},
+    "Abort": {"Chats": CHANGE, "History": {*CHANGE, "BatchGetItem"}, "Credits": CHANGE},
+    "Sweep": {"Chats": CHANGE, "History": {*CHANGE, "BatchGetItem"}, "Credits": CHANGE},
+    "CreditReset": {"Credits": {"GetItem", "PutItem", "UpdateItem", "Query", "Scan"}},
+    "Stream": {"Chats": READ},
+}
+
+SECRETS = {
+    "Turn": {"anthropic"},
+    "Search": {"anthropic", "voyage", "context7"},
+    "Github": {"github"},
+    "Summarise": {"anthropic"},
+}
+
+OTHER = {
+    "Api": {
+        "kms:Encrypt", "s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket",
+        "states:StartExecution", "states:StopExecution",
+    },
+    "Turn": {"s3:GetObject", "s3:PutObject"},
+    "Tool": {"s3:GetObject", "s3:PutObject"},
+    "Search": {"s3:GetObject", "s3:PutObject"},
+    "Github": {"kms:Decrypt", "s3:GetObject", "s3:PutObject"},
+    "Summarise": {"s3:GetObject", "s3:PutObject"},
+    "Abort": {"s3:GetObject", "s3:PutObject"},
+    "Sweep": {
+        "s3:GetObject", "s3:PutObject",
+        "states:StartExecution", "states:StopExecution", "states:DescribeExecution",
+    },
+    "CreditReset": set(),
+    "Stream": set(),
+}  # fmt: skip
+
+EVERYONE = {
+    "logs:CreateLogStream",
+    "logs:PutLogEvents",
+    "xray:PutTraceSegments",
+    "xray:PutTelemetryRecords",
+}
+
+
+def statements(stage: Stage, function: str) -> list[tuple[set[str], set[str]]]:
+    """(actions, resources) of every statement of a function's role."""
+    policies = stage.resources("Chat", "AWS::IAM::Policy")
+    (policy,) = [
+        p for key, p in policies.items() if re.match(rf"{function}RoleDefaultPolicy[0-9A-F]{{8}}$", key)
+    ]
+    return [
+        (set(_many(s["Action"])), {readable(r) for r in _many(s["Resource"])})
+        for s in policy["PolicyDocument"]["Statement"]
+    ]
+
+
+def _many(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+@pytest.mark.parametrize("function", sorted(TABLES))
+def test_a_function_may_do_what_it_does_and_no_more(aws_stage: Stage, function: str) -> None:
+    tables: dict[str, set[str]] = {}
+    secrets: set[str] = set()
+    other: set[str] = set()
+    for actions, resources in statements(aws_stage, function):
+        for action in actions:
+            service, name = action.split(":")
+            if service == "dynamodb":
+                for resource in resources:
+                    if "/index/" in resource:
+                        assert (function, name) == ("Sweep", "Query")
+                    else:
+                        tables.setdefault(_table(resource), set()).add(name)
+            elif service == "secretsmanager":
+                secrets |= {re.search(r"/(\w+)-\?{6}$", resource)[1] for resource in resources}  # type: ignore[index]
+            else:
+                other.add(action)
+    assert tables == TABLES[function]
+    assert secrets == SECRETS.get(function, set())
+    assert other == OTHER[function] | EVERYONE
+
+
+def _table(resource: str) -> str:
+    found = re.search(r"FnGetAtt(History|Chats|Credits|Cache)[0-9A-F]{8}Arn", resource)
+    assert found, resource
+    return found[1]
+
+
+@pytest.mark.parametrize("function", sorted(TABLES))
+def test_wildcards_stand_only_where_no_name_can(aws_stage: Stage, function: str) -> None:
+    stars = {
+        (action, resource)
+        for actions, resources in statements(aws_stage, function)
+        for action in actions
+        for resource in resources
+        if "*" in resource
+    }
+    for action, resource in stars:
+        if action.startswith("s3:"):
+            assert resource == f"dualtrack-{aws_stage.name}-bodies-arn/*"
+        elif action.startswith("states:"):
+            assert action != "states:StartExecution"
+            assert resource.endswith(f":execution:dualtrack-{aws_stage.name}-chat:*")
+        else:
+            assert action.startswith("xray:")
+            assert resource == "*"
+
+
+def test_no_action_is_a_wildcard_and_no_function_has_a_managed_policy(aws_stage: Stage) -> None:
+    for function in TABLES:
+        assert all("*" not in action for actions, _ in statements(aws_stage, function) for action in actions)
+    roles = aws_stage.resources("Chat", "AWS::IAM::Role")
+    managed = {key for key, role in roles.items() if role.get("ManagedPolicyArns")}
+    assert all(key.startswith("RestApiCloudWatchRole") for key in managed)
+
+
+def test_the_workflow_may_call_its_six_functions_alone(aws_stage: Stage) -> None:
+    policies = aws_stage.resources("Chat", "AWS::IAM::Policy")
+    (policy,) = [p for key, p in policies.items() if key.startswith("ChatMachineRole")]
+    called = {
+        readable(resource)
+        for statement in policy["PolicyDocument"]["Statement"]
+        if "lambda:InvokeFunction" in _many(statement["Action"])
+        for resource in _many(statement["Resource"])
+    }
+    steps = {re.sub(r"Live[0-9A-F]{8}$", "", name) for name in called}
+    assert steps == {"Turn", "Tool", "Search", "Github", "Summarise", "Abort"}

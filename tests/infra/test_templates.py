@@ -1,0 +1,179 @@
+"""What must hold in the templates of every stage, and what in prod alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+from dualtrack.errors import STATUS_OF_CODE
+
+if TYPE_CHECKING:
+    from tests.fakes.templates import Stage
+
+TABLES = 4
+FUNCTIONS = {
+    "Api", "Turn", "Tool", "Search", "Github", "Summarise", "Abort", "Sweep", "CreditReset", "Stream",
+}  # fmt: skip
+KEY_LIKE = re.compile(r"sk-|ghp_|github_pat_|pa-|ctx7sk|AKIA|BEGIN [A-Z ]*PRIVATE KEY")
+
+
+def function_names(stage: Stage) -> dict[str, dict[str, object]]:
+    """Properties of the functions by their construct's name."""
+    found = stage.resources("Chat", "AWS::Lambda::Function")
+    return {re.sub(r"Function[0-9A-F]{8}$", "", key): value for key, value in found.items()}
+
+
+def test_every_function_is_there_and_only_those(aws_stage: Stage) -> None:
+    functions = function_names(aws_stage)
+    assert set(functions) == FUNCTIONS
+    assert {function["Runtime"] for function in functions.values()} == {"python3.13"}
+    assert {tuple(function["Architectures"]) for function in functions.values()} == {("arm64",)}  # type: ignore[arg-type]
+    assert all(function["TracingConfig"] == {"Mode": "Active"} for function in functions.values())
+
+
+def test_every_function_is_called_by_its_alias(aws_stage: Stage) -> None:
+    aliases = aws_stage.resources("Chat", "AWS::Lambda::Alias").values()
+    assert {alias["Name"] for alias in aliases} == {"live"}
+    assert len(aliases) == len(FUNCTIONS)
+    machine = next(iter(aws_stage.resources("Chat", "AWS::StepFunctions::StateMachine").values()))
+    assert all("Live" in target["Ref"] for target in machine["DefinitionSubstitutions"].values())
+
+
+def test_everything_stored_is_encrypted(aws_stage: Stage) -> None:
+    tables = aws_stage.resources("Data", "AWS::DynamoDB::Table")
+    assert len(tables) == TABLES
+    for table in tables.values():
+        assert table["SSESpecification"] == {"SSEEnabled": True}
+        assert table["BillingMode"] == "PAY_PER_REQUEST"
+        assert [key["AttributeName"] for key in table["KeySchema"]] == ["pk", "sk"]
+    (bucket,) = aws_stage.resources("Data", "AWS::S3::Bucket").values()
+    assert bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
+    assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
+    (queue,) = aws_stage.resources("Chat", "AWS::SQS::Queue").values()
+    assert queue["SqsManagedSseEnabled"] is True
+    (key,) = aws_stage.resources("Data", "AWS::KMS::Key").values()
+    assert key["EnableKeyRotation"] is True
+
+
+def test_prod_protects_its_data_and_staging_lets_go(prod: Stage, staging: Stage) -> None:
+    for stage, protected in ((prod, True), (staging, False)):
+        for table in stage.resources("Data", "AWS::DynamoDB::Table").values():
+            recovery = table["PointInTimeRecoverySpecification"]["PointInTimeRecoveryEnabled"]
+            assert (recovery, table["DeletionProtectionEnabled"]) == (protected, protected)
+        (pool,) = stage.resources("Identity", "AWS::Cognito::UserPool").values()
+        assert pool["DeletionProtection"] == ("ACTIVE" if protected else "INACTIVE")
+        kept = {
+            resource["Type"]
+            for resource in stage.template("Data")["Resources"].values()
+            if resource.get("DeletionPolicy", "Delete") != "Delete"
+        }
+        stored = {"AWS::DynamoDB::Table", "AWS::S3::Bucket", "AWS::KMS::Key", "AWS::SecretsManager::Secret"}
+        assert kept == (stored if protected else set())
+
+
+def test_logs_are_kept_for_a_time_and_no_longer(aws_stage: Stage) -> None:
+    groups = aws_stage.all_resources("AWS::Logs::LogGroup").values()
+    assert groups
+    assert all(group.get("RetentionInDays") for group in groups)
+    logging = [f["LoggingConfig"] for f in function_names(aws_stage).values()]
+    assert all(config["LogGroup"] for config in logging)  # type: ignore[index]
+
+
+def test_no_secret_stands_in_a_template(aws_stage: Stage) -> None:
+    secrets = aws_stage.resources("Data", "AWS::SecretsManager::Secret").values()
+    assert {secret["SecretString"] for secret in secrets} == {"none"}
+    for stack in ("Data", "Identity", "Chat"):
+        assert not KEY_LIKE.search(json.dumps(aws_stage.template(stack)))
+    for function in function_names(aws_stage).values():
+        names = set(function["Environment"]["Variables"])  # type: ignore[index]
+        assert not {name for name in names if name.endswith(("_API_KEY", "_TOKEN", "_PASSWORD"))}
+
+
+def test_settings_are_part_of_the_version_that_is_published(aws_stage: Stage) -> None:
+    """A parameter would change the function and leave the alias on the old version."""
+    assert set(aws_stage.template("Chat")["Parameters"]) == {"BootstrapVersion"}
+
+
+def test_staging_and_prod_differ_by_settings_alone(prod: Stage, staging: Stage) -> None:
+    for stack in ("Data", "Identity", "Chat"):
+        only_prod = {
+            resource["Type"]
+            for key, resource in prod.template(stack)["Resources"].items()
+            if key not in staging.template(stack)["Resources"] and "CurrentVersion" not in key
+        }
+        # API Gateway's deployment is named by its content
+        assert only_prod <= {
+            "AWS::CloudWatch::Alarm",
+            "AWS::SNS::Topic",
+            "AWS::SNS::TopicPolicy",
+            "AWS::ApiGateway::Deployment",
+        }
+
+
+def test_the_gateways_own_errors_have_the_contracts_form(aws_stage: Stage) -> None:
+    answers = aws_stage.resources("Chat", "AWS::ApiGateway::GatewayResponse").values()
+    kinds = {answer["ResponseType"] for answer in answers}
+    assert {
+        "UNAUTHORIZED",
+        "THROTTLED",
+        "REQUEST_TOO_LARGE",
+        "INTEGRATION_TIMEOUT",
+        "INTEGRATION_FAILURE",
+    } <= kinds
+    for answer in answers:
+        error = json.loads(answer["ResponseTemplates"]["application/json"])["error"]
+        assert set(error) == {"code", "message"}
+        assert STATUS_OF_CODE[error["code"]] == int(answer["StatusCode"])
+        if error["code"] == "rate_limited":
+            assert "gatewayresponse.header.Retry-After" in answer["ResponseParameters"]
+
+
+def test_every_route_but_two_needs_a_token(aws_stage: Stage) -> None:
+    resources = aws_stage.resources("Chat", "AWS::ApiGateway::Resource")
+    methods = aws_stage.resources("Chat", "AWS::ApiGateway::Method").values()
+    open_routes = {
+        resources[method["ResourceId"]["Ref"]]["PathPart"]
+        for method in methods
+        if method["HttpMethod"] != "OPTIONS" and method["AuthorizationType"] != "COGNITO_USER_POOLS"
+    }
+    assert open_routes == {"health", "openapi.json"}
+
+
+def test_a_path_on_the_way_to_the_events_is_answered_like_any_other(aws_stage: Stage) -> None:
+    """API Gateway does not fall back to the proxy where a more specific resource exists."""
+    resources = aws_stage.resources("Chat", "AWS::ApiGateway::Resource")
+    answered = {
+        method["ResourceId"]["Ref"]
+        for method in aws_stage.resources("Chat", "AWS::ApiGateway::Method").values()
+        if method["HttpMethod"] in ("ANY", "GET")
+    }
+    assert answered == set(resources)
+
+
+def test_events_are_streamed_and_nothing_else(aws_stage: Stage) -> None:
+    methods = aws_stage.resources("Chat", "AWS::ApiGateway::Method").values()
+    streamed = [m for m in methods if m["Integration"].get("ResponseTransferMode") == "STREAM"]
+    (events,) = streamed
+    assert "response-streaming-invocations" in json.dumps(events["Integration"]["Uri"])
+    assert events["Integration"]["TimeoutInMillis"] == 900_000
+    (api,) = aws_stage.resources("Chat", "AWS::ApiGateway::RestApi").values()
+    assert api["EndpointConfiguration"]["Types"] == ["REGIONAL"]  # an edge one cuts idle streams at 30 s
+    stream = function_names(aws_stage)["Stream"]
+    assert int(str(stream["ReservedConcurrentExecutions"])) > 0
+
+
+def test_ends_that_no_catch_sees_reach_abort(aws_stage: Stage) -> None:
+    rules = aws_stage.resources("Chat", "AWS::Events::Rule").values()
+    (ended,) = [r for r in rules if r["EventPattern"]["source"] == ["aws.states"]]
+    assert set(ended["EventPattern"]["detail"]["status"]) == {"FAILED", "TIMED_OUT", "ABORTED"}
+    (target,) = ended["Targets"]
+    assert target["Arn"]["Ref"].startswith("AbortLive")
+    assert target["DeadLetterConfig"]
+
+
+def test_schedules_have_retries_and_a_queue_for_what_was_not_delivered(aws_stage: Stage) -> None:
+    schedules = aws_stage.resources("Chat", "AWS::Scheduler::Schedule").values()
+    expressions = {schedule["ScheduleExpression"] for schedule in schedules}
+    assert {"rate(5 minutes)", "cron(0 0 * * ? *)"} <= expressions
+    assert all(schedule["Target"]["DeadLetterConfig"] for schedule in schedules)

@@ -1,0 +1,103 @@
+"""The state machine's definition: well formed, its times nested, its payload small."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from infra.local.synth import node
+from infra.stacks.functions import SPECS
+from infra.stacks.workflow import DEFINITION, STEPS
+
+VALIDATOR = (
+    Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    / "dualtrack/npm-infra/node_modules/asl-validator/dist/bin/asl-validator.js"
+)
+STATE_OF = {
+    "turn": "Turn",
+    "tool": "Tool",
+    "search": "Tool",
+    "github": "Tool",
+    "summarise": "Summarise",
+    "abort": "Abort",
+}
+
+
+def definition() -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(DEFINITION.read_text())
+    return loaded
+
+
+def tasks() -> dict[str, dict[str, Any]]:
+    """Every task by name, those inside the Map included."""
+    states = definition()["States"]
+    inner = states["RunTools"]["ItemProcessor"]["States"]
+    return {name: state for name, state in {**states, **inner}.items() if state["Type"] == "Task"}
+
+
+@pytest.mark.skipif(
+    not VALIDATOR.is_file(), reason="asl-validator is not installed (.ci/install_asl_validator.sh)"
+)
+def test_asl_validator_has_nothing_to_say(tmp_path: Path) -> None:
+    text = DEFINITION.read_text()
+    for name in STEPS:
+        arn = f"arn:aws:lambda:us-east-1:000000000000:function:{name}:live"
+        text = text.replace(f"${{{name.capitalize()}}}", arn)
+    path = tmp_path / "chat.asl.json"
+    path.write_text(text)
+    done = subprocess.run(
+        [node(), VALIDATOR, "--json-path", path], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_times_are_nested() -> None:
+    """Lambda < state < execution, and every attempt of a step within the chat's fifteen minutes."""
+    limits = {name: state["TimeoutSeconds"] for name, state in tasks().items()}
+    for name in STEPS:
+        assert SPECS[name].seconds < limits[STATE_OF[name]], name
+    assert max(limits.values()) < definition()["TimeoutSeconds"] == 900
+    assert SPECS["api"].seconds <= 29  # API Gateway's own limit
+    assert SPECS["turn"].seconds > 120  # a model call (CONTRACT 7)
+
+
+def test_every_function_named_in_the_definition_is_put_in() -> None:
+    named = set(re.findall(r"\$\{(\w+)\}", DEFINITION.read_text()))
+    assert named == {name.capitalize() for name in STEPS}
+
+
+def test_every_task_is_retried_and_ends_somewhere() -> None:
+    for name, state in tasks().items():
+        first, second = state["Retry"]
+        assert all(error.startswith("Lambda.") for error in first["ErrorEquals"])
+        assert first["MaxAttempts"] == 6
+        assert first["JitterStrategy"] == "FULL"
+        assert "States.TaskFailed" in second["ErrorEquals"]
+        if name == "Abort":
+            assert "Catch" not in state  # the rule on the execution's end and the sweep come after it
+        else:
+            (catch,) = state["Catch"]
+            assert catch["ErrorEquals"] == ["States.ALL"]
+
+
+def test_a_failing_tool_never_fails_the_chat() -> None:
+    inner = definition()["States"]["RunTools"]["ItemProcessor"]["States"]
+    assert inner["Tool"]["Catch"][0]["Next"] == "NoResult"
+    assert inner["NoResult"] == {"Type": "Pass", "End": True}
+
+
+def test_no_state_passes_on_more_than_ids() -> None:
+    states = definition()["States"]
+    assert states["RunTools"]["Output"] == {"turn": "{% $states.input.turn %}"}
+    assert states["RunTools"]["ItemProcessor"]["States"]["Tool"]["Output"] == {}
+    assert states["Summarise"]["Output"] == states["Abort"]["Output"] == {}
+    for state in (*states.values(), *states["RunTools"]["ItemProcessor"]["States"].values()):
+        for catch in state.get("Catch", []):
+            cause = catch["Output"].get("error", {}).get("Cause", "$substring(")
+            assert "$substring(" in cause  # a cause may be 32 KB long
