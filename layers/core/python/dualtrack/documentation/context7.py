@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 SEARCH: Final = "/api/v2/libs/search"
 CONTEXT: Final = "/api/v2/context"
-_LIBRARY_ID: Final = re.compile(r"/[\w.~%+-]+/[\w.~%+-]+(?:[/@][\w.~%+-]+)?")
+_LIBRARY_ID: Final = re.compile(r"(?!.*/\.+(?:[/@]|$))/[\w.~%+-]+/[\w.~%+-]+(?:[/@][\w.~%+-]+)?")
 _SHORT_PAUSE: Final = 0.25
 _MAX_MOVES: Final = 2
 

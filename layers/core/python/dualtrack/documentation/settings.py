@@ -77,3 +77,10 @@ class RetrievalSettings:
     embedding_ttl: int = 30 * 24 * 3600
     limits: Limits = field(default_factory=Limits)
     bounds: Bounds = field(default_factory=Bounds)
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for what would divide by zero or cut nothing."""
+        if self.k1 <= 0 or not 0 <= self.b <= 1 or self.rrf_k < 1:
+            raise ValueError("k1 must be positive, b between 0 and 1, rrf_k at least 1")
+        if not 1 <= self.top_final <= self.top_fused:
+            raise ValueError("top_final must be between 1 and top_fused")

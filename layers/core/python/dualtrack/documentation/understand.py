@@ -24,7 +24,7 @@ SYSTEM: Final = (
 _QUOTED: Final = re.compile(r"[`\"“]([^`\"”]{2,60})[`\"”]")
 _AFTER: Final = re.compile(
     r"\b(?:in|for|with|using|of|on|from|via)\s+(?:the\s+)?"
-    r"((?:[\w@][\w.@/+#-]*\s*){1,4}?)(?=[?.!,;:)]*\s*$|[?!,;:)]|\s+(?:and|to|so|when|if|with|from|in|on|for|that)\b)",
+    r"([\w@][\w.@/+#-]*(?:\s+[\w@][\w.@/+#-]*){0,3}?)(?=[?.!,;:)]*\s*$|[?!,;:)]|\s+(?:and|to|so|when|if|with|from|in|on|for|that)\b)",
     re.IGNORECASE,
 )
 _NAME: Final = re.compile(r"\b[A-Z@][\w.@/+#-]*(?:\s+(?:[A-Z][\w.+#-]*|\d[\w.]*))*")
