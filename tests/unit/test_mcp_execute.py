@@ -161,6 +161,12 @@ def test_a_result_that_merely_speaks_of_tokens_is_left_alone() -> None:
     assert execute_mcp_call(READ, ARGUMENTS, "ana", deps(Calls(answer), own={"ana": "ghu_a"})) == answer
 
 
+def test_githubs_advice_is_for_github_alone() -> None:
+    answer = failed("401 Unauthorized")
+    open_read = replace(READ, server="open")
+    assert execute_mcp_call(open_read, ARGUMENTS, "ana", deps(Calls(answer))) == answer
+
+
 def test_a_server_that_echoes_the_token_does_not_get_it_recorded() -> None:
     calls = Calls(ToolResult("Authorization: Bearer ghu_secret"))
     found = execute_mcp_call(READ, ARGUMENTS, "ana", deps(calls, own={"ana": "ghu_secret"}))

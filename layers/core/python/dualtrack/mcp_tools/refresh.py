@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final, Protocol
 from dualtrack.mcp_tools.catalogue import (
     CatalogueTooLarge,
     Listing,
-    is_fresh,
     load_listings,
     store_listings,
     store_version,
@@ -62,7 +61,7 @@ def refresh_catalogue(
         else:
             outcomes[server.name] = f"listed {len(specs)}"
             kept = Listing(server.name, version, int(now))
-        if kept and is_fresh(kept, now):
+        if kept:
             listings.append(kept)
     store_listings(dynamodb, table, listings)
     return outcomes
