@@ -6,6 +6,7 @@ a queue of responses that go out before them.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections import deque
@@ -31,11 +32,13 @@ _STATES = ("finalized", "initial", "processing", "error", "delete")
 
 @dataclass
 class FakeContext7:
-    """``sections`` maps a library id to a function (query) -> code snippets. ``path_answers`` are
-    responses for "search" or "context", used up one by one before the data.
+    """``sections`` maps a library id to a function (query) -> code snippets. ``search_answers``
+    and ``context_answers`` are responses used up one by one before the data. Every answer comes
+    after ``delay`` seconds.
     """
 
     api_key: str = ""
+    delay: float = 0.0
     libraries: list[dict[str, Any]] = field(default_factory=list)
     sections: dict[str, Callable[[str], list[dict[str, Any]]]] = field(default_factory=dict)
     search_answers: deque[Any] = field(default_factory=deque)
@@ -52,6 +55,7 @@ class FakeContext7:
         return [params for path, params in self.requests if path.endswith("/context")]
 
     async def search(self, request: Request) -> Response:
+        await asyncio.sleep(self.delay)
         if refused := self._checked(request, {"libraryName", "query", "fast"}, {"libraryName", "query"}):
             return refused
         if self.search_answers:
@@ -59,6 +63,7 @@ class FakeContext7:
         return JSONResponse({"results": self.libraries, "searchFilterApplied": False})
 
     async def context(self, request: Request) -> Response:
+        await asyncio.sleep(self.delay)
         allowed = {"libraryId", "query", "type", "fast"}
         if refused := self._checked(request, allowed, {"libraryId", "query"}):
             return refused

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections import deque
 from contextlib import contextmanager
@@ -30,6 +31,7 @@ class FakeClaude:
     choice: Any = field(default_factory=lambda: {"library_id": ""})
     ranking: Any = field(default_factory=lambda: {"ranking": [1, 2, 3, 4, 5, 6]})
     stop_reason: str = "end_turn"
+    delay: float = 0.0
     answers: deque[Any] = field(default_factory=deque)
     requests: list[dict[str, Any]] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
@@ -44,6 +46,7 @@ class FakeClaude:
         ]
 
     async def messages(self, request: Request) -> Response:
+        await asyncio.sleep(self.delay)
         body = await request.json()
         if not request.headers.get("anthropic-version") or not request.headers.get("authorization"):
             return _error(401, "authentication_error")

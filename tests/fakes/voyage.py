@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import struct
@@ -51,6 +52,7 @@ class FakeVoyage:
     """``answers`` are responses that go out before embeddings do."""
 
     api_key: str = "pa-test"
+    delay: float = 0.0
     embed: Callable[[Sequence[str], str | None], Sequence[Sequence[float]]] = one_by_one
     answers: deque[Any] = field(default_factory=deque)
     always: Any = None
@@ -62,6 +64,7 @@ class FakeVoyage:
         return [text for body in self.requests if body["input_type"] == input_type for text in body["input"]]
 
     async def embeddings(self, request: Request) -> Response:
+        await asyncio.sleep(self.delay)
         if request.headers.get("authorization") != f"Bearer {self.api_key}":
             return JSONResponse({"detail": "Provided API key is invalid."}, status_code=401)
         body = await request.json()
