@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
@@ -107,9 +106,7 @@ class StageSettings:
         Local templates carry fixed names, so that they stay the same whatever the code; the local
         stack puts the content's hash in their place when it deploys.
         """
-        if self.built_layers:
-            return None
-        return hashlib.sha256(name.encode()).hexdigest()
+        return None if self.built_layers else name
 
     @property
     def prefix(self) -> str:

@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from infra.layers import ROOT
-from infra.stages import STAGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -64,6 +63,8 @@ def load(assembly: Path, stack: str, parameters: Mapping[str, str]) -> Template:
     for asset in assets:
         text = text.replace(asset.placeholder, asset.key)
     body: dict[str, Any] = json.loads(text)
+    if not _all_known(body, assets):
+        raise RuntimeError(f"The template {stack} names code that is not in functions/ or layers/core.")
     _leave_out_bootstrap_check(body)
     used = {key: value for key, value in parameters.items() if key in body.get("Parameters", {})}
     return Template(stack, json.dumps(_renew_versions(body, used)), assets)
@@ -72,10 +73,25 @@ def load(assembly: Path, stack: str, parameters: Mapping[str, str]) -> Template:
 def _assets(text: str) -> Iterator[Asset]:
     """The folders that the template names, by the fixed names of `StageSettings.asset_name`."""
     for folder in (ROOT / "layers" / "core", *sorted((ROOT / "functions").iterdir())):
-        placeholder = f"{STAGES['local'].asset_name(folder.relative_to(ROOT).as_posix())}.zip"
+        # the CDK makes an asset's key of the SHA-256 of the name that it is given
+        name = folder.relative_to(ROOT).as_posix()
+        placeholder = f"{hashlib.sha256(name.encode()).hexdigest()}.zip"
         if placeholder in text:
             content = zip_folder(folder)
             yield Asset(placeholder, f"{hashlib.sha256(content).hexdigest()[:32]}.zip", content)
+
+
+def _all_known(body: dict[str, Any], assets: tuple[Asset, ...]) -> bool:
+    """Whether every piece of code that the template names is among the assets."""
+    named = {
+        code["S3Key"]
+        for resource in body["Resources"].values()
+        for code in (
+            resource["Properties"].get(field) for field in ("Code", "Content") if "Properties" in resource
+        )
+        if isinstance(code, dict) and "S3Key" in code
+    }
+    return named <= {asset.key for asset in assets}
 
 
 def zip_folder(folder: Path) -> bytes:
