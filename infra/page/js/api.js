@@ -1,0 +1,126 @@
+/** The HTTP API: one method a use case; every failure is a `Refusal` or an `Unreachable`. */
+
+/** The API said no. `code` and `message` are its own, `detail` the whole error. */
+export class Refusal extends Error {
+  constructor(status, detail) {
+    super(detail.message ?? "The request failed.");
+    this.status = status;
+    this.code = detail.code ?? "internal";
+    this.detail = detail;
+  }
+}
+
+/** There was no answer at all. */
+export class Unreachable extends Error {
+  constructor() {
+    super("The server cannot be reached.");
+  }
+}
+
+export class Api {
+  #base;
+  #session;
+  #onSignedOut;
+
+  constructor(base, session, onSignedOut) {
+    this.#base = base.replace(/\/$/, "");
+    this.#session = session;
+    this.#onSignedOut = onSignedOut;
+  }
+
+  /** A response that is a success. Renews the token once. */
+  async open(method, path, { body, headers = {}, signal } = {}) {
+    let response = await this.#send(method, path, body, headers, signal);
+    if (response.status === 401 && (await this.#session.renew())) {
+      response = await this.#send(method, path, body, headers, signal);
+    }
+    if (response.ok) return response;
+    if (response.status === 401) this.#onSignedOut();
+    throw new Refusal(response.status, await errorOf(response));
+  }
+
+  async #send(method, path, body, headers, signal) {
+    const sent = { ...headers, Authorization: `Bearer ${this.#session.token}` };
+    if (body !== undefined) sent["Content-Type"] = "application/json";
+    try {
+      return await fetch(`${this.#base}${path}`, { method, headers: sent, signal, cache: "no-store", body: body && JSON.stringify(body) });
+    } catch (problem) {
+      if (signal?.aborted) throw problem;
+      throw new Unreachable();
+    }
+  }
+
+  async #json(method, path, options) {
+    const response = await this.open(method, path, options);
+    return response.status === 204 ? null : response.json();
+  }
+
+  startChat(body, key) {
+    return this.#json("POST", "/v1/chats", { body, headers: { "Idempotency-Key": key } });
+  }
+
+  chat(chatId, signal) {
+    return this.#json("GET", `/v1/chats/${chatId}`, { signal });
+  }
+
+  cancelChat(chatId) {
+    return this.#json("DELETE", `/v1/chats/${chatId}`);
+  }
+
+  conversations(cursor = "") {
+    return this.#json("GET", `/v1/conversations?limit=50${cursor && `&cursor=${encodeURIComponent(cursor)}`}`);
+  }
+
+  /** The conversation with all records of a track, page after page. */
+  async conversation(conversationId, track, signal) {
+    let whole = null;
+    let cursor = "";
+    do {
+      const query = `track=${track}${cursor && `&cursor=${encodeURIComponent(cursor)}`}`;
+      const page = await this.#json("GET", `/v1/conversations/${conversationId}?${query}`, { signal });
+      whole = whole ? { ...whole, records: [...whole.records, ...page.records] } : page;
+      cursor = page.cursor ?? "";
+    } while (cursor);
+    return whole;
+  }
+
+  renameConversation(conversationId, title) {
+    return this.#json("PATCH", `/v1/conversations/${conversationId}`, { body: { title } });
+  }
+
+  deleteConversation(conversationId) {
+    return this.#json("DELETE", `/v1/conversations/${conversationId}`);
+  }
+
+  record(conversationId, recordId) {
+    return this.#json("GET", `/v1/conversations/${conversationId}/records/${encodeURIComponent(recordId)}`);
+  }
+
+  credits() {
+    return this.#json("GET", "/v1/credits");
+  }
+
+  ledger() {
+    return this.#json("GET", "/v1/credits/ledger?limit=20");
+  }
+
+  githubConnection() {
+    return this.#json("GET", "/v1/connections/github");
+  }
+
+  connectGithub(token) {
+    return this.#json("PUT", "/v1/connections/github", { body: { token } });
+  }
+
+  disconnectGithub() {
+    return this.#json("DELETE", "/v1/connections/github");
+  }
+}
+
+async function errorOf(response) {
+  try {
+    return (await response.json()).error ?? {};
+  } catch {
+    return {}; // a proxy's own page
+  }
+}

@@ -1,0 +1,54 @@
+/** The one dialog of the page: records, credits, questions. The browser keeps the focus inside it. */
+import { byId, h, icon } from "./dom.js";
+
+const dialog = byId("dialog");
+
+byId("dialog-close").append(icon("close"));
+byId("dialog-close").addEventListener("click", () => dialog.close());
+dialog.addEventListener("click", (event) => {
+  if (event.target === dialog) dialog.close();
+});
+
+/** Shows content under a title; a second call replaces the first. */
+export function show(title, ...content) {
+  byId("dialog-title").textContent = title;
+  byId("dialog-body").replaceChildren(...content.filter(Boolean));
+  if (!dialog.open) dialog.showModal();
+  byId("dialog-body").scrollTop = 0;
+  byId("dialog-body").querySelector("[autofocus]")?.focus();
+}
+
+export const close = () => dialog.close();
+
+/** Asks for a text; resolves with it, or with null. */
+export function askText(title, label, value) {
+  const field = h("input", { value, maxlength: 200, required: true, autofocus: true });
+  return answer(title, [h("label", {}, label, field)], "Save", () => field.value.trim() || null);
+}
+
+/** Asks for leave; resolves with true or null. */
+export function confirm(title, text, verb) {
+  return answer(title, [h("p", {}, text)], verb, () => true, "danger");
+}
+
+function answer(title, content, verb, value, kind = "primary") {
+  return new Promise((resolve) => {
+    let given = null;
+    const form = h(
+      "form",
+      {
+        class: "dialog-form",
+        onsubmit: (event) => {
+          event.preventDefault();
+          given = value();
+          dialog.close();
+        },
+      },
+      content,
+      h("div", { class: "buttons" }, h("button", { type: "button", class: "button", onclick: () => dialog.close() }, "Cancel"), h("button", { class: `button ${kind}` }, verb)),
+    );
+    dialog.addEventListener("close", () => resolve(given), { once: true });
+    show(title, form);
+    form.querySelector("input")?.select();
+  });
+}

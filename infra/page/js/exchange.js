@@ -1,0 +1,151 @@
+/**
+ * An exchange: one question and what became of it, as an immutable value. Pure.
+ *
+ * It is built from events as they come (`reduce`), or from stored records (`fromRecords`); a chat
+ * object adds what records do not tell (`withChat`).
+ *
+ * status: sending | running | answered | done | failed | cancelled
+ * turns: [{turn, maxTurns, final, text, began, ended, calls: [id]}], calls: {id: {…, state}}
+ */
+const NO_ANSWER = /^\(no answer: (failed|cancelled)\)$/;
+
+export function ask(question, attachments = []) {
+  return {
+    messageId: "", chatId: "", question, attachments, status: "sending", turns: [], calls: {}, response: null,
+    responseId: "", sources: [], stop: "", turnCount: 0, credits: null, shortage: null, usage: null, error: null, live: true,
+  };
+}
+
+export const admitted = (exchange, { chat_id: chatId, message_id: messageId }) => ({ ...exchange, chatId, messageId, status: "running" });
+
+export const isOpen = (exchange) => exchange.status === "sending" || exchange.status === "running";
+
+/** The text that is being written now: the last turn's, until it asks for tools. */
+export function writing(exchange) {
+  const last = exchange.turns.at(-1);
+  return last && last.calls.length === 0 ? last.text : "";
+}
+
+const HANDLERS = {
+  record: (exchange, data) => (/-r$/.test(data.record_id) ? { ...exchange, responseId: data.record_id } : exchange),
+  turn: (exchange, data) => ({
+    ...exchange,
+    turnCount: Math.max(exchange.turnCount, data.turn),
+    // a repeat of a number means that the call is made anew: what came of it so far is void
+    turns: [
+      ...closed(exchange.turns.filter((one) => one.turn < data.turn), data.at),
+      { turn: data.turn, maxTurns: data.max_turns, final: data.final, text: "", began: data.at, ended: "", calls: [] },
+    ],
+  }),
+  delta: (exchange, data) => ({
+    ...exchange,
+    turns: exchange.turns.map((one) => (one.turn === data.turn ? { ...one, text: one.text + data.text } : one)),
+  }),
+  tool_calls_start: (exchange, data) => ({
+    ...exchange,
+    turns: exchange.turns.map((one) => (one.turn === data.turn ? { ...one, ended: data.at, calls: data.calls.map((call) => call.id) } : one)),
+    calls: {
+      ...exchange.calls,
+      ...Object.fromEntries(data.calls.map((call) => [call.id, { ...call, state: "running", began: data.at, seconds: null, preview: "" }])),
+    },
+  }),
+  tool_result: (exchange, data) => ({
+    ...exchange,
+    calls: {
+      ...exchange.calls,
+      [data.id]: { ...exchange.calls[data.id], id: data.id, tool: data.tool, state: data.is_error ? "error" : "ok", seconds: data.seconds, preview: data.preview },
+    },
+  }),
+  credits: (exchange, data) => ({
+    ...exchange,
+    credits: { used: data.used, held: data.held, available: data.available },
+    shortage: data.code ? { required: data.required, available: data.available } : exchange.shortage,
+  }),
+  answer: (exchange, data) => ({
+    ...exchange,
+    status: "answered", response: data.response, sources: data.sources, stop: data.stop, turnCount: data.turns,
+    turns: closed(exchange.turns, data.at),
+  }),
+  done: (exchange, data) => withChat({ ...exchange, turns: closed(exchange.turns, data.at) }, data),
+  error: (exchange, data) => ({
+    ...exchange,
+    status: "failed", error: { code: data.code, message: data.message }, turns: closed(exchange.turns, data.at),
+    calls: halted(exchange.calls),
+  }),
+};
+
+const closed = (turns, at) => turns.map((one) => (one.ended ? one : { ...one, ended: at }));
+
+const halted = (calls) =>
+  Object.fromEntries(Object.entries(calls).map(([id, call]) => [id, call.state === "running" ? { ...call, state: "stopped" } : call]));
+
+/** The exchange after an event; events that this page does not know change nothing. */
+export function reduce(exchange, { event, data }) {
+  return Object.hasOwn(HANDLERS, event) ? HANDLERS[event](exchange, data) : exchange;
+}
+
+/** What the chat object adds or settles. */
+export function withChat(exchange, chat) {
+  const ended = chat.status === "cancelled" || chat.status === "failed";
+  return {
+    ...exchange,
+    chatId: chat.chat_id, messageId: chat.message_id, status: chat.status,
+    response: chat.response ?? (ended ? null : exchange.response),
+    sources: chat.sources, stop: chat.stop ?? "", turnCount: chat.turns, usage: chat.usage, error: chat.error ?? null,
+    credits: { used: chat.credits_used, held: 0, available: chat.credits_remaining },
+    calls: ended ? halted(exchange.calls) : exchange.calls,
+  };
+}
+
+/** The exchanges of a conversation from its full track, in order. */
+export function fromRecords(records) {
+  const groups = new Map();
+  for (const record of records) {
+    const query = record.record_id.split("-")[0];
+    groups.set(query, [...(groups.get(query) ?? []), record]);
+  }
+  return [...groups.values()].map(fromGroup);
+}
+
+function fromGroup(records) {
+  let exchange = { ...ask("", []), status: "running" };
+  let thought = "";
+  for (const record of records) {
+    if (record.type === "tool_call") {
+      exchange = withCall(exchange, record, thought);
+      thought = "";
+    } else if (record.role === "user") {
+      exchange = { ...exchange, messageId: record.record_id, chatId: record.chat_id ?? "", question: record.content, attachments: record.attachments ?? [] };
+    } else if (record.record_id.endsWith("-r")) {
+      exchange = withResponse(exchange, record);
+    } else {
+      thought = record.content;
+    }
+  }
+  return exchange;
+}
+
+function withCall(exchange, record, thought) {
+  const last = exchange.turns.at(-1);
+  const turn = last?.turn === record.turn ? last : { turn: record.turn, maxTurns: 0, final: false, text: thought, began: "", ended: "", calls: [] };
+  const call = {
+    id: record.record_id, tool: record.tool, input: record.input, state: record.is_error ? "error" : "ok",
+    seconds: record.seconds, preview: record.result.slice(0, 500),
+  };
+  return {
+    ...exchange,
+    turns: [...exchange.turns.filter((one) => one !== last || last.turn !== record.turn), { ...turn, calls: [...turn.calls, record.record_id] }],
+    calls: { ...exchange.calls, [record.record_id]: call },
+  };
+}
+
+function withResponse(exchange, record) {
+  const none = NO_ANSWER.exec(record.content);
+  return {
+    ...exchange,
+    responseId: record.record_id, stop: record.stop ?? "", status: none ? none[1] : "done",
+    response: none ? null : record.content,
+    // a written answer took one model call more than the turns with tools
+    turnCount: exchange.turns.length + (none ? 0 : 1),
+  };
+}

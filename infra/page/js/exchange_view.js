@@ -1,0 +1,225 @@
+/** One exchange on the page: the question, the steps, the answer, its sources and its figures. */
+import { announce, h, icon, recordButton } from "./dom.js";
+import { isOpen, writing } from "./exchange.js";
+import { between, bytes, count, plural, saved, seconds, start } from "./format.js";
+import { MarkdownView } from "./markdown.js";
+
+const STOPS = {
+  max_turns: "The limit of turns was reached; this is the answer from what was found until then.",
+  insufficient_credits: "The credits did not suffice for more tools; this is the answer without them.",
+  max_tokens: "The answer was cut at its greatest length.",
+  context_window: "The answer was cut: the model's context window is full.",
+  refusal: "The model declined to answer.",
+};
+
+const STATES = { running: "running", ok: "done", error: "failed", stopped: "stopped" };
+
+export class ExchangeView {
+  element = h("li", { class: "exchange" });
+  #exchange;
+  #said = {};
+  #question = h("div", { class: "question" });
+  #steps = h("details", { class: "steps", hidden: true });
+  #stepsHead = h("summary", {});
+  #stepList = h("ol", { class: "turns" });
+  #live = h("p", { class: "connection", hidden: true }, "Connection lost. Resuming…");
+  #answer = h("div", { class: "answer prose", hidden: true });
+  #markdown = new MarkdownView(this.#answer);
+  #foot = h("div", { class: "exchange-foot" });
+  #heading = h("h2", { class: "visually-hidden" });
+
+  constructor(exchange) {
+    this.#steps.append(this.#stepsHead, this.#stepList);
+    this.element.append(this.#heading, this.#question, this.#steps, this.#live, this.#answer, this.#foot);
+    this.update(exchange);
+  }
+
+  get exchange() {
+    return this.#exchange;
+  }
+
+  update(exchange) {
+    const before = this.#exchange;
+    this.#exchange = exchange;
+    const changed = (...names) => !before || names.some((name) => before[name] !== exchange[name]);
+    this.element.dataset.status = exchange.status;
+    if (changed("messageId", "question", "attachments")) this.#drawQuestion();
+    if (changed("status", "turns", "calls", "shortage", "turnCount")) this.#drawSteps(before);
+    if (changed("status", "turns", "response")) this.#drawAnswer();
+    if (changed("status", "sources", "usage", "stop", "error", "credits", "responseId")) this.#drawFoot();
+    this.#live.hidden = exchange.live || !isOpen(exchange);
+    if (before) this.#say(before);
+  }
+
+  #drawQuestion() {
+    const { messageId, question, attachments } = this.#exchange;
+    this.#heading.textContent = `Question ${messageId}`;
+    this.#question.replaceChildren(
+      h("p", { class: "question-text" }, question),
+      attachments.length > 0 && h("ul", { class: "files", "aria-label": "Attachments" }, attachments.map(attachment)) || "",
+      messageId ? recordButton(messageId) : "",
+    );
+  }
+
+  #drawSteps(before) {
+    const { status, turns, calls, shortage } = this.#exchange;
+    const running = isOpen(this.#exchange);
+    const none = Object.keys(calls).length === 0 && !shortage;
+    this.#steps.hidden = !running && none;
+    // unfolded while it works, folded once it is answered; what the reader did in between stays
+    if (running && !isOpenBefore(before)) this.#steps.open = true;
+    if (before && isOpen(before) && !running) this.#steps.open = false;
+    this.#stepsHead.replaceChildren(...this.#summary(running));
+    this.#stepList.replaceChildren(
+      ...turns.filter((one) => running || one.calls.length > 0).map((one) => this.#turn(one, status)),
+      shortage ? h("li", { class: "shortage" }, `A tool was not run: it needs ${plural(shortage.required, "credit")}, ${count(shortage.available)} are left.`) : "",
+    );
+  }
+
+  #summary(running) {
+    const { turns, calls } = this.#exchange;
+    const all = Object.values(calls);
+    if (running) {
+      const last = turns.at(-1);
+      if (!last) return [spinner(), "Starting"];
+      const busy = all.filter((call) => call.state === "running");
+      const doing = busy.length > 0 ? busy.map((call) => label(call.tool)).join(", ") : last.calls.length > 0 ? "reading the results" : "thinking";
+      return [spinner(), last.final ? "Last turn: writing the answer" : `Turn ${last.turn} of ${last.maxTurns}: ${last.text && !last.calls.length ? "writing" : doing}`];
+    }
+    const failed = all.filter((call) => call.state === "error").length;
+    const rounds = turns.filter((one) => one.calls.length > 0).length;
+    return [`${plural(all.length, "tool call")} in ${plural(rounds, "turn")}`, failed ? h("span", { class: "bad" }, `${failed} failed`) : ""];
+  }
+
+  #turn(one, status) {
+    const { calls } = this.#exchange;
+    const time = one.began && one.ended ? seconds(between(one.began, one.ended)) : one.began && !one.ended && status === "running" ? clock(one.began) : "";
+    return h(
+      "li",
+      { class: "turn" },
+      h("p", { class: "turn-head" }, h("span", {}, `Turn ${one.turn}`), time && h("span", { class: "time" }, time)),
+      one.calls.length > 0 && one.text ? h("p", { class: "interim" }, one.text) : "",
+      one.calls.length > 0 ? h("ul", { class: "calls" }, one.calls.map((id) => call(calls[id]))) : "",
+    );
+  }
+
+  #drawAnswer() {
+    const running = isOpen(this.#exchange);
+    const text = this.#exchange.response ?? writing(this.#exchange);
+    const show = running || this.#exchange.response !== null || text !== "";
+    this.#answer.hidden = !show || text === "";
+    this.#answer.setAttribute("aria-busy", String(running));
+    this.#answer.classList.toggle("streaming", running);
+    this.#markdown.update(text);
+  }
+
+  #drawFoot() {
+    const { status, stop, error, sources } = this.#exchange;
+    if (isOpen(this.#exchange)) return this.#foot.replaceChildren();
+    const parts = [];
+    if (status === "failed") parts.push(verdict("bad", error?.message ?? "This chat failed. Nothing was charged."));
+    else if (status === "cancelled") parts.push(verdict("", "Stopped."));
+    else if (STOPS[stop]) parts.push(verdict("", STOPS[stop]));
+    if (sources.length > 0) parts.push(sourceList(sources));
+    parts.push(this.#figures());
+    return this.#foot.replaceChildren(...parts);
+  }
+
+  #figures() {
+    const { status, responseId, turnCount, credits, usage, response } = this.#exchange;
+    const facts = [];
+    if (turnCount > 0) facts.push(plural(turnCount, "turn"));
+    if (credits) facts.push(plural(credits.used, "credit"));
+    if (usage && usage.full_history_tokens > 0) facts.push(savings(usage));
+    return h(
+      "p",
+      { class: "figures" },
+      responseId && response !== null ? recordButton(responseId) : "",
+      facts.map((fact) => h("span", {}, fact)),
+      h(
+        "span",
+        { class: "actions" },
+        response ? h("button", { type: "button", class: "link-button", "data-copy": "answer" }, "Copy") : "",
+        status === "failed" || status === "cancelled" ? h("button", { type: "button", class: "link-button", "data-retry": true }, "Try again") : "",
+      ),
+    );
+  }
+
+  /** A word for screen readers at each step, never the text as it streams. */
+  #say(before) {
+    const { status, turns, calls } = this.#exchange;
+    const last = turns.at(-1);
+    if (status !== before.status) {
+      const words = { answered: "The answer is there.", failed: "The chat failed.", cancelled: "The chat was stopped." };
+      if (words[status]) announce(words[status]);
+    } else if (last && last.calls.length > 0 && this.#said.turn !== last.turn) {
+      this.#said = { turn: last.turn };
+      announce(`Turn ${last.turn}: ${last.calls.map((id) => label(calls[id].tool)).join(", ")}`);
+    }
+  }
+}
+
+const isOpenBefore = (before) => before !== undefined && isOpen(before);
+
+function attachment(one) {
+  const name = one.name ?? one.media_type.replace(/^.*\//, "").toUpperCase();
+  return h("li", { class: "file" }, one.url ? h("img", { src: one.url, alt: "" }) : icon("file"), h("span", {}, name), h("span", { class: "muted" }, bytes(one.size)));
+}
+
+function call(one) {
+  const input = start(Object.values(one.input ?? {}).map((value) => (typeof value === "string" ? value : JSON.stringify(value))).join(" · "), 160);
+  const time = one.state === "running" ? clock(one.began) : one.seconds !== null ? seconds(one.seconds) : "";
+  return h(
+    "li",
+    { class: `call ${one.state}` },
+    mark(one.state),
+    h(
+      "div",
+      { class: "call-body" },
+      h("p", { class: "call-head" }, h("span", { class: "tool" }, one.tool), h("span", { class: "visually-hidden" }, ` ${STATES[one.state]} `), one.state === "running" ? "" : recordButton(one.id), time && h("span", { class: "time" }, time)),
+      input && h("p", { class: "input" }, input),
+      one.state !== "running" && one.preview ? h("p", { class: "preview" }, start(one.preview, 220)) : "",
+    ),
+  );
+}
+
+function mark(state) {
+  if (state === "running") return spinner();
+  return h("span", { class: "state" }, icon(state === "ok" ? "check" : "cross"));
+}
+
+const spinner = () => h("span", { class: "spinner", "aria-hidden": "true" });
+
+/** A running time; `tick` moves all of them. */
+const clock = (began) => h("span", { class: "clock", "data-began": began }, seconds(between(began, new Date().toISOString())));
+
+export function tick() {
+  const now = new Date().toISOString();
+  for (const one of document.querySelectorAll(".clock")) one.textContent = seconds(between(one.dataset.began, now));
+}
+
+const WORDS = { retrieve_documentation: "searching documentation", retrieve_full_context: "reading the full record" };
+
+const label = (tool) => WORDS[tool] ?? tool;
+
+const verdict = (kind, text) => h("p", { class: `verdict ${kind}` }, text);
+
+function savings({ sent_tokens: sent, full_history_tokens: full }) {
+  const share = saved(sent, full);
+  return `${count(sent)} of ${count(full)} tokens sent${share > 0 ? `, ${share} % saved` : ""}`;
+}
+
+function sourceList(sources) {
+  return h(
+    "details",
+    { class: "sources" },
+    h("summary", {}, plural(sources.length, "source")),
+    h("ol", {}, sources.map((source) => h("li", {}, sourceName(source), source.record_id ? recordButton(source.record_id) : ""))),
+  );
+}
+
+/** Sources come from documents: only an address of the web becomes a link. */
+function sourceName({ title, url }) {
+  if (!url || !/^https?:\/\//i.test(url)) return h("span", {}, title);
+  return h("a", { href: url, target: "_blank", rel: "noopener noreferrer nofollow" }, title);
+}

@@ -1,0 +1,97 @@
+/**
+ * The two tracks side by side: every stored record, and what of it reaches the model with the next
+ * question. Token figures are the server's estimate, four characters a token.
+ */
+import { h, recordButton } from "./dom.js";
+import { count, plural, saved, start, tokens } from "./format.js";
+
+const NONE = "not sent";
+
+/** Rows by query: `{query, title, rows: [{stored, sent, state}]}`. Pure. */
+export function pairTracks(full, summarised) {
+  const sent = new Map(summarised.map((record) => [record.ref ?? record.record_id, record]));
+  const groups = new Map();
+  for (const record of full) {
+    const query = record.record_id.split("-")[0];
+    const group = groups.get(query) ?? { query, title: record.content, rows: [] };
+    group.rows.push({ stored: record, sent: sent.get(record.record_id) ?? null });
+    groups.set(query, group);
+  }
+  return [...groups.values()].map((group) => ({ ...group, settled: group.rows.some((row) => row.sent && row.stored.record_id !== group.query) }));
+}
+
+/** A record as it stands on the wire, id first. */
+const header = (record) => (record.ref ? `[ID:${record.record_id}, ref:${record.ref}]` : `[ID:${record.record_id}]`);
+
+const size = (record) => tokens(`${header(record)} ${record.result ?? record.content}`);
+
+const total = (rows, side) => rows.reduce((sum, row) => sum + (row[side] ? size(row[side]) : 0), 0);
+
+export function drawMemory(place, conversation, summarised, usages) {
+  const groups = pairTracks(conversation.records, summarised.records);
+  const rows = groups.flatMap((group) => group.rows);
+  if (rows.length === 0) {
+    place.replaceChildren(h("p", { class: "empty muted" }, "Nothing is stored yet. Ask something first."));
+    return;
+  }
+  place.replaceChildren(overview(total(rows, "stored"), total(rows, "sent")), table(groups, usages));
+}
+
+function overview(stored, sent) {
+  const share = saved(sent, stored);
+  return h(
+    "div",
+    { class: "overview" },
+    h("p", { class: "overview-line" }, share > 0 ? [h("strong", {}, `${share} % saved`), " with the next question"] : "Nothing to save yet: all of it is short"),
+    bar("Stored", stored, stored, "stored"),
+    bar("Sent", sent, stored, "sent"),
+    h("p", { class: "fine muted" }, "Every record is kept whole. With the next question go the questions as they were and summaries of the rest; the model can fetch any record by its id."),
+  );
+}
+
+function bar(name, value, most, kind) {
+  const fill = h("span", { class: "bar-fill" });
+  fill.style.width = `${Math.max(1, Math.min(100, (value / Math.max(most, 1)) * 100))}%`;
+  return h("p", { class: `bar-line ${kind}` }, h("span", { class: "bar-name" }, name), h("span", { class: "bar-track", "aria-hidden": "true" }, fill), h("span", { class: "bar-value" }, `${count(value)} tokens`));
+}
+
+function table(groups, usages) {
+  return h(
+    "table",
+    { class: "tracks" },
+    h("caption", { class: "visually-hidden" }, "What is stored and what is sent, record by record"),
+    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Stored", h("span", { class: "muted" }, " full track")), h("th", { scope: "col" }, "Sent", h("span", { class: "muted" }, " summarised track")))),
+    groups.map((group) => body(group, usages[group.query])),
+  );
+}
+
+function body(group, usage) {
+  const spent = usage && usage.full_history_tokens > 0 ? `${count(usage.sent_tokens)} of ${count(usage.full_history_tokens)} tokens sent in answering it` : "";
+  return h(
+    "tbody",
+    {},
+    h("tr", { class: "query-row" }, h("th", { scope: "rowgroup", colspan: "2" }, h("span", { class: "query-title" }, start(group.title, 90)), spent && h("span", { class: "muted query-usage" }, spent))),
+    group.rows.map((row) => h("tr", {}, h("td", { class: "stored" }, cell(row.stored)), h("td", { class: "sent" }, other(row, group)))),
+  );
+}
+
+function cell(record) {
+  const text = record.result ?? record.content;
+  return [
+    h("p", { class: "cell-head" }, recordButton(record.record_id), h("span", { class: "muted" }, name(record)), h("span", { class: "cell-size" }, plural(size(record), "token"))),
+    h("p", { class: "cell-text" }, start(text, 420)),
+  ];
+}
+
+function other({ stored, sent }, group) {
+  if (sent) return cell(sent);
+  if (/-a\d+$/.test(stored.record_id)) return h("p", { class: "cell-text muted" }, NONE);
+  return h("p", { class: "cell-text muted" }, group.settled ? NONE : "being summarised");
+}
+
+function name(record) {
+  if (record.type === "tool_call") return record.tool;
+  if (record.type === "summary") return "summary";
+  if (record.role === "user") return "question";
+  return record.record_id.endsWith("-r") ? "response" : "interim text";
+}

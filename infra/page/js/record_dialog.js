@@ -1,0 +1,55 @@
+/** A record, whole, from its id. */
+import { show } from "./dialogs.js";
+import { h, recordButton } from "./dom.js";
+import { bytes, count, moment, plural, seconds, tokens } from "./format.js";
+import { MarkdownView } from "./markdown.js";
+
+const KINDS = { tool_call: "Tool call", summary: "Summary" };
+
+export async function openRecord(api, conversationId, recordId) {
+  show(`Record ${recordId}`, h("p", { class: "muted" }, "Loading…"));
+  try {
+    const record = await api.record(conversationId, recordId);
+    show(`Record ${recordId}`, facts(record), body(record), related(record));
+  } catch (problem) {
+    show(`Record ${recordId}`, h("p", { class: "problem" }, problem.message));
+  }
+}
+
+function facts(record) {
+  const kind = KINDS[record.type] ?? (record.role === "user" ? "Question" : record.record_id.endsWith("-r") ? "Response" : "Interim text");
+  const length = record.result ?? record.content;
+  const entries = [
+    ["Kind", kind],
+    record.tool && ["Tool", h("code", {}, record.tool)],
+    record.turn && ["Turn", record.turn],
+    record.tool && ["State", record.is_error ? "failed" : `done in ${seconds(record.seconds)}`],
+    ["Stored", moment(record.created_at)],
+    ["Length", `${plural([...length].length, "character")}, about ${count(tokens(length))} tokens`],
+    record.attachments && ["Files", record.attachments.map((one) => `${one.media_type} (${bytes(one.size)})`).join(", ")],
+  ];
+  return h("dl", { class: "facts" }, entries.filter(Boolean).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+}
+
+function body(record) {
+  if (record.type === "tool_call") {
+    return h(
+      "div",
+      {},
+      h("h3", {}, "Input"),
+      h("pre", { class: "raw", tabindex: "0" }, JSON.stringify(record.input, null, 2)),
+      h("h3", {}, "Result"),
+      h("pre", { class: "raw", tabindex: "0" }, record.result),
+    );
+  }
+  if (record.role === "user" || record.type === "summary") return h("p", { class: "plain" }, record.content);
+  const answer = h("div", { class: "prose" });
+  new MarkdownView(answer).update(record.content);
+  return answer;
+}
+
+function related(record) {
+  if (record.ref) return h("p", { class: "related" }, "Sums up ", recordButton(record.ref));
+  const summarised = record.type === "tool_call" || record.record_id.endsWith("-r");
+  return summarised && h("p", { class: "related" }, "Sent later as ", recordButton(`${record.record_id}-sum`));
+}

@@ -1,0 +1,171 @@
+/**
+ * Who is signed in. Two ways: the local stack hands out tokens of its own pool; elsewhere Cognito's
+ * hosted page signs in, by authorization code with PKCE (RFC 7636).
+ *
+ * A session lives in this tab's sessionStorage, so it survives a reload and ends with the tab.
+ */
+const KEY = "dualtrack.session";
+const PENDING = "dualtrack.sign-in";
+
+export class SignInFailed extends Error {}
+
+export function sessionFor(settings) {
+  return settings.kind === "local" ? new LocalSession() : new CognitoSession(settings);
+}
+
+function stored(key) {
+  try {
+    return JSON.parse(sessionStorage.getItem(key));
+  } catch {
+    return null;
+  }
+}
+
+const store = (key, value) => sessionStorage.setItem(key, JSON.stringify(value));
+
+function claims(token) {
+  const part = token.split(".")[1].replaceAll("-", "+").replaceAll("_", "/");
+  return JSON.parse(new TextDecoder().decode(Uint8Array.from(atob(part), (character) => character.charCodeAt(0))));
+}
+
+class LocalSession {
+  kind = "local";
+
+  get token() {
+    return stored(KEY)?.token ?? null;
+  }
+
+  get name() {
+    return stored(KEY)?.name ?? "";
+  }
+
+  /** Nothing comes back from another page here. */
+  async resume() {}
+
+  async signIn(name) {
+    const response = await fetch(`/dev/token?user=${encodeURIComponent(name)}`);
+    const body = await response.json();
+    if (!response.ok) throw new SignInFailed(body.error.message);
+    store(KEY, { token: body.token, name });
+  }
+
+  /** A fresh token for the same user; false if there is none. */
+  async renew() {
+    if (!this.name) return false;
+    try {
+      await this.signIn(this.name);
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
+  /** Forgets a session that the API no longer takes. */
+  drop() {
+    sessionStorage.removeItem(KEY);
+  }
+
+  signOut() {
+    this.drop();
+    location.assign("/");
+  }
+}
+
+class CognitoSession {
+  kind = "cognito";
+  #domain;
+  #client;
+  #renewal = null;
+
+  constructor({ domain, client_id: client }) {
+    this.#domain = domain;
+    this.#client = client;
+  }
+
+  get token() {
+    return stored(KEY)?.token ?? null;
+  }
+
+  get name() {
+    const { token } = this;
+    if (!token) return "";
+    const found = claims(token);
+    return found.email ?? found["cognito:username"] ?? "";
+  }
+
+  async signIn() {
+    const verifier = random();
+    const state = random();
+    store(PENDING, { verifier, state, hash: location.hash });
+    const parameters = new URLSearchParams({
+      response_type: "code",
+      client_id: this.#client,
+      redirect_uri: `${location.origin}/`,
+      scope: "openid email profile",
+      state,
+      code_challenge_method: "S256",
+      code_challenge: await challenge(verifier),
+    });
+    location.assign(`${this.#domain}/oauth2/authorize?${parameters}`);
+    await new Promise(() => {}); // the page is on its way out
+  }
+
+  /** Completes a sign-in if the address carries its code. Throws SignInFailed. */
+  async resume() {
+    const parameters = new URLSearchParams(location.search);
+    if (!parameters.has("code") && !parameters.has("error")) return;
+    const pending = stored(PENDING);
+    sessionStorage.removeItem(PENDING);
+    history.replaceState(null, "", `/${pending?.hash ?? ""}`);
+    if (!pending || parameters.get("state") !== pending.state) throw new SignInFailed("Please sign in again.");
+    if (parameters.has("error")) throw new SignInFailed(parameters.get("error_description") ?? "Signing in failed.");
+    await this.#exchange({
+      grant_type: "authorization_code",
+      code: parameters.get("code"),
+      redirect_uri: `${location.origin}/`,
+      code_verifier: pending.verifier,
+    });
+  }
+
+  /** A fresh token by the refresh token; one exchange for all who ask at once. */
+  renew() {
+    const refresh = stored(KEY)?.refresh;
+    if (!refresh) return Promise.resolve(false);
+    this.#renewal ??= this.#exchange({ grant_type: "refresh_token", refresh_token: refresh })
+      .then(() => true, () => false)
+      .finally(() => {
+        this.#renewal = null;
+      });
+    return this.#renewal;
+  }
+
+  async #exchange(fields) {
+    const response = await fetch(`${this.#domain}/oauth2/token`, {
+      method: "POST",
+      body: new URLSearchParams({ ...fields, client_id: this.#client }),
+    });
+    if (!response.ok) throw new SignInFailed("Please sign in again.");
+    const body = await response.json();
+    store(KEY, { token: body.id_token, refresh: body.refresh_token ?? stored(KEY)?.refresh });
+  }
+
+  drop() {
+    sessionStorage.removeItem(KEY);
+  }
+
+  signOut() {
+    this.drop();
+    const parameters = new URLSearchParams({ client_id: this.#client, logout_uri: `${location.origin}/` });
+    location.assign(`${this.#domain}/logout?${parameters}`);
+  }
+}
+
+function base64url(data) {
+  return btoa(String.fromCharCode(...data)).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+}
+
+const random = () => base64url(crypto.getRandomValues(new Uint8Array(32)));
+
+async function challenge(verifier) {
+  return base64url(new Uint8Array(await crypto.subtle.digest("SHA-256", new TextEncoder().encode(verifier))));
+}
