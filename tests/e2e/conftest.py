@@ -1,0 +1,152 @@
+"""One deployed stack for all tests: the template that goes to AWS on the emulator, IAM enforced.
+
+Its model is the offline one under a script, its MCP server is ours; it is told of both by the settings an
+operator has. Tests share it, each with users, conversations and a marker of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from infra.local.offline_model.server import serve_offline_model
+from infra.local.sample_docs.server import serve_sample_docs
+from infra.local.stack import LocalStack
+from tests.fakes.stack_client import Person, Root
+from tests.fakes.tool_server import NAME, serve_tools
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from infra.local.offline_model.server import OfflineModel
+    from tests.fakes.tool_server import ToolServer
+
+SECRETS = {
+    "ANTHROPIC_API_KEY": "test-anthropic-key",
+    "CONTEXT7_API_KEY": "test-context7-key",
+    "GITHUB_TOKEN": "test-github-token",
+}
+
+
+@pytest.fixture(scope="session")
+def model() -> Iterator[OfflineModel]:
+    """The model of the stack; it answers by its rules where no script fits."""
+    with serve_offline_model() as served:
+        yield served
+
+
+@pytest.fixture(scope="session")
+def tools() -> Iterator[ToolServer]:
+    """The MCP server whose tools the stack offers as ``kit_…``."""
+    with serve_tools() as served:
+        yield served
+
+
+@pytest.fixture(scope="session")
+def environment(model: OfflineModel, tools: ToolServer) -> Iterator[dict[str, str]]:
+    """The settings (CONTRACT 2) of the stack under test."""
+    servers = [{"name": NAME, "url": tools.url, "price_class": "other"}]
+    with serve_sample_docs() as documents:
+        yield {
+            **SECRETS,
+            "ANTHROPIC_BASE_URL": model.url,
+            "CONTEXT7_BASE_URL": documents,
+            "MCP_SERVERS": json.dumps(servers),
+        }
+
+
+@pytest.fixture(scope="session")
+def root(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Root]:
+    """The stack, and what its account's root sees."""
+    state_dir = tmp_path_factory.mktemp("stack")
+    with LocalStack(state_dir, environment=environment) as stack:
+        root = Root(stack, state_dir)
+        assert root.invoke("Github", {"action": "refresh"}) == {"servers": {NAME: "listed 7"}}
+        yield root
+
+
+@pytest.fixture
+def someone(root: Root) -> Iterator[Callable[[], Person]]:
+    """Makes users of whom nobody has heard; what they left running ends with the test."""
+    made: list[Person] = []
+
+    def make() -> Person:
+        person = Person(root.stack.url, root.stack.token(f"user-{uuid.uuid4().hex[:12]}"))
+        made.append(person)
+        return person
+
+    yield make
+    for person in made:
+        person.close()
+
+
+@pytest.fixture
+def ann(someone: Callable[[], Person]) -> Person:
+    """One user."""
+    return someone()
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """What the model says to one test's questions, which carry the test's marker."""
+
+    model: OfflineModel
+    marker: str
+
+    @property
+    def key(self) -> str:
+        """What its questions begin with; no other script's marker and colon stand in them."""
+        return f"{self.marker}:"
+
+    def branch(self, name: str) -> Script:
+        """A script of its own for one of several chats of the test."""
+        return Script(self.model, f"{self.marker}-{name}")
+
+    def question(self, text: str = "Please do it.") -> str:
+        """A message that the script fits."""
+        return f"{self.key} {text}"
+
+    def says(self, text: str, **more: Any) -> None:
+        """The next turn answers."""
+        self.model.script.add({"match": self.key, "text": text, **more})
+
+    def asks(self, *calls: tuple[str, dict[str, Any]], text: str = "", **more: Any) -> None:
+        """The next turn asks for tools."""
+        said = [{"type": "text", "text": text}] if text else []
+        asked = [{"type": "tool_use", "name": name, "input": given} for name, given in calls]
+        self.model.script.add({"match": self.key, "content": [*said, *asked], **more})
+
+    def refuses(self, status: int, times: int = 1) -> None:
+        """The service answers with an error so many times."""
+        for _ in range(times):
+            self.model.script.add({"match": self.key, "status": status})
+
+    def requests(self) -> list[dict[str, Any]]:
+        """The turns' requests of this test, in order."""
+        bodies = [one.body for one in self.model.requests if one.path == "/v1/messages" and not one.refused]
+        return [body for body in bodies if body.get("stream") and self.key in json.dumps(body["messages"])]
+
+    @property
+    def left(self) -> int:
+        """Responses that were not asked for."""
+        return sum(response.match == self.key for response in self.model.script.pending)
+
+
+@pytest.fixture
+def script(model: OfflineModel) -> Script:
+    """The test's own script."""
+    return Script(model, f"marker-{uuid.uuid4().hex[:12]}")
+
+
+@pytest.fixture(autouse=True)
+def _rules_again(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No test inherits another one's script, or its waiting calls."""
+    yield
+    if "tools" in request.fixturenames:
+        request.getfixturevalue("tools").release_all()
+    if "model" in request.fixturenames:
+        request.getfixturevalue("model").script.clear()
