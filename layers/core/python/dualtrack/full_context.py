@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _FOLLOW: Final = 8
 _ROOM_FOR_NOTE: Final = 200
-"""Characters kept for the note, so that piece and note together are not cut a second time."""
+"""Characters kept for the note of a piece, so that both together are not cut a second time."""
 
 RETRIEVE_FULL_CONTEXT: Final = ToolSpec(
     name="retrieve_full_context",
@@ -62,8 +62,9 @@ def retrieve_full_context(
     if record is None:
         return ToolResult(f"ID not found: {given['id']}", is_error=True)
     offset = int(given.get("offset", 0))
-    most = result_limit - _ROOM_FOR_NOTE
-    limit = min(int(given.get("limit", most)), most)
+    limit = min(int(given.get("limit", result_limit)), result_limit)
+    if offset + limit < len(whole_text(stores, user, conversation_id, record)):
+        limit = min(limit, result_limit - _ROOM_FOR_NOTE)
     reference = freeze({"id": wanted, "offset": offset, "limit": limit})
     return ToolResult(
         read_reference(stores, user, conversation_id, reference),
