@@ -27,6 +27,9 @@ Item = dict[str, Any]
 _SERIALIZER: Final = TypeSerializer()
 _DESERIALIZER: Final = TypeDeserializer()
 
+_LOWEST: Final = "\0"
+"""Below every sort key that is used. DynamoDB refuses an empty string in a key condition; moto takes it."""
+
 TRANSACT_ATTEMPTS: Final = 12
 _RETRYABLE_REASONS: Final = {
     "TransactionConflict",
@@ -263,7 +266,7 @@ def query(
     ``prefix``: only sort keys that begin with it. ``after`` / ``before``: only sort keys strictly
     greater / less, within the prefix.
     """
-    low = after or prefix
+    low = after or prefix or _LOWEST
     high = before or (prefix + "\U0010ffff")
     request: dict[str, Any] = {
         "TableName": table,
