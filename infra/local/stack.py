@@ -315,7 +315,6 @@ class LocalStack:
                 "STATE_DIR": str(root / "aws"),
                 "S3_PERSIST": "1",
                 "S3_DATA_DIR": str(root / "objects"),
-                "TMPDIR": str(root / "tmp"),
                 "SERVICES": ",".join(_EMULATED),
                 "SFTP_ENABLED": "0",
                 "IOT_MTLS_ENABLED": "0",
@@ -426,7 +425,7 @@ class LocalStack:
             "COVERAGE_PROCESS_START",
         )
         settings = {name: os.environ[name] for name in kept if name in os.environ}
-        return {**settings, "PYTHONUNBUFFERED": "1"}
+        return {**settings, "PYTHONUNBUFFERED": "1", "TMPDIR": str(self._paths.root / "tmp")}
 
 
 class _Ports:

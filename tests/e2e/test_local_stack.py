@@ -1,0 +1,163 @@
+"""The local stack as a process: what it prints, keeps, refuses, and leaves behind."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are looked up in /proc")
+
+START_SECONDS = 120.0
+STOP_SECONDS = 30.0
+
+
+@dataclass
+class Runner:
+    """A ``python -m infra.local.stack`` of a state folder."""
+
+    state_dir: Path
+    process: subprocess.Popen[str]
+
+    def ready(self) -> str:
+        """The address that it printed."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line.startswith("ready http://127.0.0.1:"), line
+        return line.split()[1]
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        self.process.send_signal(number)
+        code = self.process.wait(STOP_SECONDS)
+        if self.process.stdout:
+            self.process.stdout.close()
+        return code
+
+    def left_behind(self) -> list[str]:
+        """Command lines of living processes that belong to this state folder."""
+        return [command for command in _commands(self.state_dir) if command]
+
+
+def run(state_dir: Path, *options: str) -> Runner:
+    settings = {
+        key: value for key, value in os.environ.items() if not key.endswith(("_API_KEY", "_BASE_URL"))
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-m", "infra.local.stack", "--state-dir", str(state_dir), *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env=settings,
+    )
+    return Runner(state_dir, process)
+
+
+def refused(state_dir: Path, *options: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "infra.local.stack", "--state-dir", str(state_dir), *options],
+        capture_output=True,
+        text=True,
+        timeout=START_SECONDS,
+        check=False,
+    )
+    return done.returncode, done.stderr
+
+
+def _commands(state_dir: Path) -> Iterator[str]:
+    """Every child is told of its state folder by its arguments or its environment."""
+    sign = str(state_dir).encode()
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with contextlib.suppress(OSError):
+                command = (folder / "cmdline").read_bytes()
+                if sign in command or sign in (folder / "environ").read_bytes():
+                    yield command.replace(b"\0", b" ").decode(errors="replace")
+
+
+def until_gone(runner: Runner) -> list[str]:
+    """What is still there when patience ends."""
+    deadline = time.monotonic() + STOP_SECONDS
+    while (left := runner.left_behind()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return left
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Runner]:
+    runner = run(tmp_path / "state", "--port", "0")
+    yield runner
+    if runner.process.poll() is None:
+        runner.end()
+
+
+def test_state_survives_a_restart_and_no_process_survives_the_end(running: Runner) -> None:
+    url = running.ready()
+    first = httpx.get(f"{url}/dev/token", params={"user": "ann"}).json()
+    headers = {"Authorization": f"Bearer {first['token']}"}
+    made = httpx.post(f"{url}/v1/conversations", json={"title": "Kept"}, headers=headers, timeout=30).json()
+    known = json.loads((running.state_dir / "dev.json").read_text())
+    assert known["url"] == url
+    assert len(running.left_behind()) >= 6  # runner, emulator, front, model, documents, one function
+    assert running.end() == 0
+    assert running.left_behind() == []
+    assert not (running.state_dir / "dev.json").exists()
+
+    again = run(running.state_dir, "--port", "0")
+    try:
+        assert again.ready() == url  # the port is sticky
+        second = httpx.get(f"{url}/dev/token", params={"user": "ann"}).json()
+        assert second["user_id"] == first["user_id"]
+        headers = {"Authorization": f"Bearer {second['token']}"}
+        listed = httpx.get(f"{url}/v1/conversations", headers=headers, timeout=30).json()
+        assert [c["conversation_id"] for c in listed["conversations"]] == [made["conversation_id"]]
+    finally:
+        assert again.end(signal.SIGINT) == 0
+    assert again.left_behind() == []
+
+
+def test_no_process_survives_a_runner_that_was_killed(running: Runner) -> None:
+    running.ready()
+    running.end(signal.SIGKILL)
+    assert until_gone(running) == []
+
+
+def test_a_second_runner_of_the_same_folder_is_refused(running: Runner) -> None:
+    url = running.ready()
+    code, message = refused(running.state_dir, "--port", "0")
+    assert code == 1
+    assert "already runs" in message
+    assert httpx.get(f"{url}/health").status_code == 200  # the first is not disturbed
+
+
+def test_a_port_that_is_taken_is_said_so(tmp_path: Path) -> None:
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+        code, message = refused(tmp_path / "state", "--port", str(port))
+    assert code == 1
+    assert f"Port {port} is taken" in message
+    assert "--port" in message
+
+
+def test_a_runner_that_is_ended_while_it_starts_leaves_nothing(tmp_path: Path) -> None:
+    runner = run(tmp_path / "state", "--port", "0")
+    deadline = time.monotonic() + START_SECONDS
+    while not (runner.state_dir / "logs" / "emulator.log").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert runner.end() == 0
+    assert until_gone(runner) == []
