@@ -197,7 +197,7 @@ VOYAGE_FAILURES: list[Any] = [
     JSONResponse({"surprise": True}),
     JSONResponse(embeddings_body([[1.0, 0.0]] * 2)),
     JSONResponse(embeddings_body([[float("nan"), 1.0]])),
-    RedirectResponse("http://127.0.0.1:9/v1/embeddings", status_code=307),
+    RedirectResponse("/trap", status_code=307),
 ]
 
 
@@ -210,6 +210,7 @@ def test_without_embeddings_keywords_alone_rank(world: World, answer: Response) 
     assert "oauth.setup()" in result.content
     assert "vectors" not in world.outcomes() or world.outcomes()["vectors"] != "ok"
     assert world.outcomes()["embed"] != "ok"
+    assert world.voyage.paths == [], "a redirect is not followed"
 
 
 def test_a_silent_voyage_is_not_waited_for() -> None:
@@ -246,7 +247,7 @@ CLAUDE_FAILURES: list[Any] = [
     Response("{", media_type="application/json"),
     "not JSON at all",
     '{"something": "else"}',
-    RedirectResponse("http://127.0.0.1:9/v1/messages", status_code=307),
+    RedirectResponse("/trap", status_code=307),
 ]
 
 
@@ -260,6 +261,7 @@ def test_without_claude_rules_read_the_request_and_the_fused_order_stands(world:
     assert "oauth.setup()" in result.content
     assert world.outcomes()["understand"] != "ok"
     assert world.outcomes()["rerank"] != "ok"
+    assert world.claude.paths == [], "a redirect is not followed"
 
 
 @pytest.mark.parametrize("stop", ["max_tokens", "refusal"])

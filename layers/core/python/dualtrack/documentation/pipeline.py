@@ -62,7 +62,7 @@ async def _search(question: str, session: Session) -> ToolResult:
     finally:
         if query_vector:
             query_vector.cancel()
-            await asyncio.wait([query_vector])
+            await asyncio.gather(query_vector, return_exceptions=True)
     remembering = asyncio.create_task(session.remember())
     try:
         best = await _best([found.chunks[index] for index in order], question, session)
