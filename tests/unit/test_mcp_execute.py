@@ -10,7 +10,7 @@ from dualtrack.frozen import freeze
 from dualtrack.mcp_tools.config import Auth, McpServer, github_server
 from dualtrack.mcp_tools.execute import McpDeps, argument_problems, execute_mcp_call
 from dualtrack.mcp_tools.failures import Failure, McpFailure
-from dualtrack.tools import ToolResult, ToolSpec, failed
+from dualtrack.tools import Source, ToolResult, ToolSpec, failed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -157,8 +157,30 @@ def test_a_rate_limit_keeps_its_reset() -> None:
 
 
 def test_a_result_that_merely_speaks_of_tokens_is_left_alone() -> None:
-    answer = ToolResult("the rate limit; 401 Bad credentials")
+    answer = ToolResult("the rate limit; 401 Bad credentials", sources=(Source("octo"),))
     assert execute_mcp_call(READ, ARGUMENTS, "ana", deps(Calls(answer), own={"ana": "ghu_a"})) == answer
+
+
+@pytest.mark.parametrize(
+    ("arguments", "title"),
+    [
+        ({"owner": "octo", "repo": "hello"}, "octo/hello"),
+        ({"owner": "octo", "repo": "hello", "path": "/src/app.py"}, "octo/hello/src/app.py"),
+        ({"owner": "octo", "repo": "hello", "issue_number": 7}, "octo/hello#7"),
+        ({"query": "language:python"}, "GitHub: language:python"),
+    ],
+)
+def test_what_github_was_asked_about_is_the_source(arguments: dict[str, Any], title: str) -> None:
+    anything = replace(READ, input_schema=freeze({"type": "object"}))
+    found = execute_mcp_call(anything, freeze(arguments), "ana", deps(Calls(), own={"ana": "ghu_a"}))
+    assert found.sources == (Source(title),)
+
+
+def test_no_source_without_an_answer_and_none_in_place_of_the_servers_own() -> None:
+    own = ToolResult("ok", sources=(Source("Guide", "https://docs.test/"),))
+    for answer in (failed("no"), own):
+        found = execute_mcp_call(READ, ARGUMENTS, "ana", deps(Calls(answer), own={"ana": "ghu_a"}))
+        assert found.sources == answer.sources
 
 
 def test_githubs_advice_is_for_github_alone() -> None:

@@ -6,15 +6,15 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from jsonschema import Draft202012Validator  # type: ignore[import-untyped]
-from jsonschema.exceptions import SchemaError  # type: ignore[import-untyped]
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import SchemaError
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
 from dualtrack.frozen import thaw
 from dualtrack.mcp_tools.config import find_server
 from dualtrack.mcp_tools.failures import McpFailure
-from dualtrack.tools import failed
+from dualtrack.tools import Source, failed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -75,7 +75,7 @@ def execute_mcp_call(spec: ToolSpec, arguments: Mapping[str, Any], user: str, de
         result = deps.client.call_tool(server, spec, arguments, token)
     except McpFailure as failure:
         result = failed(_explained(failure.failure, spec))
-    return _redacted(_advised(result, server), token)
+    return _redacted(_sourced(_advised(result, server), server, arguments), token)
 
 
 def argument_problems(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[str, ...]:
@@ -137,6 +137,28 @@ def _advised(result: ToolResult, server: McpServer) -> ToolResult:
         advice = "GitHub's rate limit for this token is used up: do not repeat the call; say when one can."
         return replace(result, content=f"{text}\n{advice}")
     return result
+
+
+def _sourced(result: ToolResult, server: McpServer, arguments: Mapping[str, Any]) -> ToolResult:
+    """GitHub's server names no web addresses: what was asked about is the source, by its name."""
+    if result.is_error or result.sources or server.auth.type != "github_connection":
+        return result
+    title = _subject(arguments)
+    return replace(result, sources=(Source(title),)) if title else result
+
+
+def _subject(arguments: Mapping[str, Any]) -> str:
+    """``octo/hello``, ``octo/hello/README.md``, ``octo/hello#7``, or what was searched for."""
+    given = {name: str(value) for name, value in arguments.items() if isinstance(value, str | int)}
+    if "owner" in given and "repo" in given:
+        path = given.get("path", "").strip("/")
+        number = given.get("issue_number") or given.get("pullNumber")
+        return (
+            f"{given['owner']}/{given['repo']}"
+            + (f"/{path}" if path else "")
+            + (f"#{number}" if number else "")
+        )
+    return f"GitHub: {given['query']}" if "query" in given else ""
 
 
 def _redacted(result: ToolResult, token: str | None) -> ToolResult:
