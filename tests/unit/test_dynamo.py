@@ -158,7 +158,7 @@ def test_a_lost_condition_beside_a_conflict_is_decided_at_once(client: Any) -> N
 
 def test_it_gives_up_in_the_end(client: Any) -> None:
     """As something that a retry of the step may mend."""
-    fickle = Fickle(client, *[cancelled("TransactionConflict")] * 100)
+    fickle = Fickle(client, *[cancelled("TransactionConflict", "None")] * 100)
     with pytest.raises(Contended):
         transact(fickle, [put("a", TABLE, key("a")), put("b", TABLE, key("b"))], no_pause)  # type: ignore[arg-type]
     assert fickle.calls == TRANSACT_ATTEMPTS
@@ -168,7 +168,7 @@ def test_it_gives_up_in_the_end(client: Any) -> None:
     "error",
     [
         refused("AccessDeniedException"),
-        cancelled("ValidationError"),
+        cancelled("ValidationError", "None"),
         cancelled("ItemCollectionSizeLimitExceeded", "None"),
     ],
 )
