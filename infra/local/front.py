@@ -172,7 +172,7 @@ class Front:
         self._stream = stream
         aws = Aws(config.endpoint_url)
         self._tokens = Tokens(aws, config.user_pool_id, config.client_id)
-        self._app = Starlette(routes=self._routes(), lifespan=self._lifespan)
+        self._app = Starlette(routes=self._routes(), lifespan=lambda _app: self.lifespan())
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -185,7 +185,8 @@ class Front:
         return await self._app(scope, receive, send)
 
     @contextlib.asynccontextmanager
-    async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
+    async def lifespan(self) -> AsyncIterator[None]:
+        """The time in which requests can be passed on."""
         self._gateway = Gateway(self._config)
         yield
         await self._gateway.close()

@@ -1,0 +1,181 @@
+"""The front port: what it passes on, refuses, bounds and serves itself."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from infra.local import front
+from infra.local.front_config import FrontConfig
+from tests.fakes.loopback import serve
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from starlette.requests import Request
+
+
+class Upstream:
+    """A gateway that shows what reached it, and can hold requests back."""
+
+    def __init__(self) -> None:
+        self.inside = 0
+        self.most = 0
+
+    def app(self) -> Starlette:
+        async def shown(request: Request) -> Response:
+            body = await request.body()
+            return JSONResponse(
+                {
+                    "method": request.method,
+                    "path": request.scope["raw_path"].decode(),
+                    "query": request.url.query,
+                    "host": request.headers["host"],
+                    "authorization": request.headers.get("authorization"),
+                    "size": len(body),
+                },
+                status_code=201,
+                headers={"Location": "/v1/chats/x"},
+            )
+
+        async def held(_: Request) -> Response:
+            self.inside += 1
+            self.most = max(self.most, self.inside)
+            await asyncio.sleep(0.05)
+            self.inside -= 1
+            return Response(status_code=204)
+
+        methods = ["GET", "POST", "DELETE", "OPTIONS"]
+        return Starlette(
+            routes=[
+                Route("/live/v1/held", held, methods=methods),
+                Route("/live/{rest:path}", shown, methods=methods),
+            ]
+        )
+
+
+def config(endpoint: str) -> FrontConfig:
+    return FrontConfig(
+        endpoint_url=endpoint,
+        rest_api_id="abcd1234",
+        gateway_stage="live",
+        user_pool_id="us-east-1_x",
+        client_id="client",
+        stream_role_arn="arn:aws:iam::000000000000:role/stream",
+        stream_environment={},
+        status={"mode": "offline"},
+    )
+
+
+def asked(
+    endpoint: str, use: Callable[[httpx.AsyncClient], Coroutine[Any, Any, Any]], host: str = "127.0.0.1:8000"
+) -> Any:
+    """Run ``use`` with a client of a front whose gateway is at ``endpoint``."""
+
+    async def go() -> Any:
+        app = front.Front(config(endpoint), PlainTextResponse("events"))
+        transport = httpx.ASGITransport(app=app)
+        async with (
+            app.lifespan(),
+            httpx.AsyncClient(transport=transport, base_url=f"http://{host}") as client,
+        ):
+            return await use(client)
+
+    return asyncio.run(go())
+
+
+def got(path: str, host: str = "127.0.0.1:8000", **more: Any) -> httpx.Response:
+    """The answer to a GET of a front whose gateway is away."""
+
+    async def get(client: httpx.AsyncClient) -> httpx.Response:
+        return await client.get(path, **more)
+
+    answer: httpx.Response = asked("http://127.0.0.1:9", get, host)
+    return answer
+
+
+def test_a_request_goes_on_as_it_came() -> None:
+    with serve(Upstream().app()) as url:
+        answer = asked(
+            url,
+            lambda client: client.post(
+                "/v1/chats/a%2Fb?wait=3&x=%20", content=b"{}", headers={"Authorization": "Bearer t"}
+            ),
+        )
+    assert answer.status_code == 201
+    assert answer.headers["location"] == "/v1/chats/x"
+    shown = answer.json()
+    assert shown["path"] == "/live/v1/chats/a%2Fb"
+    assert shown["query"] == "wait=3&x=%20"
+    assert shown["host"] == f"abcd1234.execute-api.localhost:{url.rsplit(':', 1)[1]}"
+    assert shown["authorization"] == "Bearer t"
+    assert shown["size"] == 2
+
+
+def test_an_answer_without_a_body_stays_one() -> None:
+    with serve(Upstream().app()) as url:
+        answer = asked(url, lambda client: client.delete("/v1/held"))
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert "content-length" not in answer.headers
+
+
+def test_a_request_over_the_gateways_limit_is_refused() -> None:
+    with serve(Upstream().app()) as url:
+        answer = asked(url, lambda client: client.post("/v1/chats", content=b"x" * (front.BODY_LIMIT + 1)))
+    assert answer.status_code == 413
+    assert answer.json()["error"]["code"] == "too_large"
+
+
+@pytest.mark.parametrize("query", ["", "?wait=25"])
+def test_requests_in_flight_are_bounded_and_none_is_lost(query: str) -> None:
+    upstream = Upstream()
+    with serve(upstream.app()) as url:
+
+        async def many(client: httpx.AsyncClient) -> list[int]:
+            answers = await asyncio.gather(*(client.post(f"/v1/held{query}") for _ in range(30)))
+            return [answer.status_code for answer in answers]
+
+        assert asked(url, many) == [204] * 30
+    assert upstream.most == front.IN_FLIGHT
+
+
+def test_an_emulator_that_is_away_is_said_so() -> None:
+    answer = got("/health")
+    assert answer.status_code == 503
+    assert answer.json()["error"]["code"] == "unavailable"
+
+
+def test_events_are_served_by_the_functions_app_and_not_passed_on() -> None:
+    answer = got("/v1/chats/ch_1/events")
+    assert answer.text == "events"
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:8000"])
+def test_a_foreign_host_name_gets_no_token(host: str) -> None:
+    """A page elsewhere whose name was made to point here must not read tokens."""
+    for path in ("/dev/token?user=ann&admin=1", "/v1/chats/ch_1/events", "/"):
+        answer = got(path, host)
+        assert answer.status_code == 403
+
+
+def test_a_name_that_the_pool_would_not_take_is_refused() -> None:
+    for name in ("", "a b", "x" * 65, "ä"):
+        answer = got("/dev/token", params={"user": name})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_request")
+
+
+def test_pages_carry_a_policy_and_unknown_paths_are_not_found() -> None:
+    answer = got("/")
+    assert answer.status_code == 200
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'self'" in policy
+    assert "unsafe" not in policy
+    for path in ("/nothing.js", "/../cdk.json", "/%2e%2e/cdk.json"):
+        missing = got(path)
+        assert (missing.status_code, missing.json()["error"]["code"]) == (404, "not_found")

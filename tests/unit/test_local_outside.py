@@ -1,0 +1,73 @@
+"""Which services the local stack asks, with which keys (CONTRACT 2)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from infra.local.outside import DOCUMENTS, MODEL, outside_from
+
+KEYS = {"anthropic", "voyage", "context7", "github"}
+
+
+def test_without_settings_everything_is_offline() -> None:
+    outside = outside_from({})
+    assert outside.mode == "offline"
+    assert [name for name, _ in outside.stand_ins()] == [MODEL, DOCUMENTS]
+    assert outside.keys() == dict.fromkeys(KEYS, "none")
+    assert outside.status()["mode"] == "offline"
+    assert "no language model" in outside.status()["model"]
+
+
+def test_the_functions_are_told_the_stand_ins_addresses() -> None:
+    outside = outside_from({}).with_stand_ins({MODEL: "http://m", DOCUMENTS: "http://d"})
+    parameters = outside.parameters()
+    assert (parameters["AnthropicBaseUrl"], parameters["Context7BaseUrl"]) == ("http://m", "http://d")
+    assert parameters["Model"] == "claude-haiku-4-5-20251001"
+    assert parameters["McpServers"] == "[]"
+
+
+@pytest.mark.parametrize(
+    "settings", [{"ANTHROPIC_API_KEY": "k"}, {"ANTHROPIC_BASE_URL": "http://127.0.0.1:1"}]
+)
+def test_a_key_or_an_address_for_claude_makes_it_live(settings: dict[str, str]) -> None:
+    outside = outside_from(settings)
+    assert outside.mode == "live"
+    assert outside.stand_ins() == ()
+    assert outside.keys()["anthropic"] == settings.get("ANTHROPIC_API_KEY", "none")
+    assert outside.parameters()["Context7BaseUrl"] == "https://context7.com"
+
+
+def test_an_address_for_context7_is_kept_offline_too() -> None:
+    outside = outside_from({"CONTEXT7_BASE_URL": "http://127.0.0.1:2", "CONTEXT7_API_KEY": "c"})
+    assert [name for name, _ in outside.stand_ins()] == [MODEL]
+    assert outside.parameters()["Context7BaseUrl"] == "http://127.0.0.1:2"
+    assert outside.keys()["context7"] == "c"
+
+
+def test_offline_no_key_leads_into_the_network() -> None:
+    """A Voyage key without an address would be used at Voyage itself."""
+    assert outside_from({"VOYAGE_API_KEY": "v"}).keys()["voyage"] == "none"
+    given = outside_from({"VOYAGE_API_KEY": "v", "VOYAGE_BASE_URL": "http://127.0.0.1:3"})
+    assert given.keys()["voyage"] == "v"
+    assert outside_from({"ANTHROPIC_API_KEY": "k", "VOYAGE_API_KEY": "v"}).keys()["voyage"] == "v"
+
+
+def test_the_summaries_model_is_the_model_unless_named() -> None:
+    assert outside_from({"DUALTRACK_MODEL": "m"}).parameters()["SummaryModel"] == "m"
+    named = outside_from({"DUALTRACK_MODEL": "m", "DUALTRACK_SUMMARY_MODEL": "s"})
+    assert named.parameters()["SummaryModel"] == "s"
+
+
+def test_githubs_server_is_a_list_of_one() -> None:
+    outside = outside_from({"GITHUB_MCP_URL": "http://127.0.0.1:8082/", "GITHUB_TOKEN": "t"})
+    (server,) = json.loads(outside.parameters()["McpServers"])
+    assert (server["name"], server["url"]) == ("github", "http://127.0.0.1:8082/")
+    assert outside.keys()["github"] == "t"
+    assert outside.status()["mcp"] is True
+
+
+def test_a_wrong_list_of_servers_is_refused_before_anything_starts() -> None:
+    with pytest.raises(ValueError, match="MCP_SERVERS"):
+        outside_from({"MCP_SERVERS": '[{"name": "x"}]'})
