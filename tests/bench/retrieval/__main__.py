@@ -11,7 +11,6 @@ import asyncio
 import hashlib
 import json
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dualtrack.documentation.embeddings import VoyageEmbedder
@@ -22,7 +21,7 @@ from dualtrack.documentation.vectors import vector_scores
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench.retrieval.corpus import PACKAGES, WORK, Corpus, load
+from tests.bench.retrieval.corpus import PACKAGES, QUESTIONS, WORK, Corpus, load
 from tests.bench.retrieval.metrics import interval, ndcg, recall, reciprocal_rank
 from tests.bench.retrieval.minilm import MiniLm
 from tests.fakes.voyage import FakeVoyage, serve_voyage
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 SETTINGS = RetrievalSettings(embedding_batch=32)
-QUESTIONS = Path(__file__).with_name("questions.json")
 RANKERS = ("page order", "BM25", "vectors", "rank fusion", "min-max sum")
 METRICS = ("recall@30", "nDCG@6", "MRR")
 PAIRS = (

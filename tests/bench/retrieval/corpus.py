@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from dualtrack.documentation.values import Chunk
 
+QUESTIONS = Path(__file__).with_name("questions.json")
 WORK = Path(__file__).resolve().parents[3] / ".build" / "bench"
 _UNDERLINE = re.compile(r"^([=\-~^\"'+#*`.:_])\1{2,}\s*$")
 _MARKDOWN = re.compile(r"^#{1,6}\s+(.+?)\s*#*$")

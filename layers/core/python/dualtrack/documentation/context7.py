@@ -59,7 +59,6 @@ class Context7:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self.address = str(http.base_url)
-        self.requests = 0
         self._http = http
         self._settings = settings
         self._sleep = sleep
@@ -80,7 +79,6 @@ class Context7:
         await self._http.aclose()
 
     async def _once(self, path: str, params: Mapping[str, str]) -> Page:
-        self.requests += 1
         try:
             async with self._http.stream("GET", path, params=dict(params)) as response:
                 text = await _bounded_text(response, self._settings.bounds.response_bytes)

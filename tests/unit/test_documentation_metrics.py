@@ -1,0 +1,46 @@
+"""The figures of the retrieval evaluation, on orders small enough to reckon by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+
+import pytest
+
+from tests.bench.retrieval.corpus import QUESTIONS
+from tests.bench.retrieval.metrics import interval, ndcg, recall, reciprocal_rank
+
+RELEVANT = {"a": 2, "b": 1}
+
+
+def test_recall_is_the_share_of_the_relevant_that_is_found() -> None:
+    assert recall(["x", "a", "b"], RELEVANT, 2) == 0.5
+    assert recall(["x", "a", "b"], RELEVANT, 3) == 1.0
+
+
+def test_ndcg_is_one_for_the_best_order_and_discounts_by_rank() -> None:
+    assert ndcg(["a", "b", "x"], RELEVANT, 6) == 1.0
+    assert ndcg(["b", "x", "a"], RELEVANT, 6) == pytest.approx((1 + 3 / 2) / (3 + 1 / math.log2(3)))
+    assert ndcg(["x", "a"], RELEVANT, 1) == 0.0
+
+
+def test_reciprocal_rank_is_that_of_the_first_relevant() -> None:
+    assert reciprocal_rank(["x", "b", "a"], RELEVANT) == 0.5
+    assert reciprocal_rank(["x"], RELEVANT) == 0.0
+
+
+def test_the_interval_holds_the_mean_and_repeats() -> None:
+    values = [0.0, 1.0] * 30
+    mean, low, high = interval(values)
+
+    assert low < mean == 0.5 < high
+    assert interval(values) == (mean, low, high)
+    assert interval([0.25] * 5) == (0.25, 0.25, 0.25)
+
+
+def test_there_are_enough_labelled_questions_about_enough_libraries() -> None:
+    questions = json.loads(QUESTIONS.read_text())
+    assert len({one["question"] for one in questions}) == len(questions) >= 60
+    assert min(Counter(one["library"] for one in questions).values()) >= 10
+    assert all(set(one["relevant"].values()) <= {1, 2} and 2 in one["relevant"].values() for one in questions)
