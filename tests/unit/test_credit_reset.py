@@ -91,7 +91,8 @@ def test_a_second_run_finds_nothing_to_do(ledger: Ledger) -> None:
 def test_a_late_run_does_not_touch_todays_usage(ledger: Ledger) -> None:
     use(ledger, "ann", NOON)
     use(ledger, "ann", MIDNIGHT + 3_600)
-    reset_accounts(ledger, MIDNIGHT + 7_200)
+    report = reset_accounts(ledger, MIDNIGHT + 7_200)
+    assert (report.reset, report.moved) == (0, 0)
     assert ledger.load("ann").used_day == 5
 
 

@@ -311,6 +311,16 @@ def test_when_part_of_a_hold_over_midnight_is_charged_yesterday_pays_first() -> 
     assert story.available == 50
 
 
+def test_yesterday_pays_first_even_for_the_larger_part() -> None:
+    story = Story(at="2026-11-21T23:59:00Z")
+    story.start("chat")
+    story.tools("chat", "documentation")
+    story.clock("2026-11-22T00:00:30Z")
+    story.tools("chat", "github")
+    assert story.answer("chat", "documentation") == 15
+    assert story.available == 50
+
+
 def test_a_writer_whose_clock_is_behind_does_not_bring_yesterday_back() -> None:
     story = Story(at="2026-11-22T00:00:01Z")
     story.spend(50, "2026-11-22")
@@ -372,6 +382,15 @@ def test_the_allowance_is_spent_before_the_pack() -> None:
     assert story.account.pack == 497
     story.clock("2026-11-22T00:00:00Z")
     assert story.available == 547
+
+
+def test_a_part_charge_takes_the_allowance_before_the_pack() -> None:
+    story = Story(pack=500)
+    story.spend(40, "2026-11-21")
+    story.start("chat")
+    story.tools("chat", "documentation")  # ten of the allowance are held, and five of the pack
+    assert story.answer("chat") == 5
+    assert (story.account.used_day, story.account.pack) == (45, 500)
 
 
 def test_what_is_freed_goes_back_where_it_came_from() -> None:
