@@ -6,10 +6,11 @@ from dualtrack.imports import collecting_later
 
 with collecting_later():
     import os
+    import re
     import time
     from typing import TYPE_CHECKING, Any, Final
 
-    from aws_lambda_powertools import Logger, Metrics
+    from aws_lambda_powertools import Logger, single_metric
     from aws_lambda_powertools.event_handler import APIGatewayRestResolver, CORSConfig, Response
     from aws_lambda_powertools.metrics import MetricUnit
     from dualtrack import api_models as models
@@ -26,7 +27,7 @@ with collecting_later():
     from dualtrack.openapi import openapi_document
     from dualtrack.profiles import all_profiles
     from dualtrack.rate_limit import count_request
-    from dualtrack.settings import settings_from
+    from dualtrack.settings import settings_from, split_origins
     from dualtrack.start_chat import NewChat, Repeat, fingerprint, first_chat, start_chat
     from dualtrack.stores import LazyClient, open_stores
     from dualtrack.tool_list import tools_json
@@ -40,9 +41,9 @@ if TYPE_CHECKING:
 
 MAX_WAIT_SECONDS: Final = 25.0
 _POLL_SECONDS: Final = 0.25
+_NUMBER: Final = re.compile(r"\d{1,3}", re.ASCII)
 
 logger = Logger()
-metrics = Metrics()
 settings = settings_from(os.environ)
 stores = open_stores(settings)
 step_functions: Any = LazyClient("stepfunctions")
@@ -50,21 +51,24 @@ kms: Any = LazyClient("kms")
 executions = Executions(step_functions, settings.state_machine_arn)
 connections = Connections(stores.dynamodb, kms, settings.cache_table, settings.connections_key)
 
-_origins = [origin for origin in settings.allowed_origins.split(",") if origin] or ["null"]
-app = APIGatewayRestResolver(
-    cors=CORSConfig(
-        allow_origin=_origins[0],
-        extra_origins=_origins[1:],
+
+def _cors(origins: list[str]) -> CORSConfig | None:
+    """Pages of these origins may call; without any no page of another origin may."""
+    if not origins:
+        return None
+    return CORSConfig(
+        allow_origin=origins[0],
+        extra_origins=origins[1:],
         allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"],
         expose_headers=["Location", "Retry-After"],
         max_age=3600,
-    ),
-    serializer=dumps,
-)
+    )
+
+
+app = APIGatewayRestResolver(cors=_cors(split_origins(settings.allowed_origins)), serializer=dumps)
 
 
 @logger.inject_lambda_context
-@metrics.log_metrics
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
     """An API Gateway REST proxy event → its response."""
     return app.resolve({**event}, context)
@@ -90,7 +94,8 @@ def post_chat() -> Response[str]:
             models.decode_files(body.attachments),
         )
         chat = start_chat(stores, executions, new, repeat)
-        metrics.add_metric("ChatsStarted", MetricUnit.Count, 1)
+        with single_metric(name="ChatsStarted", unit=MetricUnit.Count, value=1):
+            pass  # written as the block ends
     return _admitted(_await_answer(chat, wait))
 
 
@@ -317,7 +322,10 @@ def _await_answer(chat: Chat, seconds: float) -> Chat:
 
 def _raw_body() -> bytes:
     event = app.current_event
-    body = event.decoded_body if event.body else ""
+    try:
+        body = event.decoded_body if event.body else ""
+    except ValueError:
+        raise invalid_request("The body is not valid UTF-8.") from None
     return (body or "").encode("utf-8", "surrogatepass")
 
 
@@ -343,7 +351,7 @@ def _wait_seconds() -> float:
 
 def _limit() -> int:
     text = _query("limit") or "50"
-    if not text.isdecimal() or not 1 <= int(text[:9]) <= 100:
+    if not _NUMBER.fullmatch(text) or not 1 <= int(text) <= 100:
         raise invalid_request("limit must be a whole number from 1 to 100.")
     return int(text)
 
@@ -357,4 +365,4 @@ def _connection(found: Any) -> dict[str, Any]:
 
 
 def _json(status: int, body: Any, headers: Mapping[str, str] | None = None) -> Response[str]:
-    return Response(status, "application/json", dumps(body), {**(headers or {})})
+    return Response(status, "application/json", dumps(body), {"Cache-Control": "no-store", **(headers or {})})

@@ -16,7 +16,7 @@ from dualtrack.clock import system_clock
 from dualtrack.errors import ApiError, invalid_request, not_found
 from dualtrack.follow_events import HEARTBEAT, EventReader
 from dualtrack.id_tokens import verifier_of
-from dualtrack.settings import settings_from
+from dualtrack.settings import settings_from, split_origins
 from dualtrack.stores import client_config
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -51,9 +51,11 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient) -> Starlette:
             _body(reader.follow(chat, after)), media_type="text/event-stream; charset=utf-8", headers=_HEADERS
         )
 
-    origins = [origin for origin in settings.allowed_origins.split(",") if origin]
     cors = Middleware(
-        CORSMiddleware, allow_origins=origins, allow_headers=["Authorization", "Last-Event-ID"], max_age=3600
+        CORSMiddleware,
+        allow_origins=split_origins(settings.allowed_origins),
+        allow_headers=["Authorization", "Last-Event-ID"],
+        max_age=3600,
     )
     return Starlette(
         routes=[Route("/v1/chats/{chat_id}/events", events)],

@@ -14,18 +14,18 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from dualtrack.errors import ApiError, invalid_request
 from dualtrack.start_chat import File
+from dualtrack.text import preview
 
 MESSAGE_CHARACTERS: Final = 32_000
 MAX_FILES: Final = 5
 FILES_BYTES: Final = 4 * 1024 * 1024
-MAX_DEPTH: Final = 32
 
 MediaType = Literal["image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"]
 _SIGNATURES: Final[dict[str, tuple[bytes, ...]]] = {
     "image/png": (b"\x89PNG\r\n\x1a\n",),
     "image/jpeg": (b"\xff\xd8\xff",),
     "image/gif": (b"GIF87a", b"GIF89a"),
-    "image/webp": (b"RIFF",),
+    "image/webp": (b"WEBP",),
     "application/pdf": (b"%PDF-",),
 }
 
@@ -105,15 +105,27 @@ def parse_body(kind: type[B], raw: bytes) -> B:
         return kind.model_validate(_decoded(raw))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"]) or "body"
-        raise invalid_request(f"{place}: {first['msg']}") from None
+        # an unknown field's name is the caller's: as short and plain as a message may be
+        place = preview(ascii(".".join(str(part) for part in first["loc"]))[1:-1]) or "body"
+        raise invalid_request(f"{place}: {first['msg'].removeprefix('Value error, ')}") from None
 
 
-def _decoded(raw: bytes) -> Any:
+def _decoded(raw: bytes) -> dict[str, Any]:
     try:
-        return json.loads(raw or b"{}", parse_constant=_refuse_constant)
+        body = json.loads(raw or b"{}", parse_constant=_refuse_constant, object_pairs_hook=_each_once)
     except (ValueError, RecursionError):
         raise invalid_request("The body is not valid JSON.") from None
+    if not isinstance(body, dict):
+        raise invalid_request("The body must be a JSON object.")
+    return body
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; which of two fields of one name is meant nobody knows."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise invalid_request("A field stands twice in the body.")
+    return found
 
 
 def _refuse_constant(name: str) -> Any:
@@ -141,6 +153,8 @@ def _file(place: int, attachment: AttachmentBody) -> File:
         data = base64.b64decode(attachment.data, validate=True)
     except (binascii.Error, ValueError):
         raise invalid_request(f"attachments.{place}.data: not valid base64") from None
-    if not data.startswith(_SIGNATURES[attachment.media_type]):
+    # the form of a RIFF file stands behind its length
+    start = data[8:] if attachment.media_type == "image/webp" and data.startswith(b"RIFF") else data
+    if not start.startswith(_SIGNATURES[attachment.media_type]):
         raise invalid_request(f"attachments.{place}: the data is not {attachment.media_type}")
     return File(attachment.media_type, data)

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dualtrack.bodies import object_prefix
 from dualtrack.clock import iso
-from dualtrack.dynamo import Lost, delete, put_absent, query, to_wire, transact, update
+from dualtrack.dynamo import Lost, Pause, delete, put, put_absent, query, to_wire, transact, update
 from dualtrack.end_chat import Failure, end_chat
 from dualtrack.errors import ApiError, invalid_request, not_found
+from dualtrack.frozen import dumps
 from dualtrack.full_context import read_reference
 from dualtrack.history import DELETING, Conversation, conversation_key, partition, summary_record
 from dualtrack.ids import is_conversation_id, new_conversation_id, parse_record_id
@@ -21,6 +22,7 @@ from dualtrack.requests import ChatRef
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from dualtrack.chats import Chat
     from dualtrack.records import Record
     from dualtrack.stores import Stores
 
@@ -154,10 +156,11 @@ def list_records(stores: Stores, conversation: Conversation, track: Track, curso
         for index, record in enumerate(records):
             if number == start and index < skip:
                 continue
-            if len(taken) >= PAGE_RECORDS or (taken and size + len(record.content) > PAGE_CHARACTERS):
+            shown = record_json(stores, conversation.user, conversation.conversation_id, record)
+            size += len(dumps(shown))  # a stored reference is shown as what it refers to
+            if len(taken) >= PAGE_RECORDS or (taken and size > PAGE_CHARACTERS):
                 return Page(tuple(taken), _sealed(f"{number}:{index}"))
-            taken.append(record_json(stores, conversation.user, conversation.conversation_id, record))
-            size += len(record.content)
+            taken.append(shown)
     return Page(tuple(taken))
 
 
@@ -199,7 +202,8 @@ def _sealed(place: str) -> str:
 
 def _opened(cursor: str) -> str:
     try:
-        return base64.urlsafe_b64decode(cursor.encode() + b"=" * (-len(cursor) % 4)).decode()
+        padded = cursor.encode() + b"=" * (-len(cursor) % 4)
+        return base64.b64decode(padded, altchars=b"-_", validate=True).decode()
     except ValueError:
         raise invalid_request("The cursor is not one of this list.") from None
 
@@ -256,18 +260,41 @@ def _delete_chat(stores: Stores, user: str, conversation_id: str, number: int) -
     if chat.status == "answered":
         # Its summaries are still being written: close it first, so that nothing is written afterwards.
         end_chat(stores, ChatRef(user, chat.chat_id, conversation_id), Failure("internal", ""))
-    _delete_all(stores, stores.chats.table, chat.pk)
+    _delete_all(stores, stores.chats.table, chat.pk, keep=_blank_end(stores, chat))
 
 
-def _delete_all(stores: Stores, table: str, pk: str) -> None:
-    for batch in _batched(query(stores.dynamodb, table, pk), 25):
-        requests: Any = [{"DeleteRequest": {"Key": to_wire({"pk": pk, "sk": item["sk"]})}} for item in batch]
-        while requests:
+def _blank_end(stores: Stores, chat: Chat) -> str:
+    """The sort key of what stays of a chat that was broken off a moment ago: the end of its log, blank.
+
+    A tool or a model call of it may still be running. Its log stays closed until none can be, so that
+    nothing is written into a conversation that is gone.
+    """
+    nobody_writes_after = chat.deadline + _DELETE_SECONDS
+    if chat.status not in ("failed", "cancelled") or stores.clock() > nobody_writes_after:
+        return ""
+    table = stores.chats.table
+    last = next(query(stores.dynamodb, table, chat.pk, prefix="EV#", descending=True, page_size=1), None)
+    if last is None:
+        return ""
+    blank = {"pk": chat.pk, "sk": last["sk"], "n": last["n"], "data": "[]", "closed": True}
+    transact(stores.dynamodb, [put("end", table, {**blank, "ttl": nobody_writes_after})])
+    return str(last["sk"])
+
+
+def _delete_all(stores: Stores, table: str, pk: str, keep: str = "") -> None:
+    keys = ({"pk": pk, "sk": item["sk"]} for item in query(stores.dynamodb, table, pk) if item["sk"] != keep)
+    pause = Pause()
+    for batch in _batched(keys, 25):
+        requests: Any = [{"DeleteRequest": {"Key": to_wire(key)}} for key in batch]
+        for attempt in itertools.count():
             answer = stores.dynamodb.batch_write_item(RequestItems={table: requests})
             requests = answer["UnprocessedItems"].get(table)
+            if not requests:
+                break
+            pause(attempt)
 
 
-def _batched(items: Iterable[dict[str, Any]], size: int) -> Iterator[list[dict[str, Any]]]:
+def _batched(items: Iterable[dict[str, str]], size: int) -> Iterator[list[dict[str, str]]]:
     iterator = iter(items)
     while batch := list(itertools.islice(iterator, size)):
         yield batch

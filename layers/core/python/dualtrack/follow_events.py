@@ -1,7 +1,7 @@
 """Following a chat's events: what is there, then what comes, until the terminal one. Reads only.
 
-A reader polls with eventually consistent queries, half a read unit each: about 8 a second while events
-come, 2.5 a second while nothing does.
+A reader polls with eventually consistent queries, half a read unit each (for up to 4 KB): about 9 a
+second while events come, 2.5 a second while nothing does. ``tests/bench/stream_cost.py`` counts them.
 """
 
 from __future__ import annotations
@@ -30,16 +30,23 @@ if TYPE_CHECKING:
     from dualtrack.events import StoredEvent
 
 KEPT_AFTER_END: Final = 24 * 3600
-HEARTBEAT_SECONDS: Final = 15.0
-STREAM_SECONDS: Final = 600.0
-"""Then the server closes and the client resumes: a reader does not hold a function for ever."""
-
-BUSY_POLL: Final = 0.1
-IDLE_POLL: Final = 0.4
-BUSY_FOR: Final = 2.0
-"""Seconds after an event during which the log is polled quickly."""
-
 HEARTBEAT: Final = b": keep-alive\n\n"
+_ENDED: Final = frozenset({"done", "failed", "cancelled"})
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """When a reader looks, in seconds.
+
+    ``stream``: then the server closes and the client resumes, so that a reader does not hold a function
+    for ever. ``busy_for``: how long after an event the log is polled every ``busy``, not every ``idle``.
+    """
+
+    heartbeat: float = 15.0
+    stream: float = 600.0
+    busy: float = 0.1
+    idle: float = 0.4
+    busy_for: float = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +56,18 @@ class EventReader:
     client: DynamoDBClient
     table: str
     clock: Clock
+    pace: Pace = Pace()
 
     def chat(self, user: str, chat_id: str) -> Chat:
         """The chat whose events may be read: this user's, and not ended for more than 24 hours."""
-        key = {"pk": chat_partition(user, chat_id), "sk": "STATE"}
-        item = get(self.client, self.table, key) if is_chat_id(chat_id) else None
-        chat = chat_of(item) if item else None
+        chat = self._load(user, chat_id) if is_chat_id(chat_id) else None
         if chat is None or self._is_over(chat):
             raise not_found("There are no events of such a chat.")
         return chat
+
+    def _load(self, user: str, chat_id: str) -> Chat | None:
+        item = get(self.client, self.table, {"pk": chat_partition(user, chat_id), "sk": "STATE"})
+        return chat_of(item) if item else None
 
     def _is_over(self, chat: Chat) -> bool:
         if not chat.ended_at:
@@ -66,32 +76,43 @@ class EventReader:
         return self.clock() > ended + KEPT_AFTER_END
 
     async def follow(self, chat: Chat, after: int) -> AsyncIterator[bytes]:
-        """Server-sent events from ``after`` + 1 on; ends after the terminal one, or after ten minutes."""
-        position, aligned, consistent = after, False, True
+        """Server-sent events from ``after`` + 1 on; ends after the terminal one, or after ten minutes.
+
+        It also ends when nothing more can come: behind the end of an ended chat, or of a deleted one.
+        """
+        pace, position, aligned, consistent, is_ended = self.pace, after, after == 0, True, _is_ended(chat)
         started = last_event = last_sent = time.monotonic()
-        while time.monotonic() - started < STREAM_SECONDS:
+        while time.monotonic() - started < pace.stream:
             events = await asyncio.to_thread(
                 self._read, chat, position, aligned=aligned, consistent=consistent
             )
             now = time.monotonic()
+            nothing_more = consistent and is_ended
+            consistent = False
             if events:
                 position, aligned, last_event, last_sent = events[-1].id, True, now, now
                 yield b"".join(encode(event) for event in events)
                 if events[-1].event in TERMINAL:
                     return
-            elif consistent and chat.status in ("done", "failed", "cancelled"):
+            elif nothing_more:
                 return
-            elif now - last_sent >= HEARTBEAT_SECONDS:
+            elif now - last_sent >= pace.heartbeat:
                 last_sent = now
                 yield HEARTBEAT
-            consistent = False
-            await asyncio.sleep(BUSY_POLL if now - last_event < BUSY_FOR else IDLE_POLL)
+                consistent = is_ended = _is_ended(
+                    await asyncio.to_thread(self._load, chat.user, chat.chat_id)
+                )
+            await asyncio.sleep(pace.busy if now - last_event < pace.busy_for else pace.idle)
 
     def _read(self, chat: Chat, after: int, *, aligned: bool, consistent: bool) -> list[StoredEvent]:
         events = read_events(
             self.client, self.table, chat.pk, after=after, aligned=aligned, consistent=consistent
         )
         return list(events)
+
+
+def _is_ended(chat: Chat | None) -> bool:
+    return chat is None or chat.status in _ENDED
 
 
 def encode(event: StoredEvent) -> bytes:

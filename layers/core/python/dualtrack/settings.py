@@ -34,6 +34,11 @@ class Settings:
     token_audience: str = ""
 
 
+def split_origins(text: str) -> list[str]:
+    """The origins of ``ALLOWED_ORIGINS``, comma-separated: ``https://a.example,https://b.example``."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
 def settings_from(environ: Mapping[str, str]) -> Settings:
     """The settings; variables that are not set stay empty."""
     return Settings(**{field.name: environ.get(field.name.upper(), "") for field in fields(Settings)})

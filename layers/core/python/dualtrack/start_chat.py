@@ -7,6 +7,7 @@ hold 5 credits · take the conversation's lease · number and store the query ·
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from dualtrack.clock import iso
 from dualtrack.credits.account import Refused
 from dualtrack.credits.ledger import with_account
 from dualtrack.credits.plans import CHAT_PRICE
-from dualtrack.dynamo import Action, Lost, get, put, put_absent, update
+from dualtrack.dynamo import Action, Lost, delete, get, put, put_absent, transact, update
 from dualtrack.end_chat import Failure, end_chat
 from dualtrack.errors import ApiError, Contended, invalid_request, not_found
 from dualtrack.events import credits_now, record_stored
@@ -95,24 +96,40 @@ def start_chat(stores: Stores, executions: Executions, new: NewChat, repeat: Rep
     for _ in range(_TRIES):
         try:
             chat = _admit(stores, new, repeat)
-        except Lost as lost:
-            if "repeat" in lost.items and repeat:
-                first = first_chat(stores, executions, new.user, repeat)
-                if first:
-                    return first
+        except (Lost, ApiError) as refusal:
+            # the same request may have come in twice at once: then the other one's chat is the answer
+            first = first_chat(stores, executions, new.user, repeat) if repeat else None
+            if first:
+                return first
+            if isinstance(refusal, ApiError):
+                raise
             continue
-        _start(stores, executions, chat)
+        _start(stores, executions, chat, repeat)
         return chat
     raise Contended("The conversation changed too often.")
 
 
-def _start(stores: Stores, executions: Executions, chat: Chat) -> None:
+def _start(stores: Stores, executions: Executions, chat: Chat, repeat: Repeat | None) -> None:
     ref = ChatRef(chat.user, chat.chat_id, chat.conversation_id)
     try:
         executions.start(ref)
     except Exception as error:
         end_chat(stores, ref, Failure("unavailable", "The chat could not be started. Nothing was charged."))
+        _forget(stores, chat, repeat)
         raise ApiError("unavailable", "The chat could not be started. Try again.") from error
+
+
+def _forget(stores: Stores, chat: Chat, repeat: Repeat | None) -> None:
+    """Let the key make a chat that starts: the client is told to try again."""
+    if repeat is None:
+        return
+    key = stores.chats.repeat_key(chat.user, repeat.key)
+    its_own = "chat_id = :chat"
+    with contextlib.suppress(Lost):
+        transact(
+            stores.dynamodb,
+            [delete("repeat", stores.chats.table, key, its_own, {":chat": chat.chat_id})],
+        )
 
 
 def _admit(stores: Stores, new: NewChat, repeat: Repeat | None) -> Chat:
