@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 from dualtrack.documentation.dependencies import Dependencies, build_dependencies, search_environment
 from dualtrack.documentation.pipeline import retrieve_documentation
+from dualtrack.documentation.settings import Limits, RetrievalSettings
 from moto import mock_aws
 
 from tests.fakes.context7 import FakeContext7, library, serve_context7, snippet
@@ -19,12 +20,15 @@ from tests.fakes.voyage import FakeVoyage, serve_voyage
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from dualtrack.documentation.settings import RetrievalSettings
     from dualtrack.tools import ToolResult
 
 QUESTION = "How do I set up OAuth for Twitter ads?"
 LIBRARY = "/websites/developer_x_ads"
 NOW = 1_795_000_000.0
+PATIENT = RetrievalSettings(
+    limits=Limits(100, cache=20, understand=20, search=20, choose=20, context=20, embed=20, rerank=20)
+)
+"""The product's settings with time enough for a busy machine: no test may fail because it is slow."""
 
 
 class RecordingLogger:
@@ -160,7 +164,7 @@ def documentation_world(
             dynamodb=dynamodb,
             clock=lambda: now[0],
             logger=logger,
-            settings=settings,
+            settings=settings or PATIENT,
         )
         stack.callback(deps.close)
         yield World(*servers, deps, dynamodb, logger, now)

@@ -8,16 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.documentation.cache import embedding_key
-from dualtrack.documentation.settings import Limits, RetrievalSettings
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 
 from tests.fakes.context7 import FakeContext7, error, library
-from tests.fakes.documentation_world import LIBRARY, QUESTION, World, ads_sections, documentation_world
+from tests.fakes.documentation_world import (
+    LIBRARY,
+    PATIENT,
+    QUESTION,
+    World,
+    ads_sections,
+    documentation_world,
+)
 from tests.fakes.voyage import embeddings_body
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dualtrack.documentation.settings import RetrievalSettings
     from starlette.requests import Request
 
 
@@ -35,7 +42,7 @@ async def never(_: Request) -> Response:
 
 def impatient(**limits: float) -> RetrievalSettings:
     """Short limits, so that a silent server costs little time."""
-    return replace(RetrievalSettings(), limits=replace(Limits(least=0.01), **limits))
+    return replace(PATIENT, limits=replace(PATIENT.limits, least=0.01, **limits))
 
 
 # Context7: search and context

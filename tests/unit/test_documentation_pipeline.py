@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 from dualtrack.documentation.cache import Cache
-from dualtrack.documentation.settings import RetrievalSettings
 
 from tests.fakes.context7 import FakeContext7, library, snippet
-from tests.fakes.documentation_world import LIBRARY, QUESTION, World, documentation_world
+from tests.fakes.documentation_world import LIBRARY, PATIENT, QUESTION, World, documentation_world
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -147,7 +146,7 @@ def test_so_few_sections_that_nothing_is_cut_are_all_shown_and_not_reranked() ->
 
 @pytest.mark.parametrize("changes", [{"fusion": "min_max_sum"}, {"distance": "euclidean"}, {"top_final": 2}])
 def test_the_settings_are_obeyed(changes: dict[str, object]) -> None:
-    settings = replace(RetrievalSettings(), **changes)  # type: ignore[arg-type]
+    settings = replace(PATIENT, **changes)  # type: ignore[arg-type]
     with documentation_world(settings=settings) as world:
         result = world.ask()
 
