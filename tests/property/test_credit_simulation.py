@@ -43,7 +43,7 @@ def test_the_same_chats_leave_the_same_items_on_every_engine(engine: str) -> Non
 
 @pytest.mark.skipif(not has_dynamodb_local(), reason="DynamoDB Local is not here: .ci/dynamodb_local.sh")
 def test_the_same_chats_leave_the_same_items_on_aws_own_engine() -> None:
-    _compare("dynamodb-local", 200)
+    _compare("dynamodb-local", 80)
 
 
 def _play(in_all: int, rules: Rules) -> Tally:
