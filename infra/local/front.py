@@ -31,6 +31,7 @@ from infra.local import lifeline
 from infra.local.aws import Aws, role_client
 from infra.local.front_config import FrontConfig
 from infra.local.tokens import BadName, Tokens
+from infra.page import web
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -49,7 +50,7 @@ IN_FLIGHT: Final = 8
 GATEWAY_SECONDS: Final = 32.0
 """API Gateway gives up after 29 s; the emulator answers that itself, a little later at worst."""
 
-PAGE: Final = ROOT / "infra" / "page"
+PAGE: Final = web.FOLDER
 _EVENTS: Final = re.compile(r"/v1/chats/[^/]+/events")
 _OWN_HOSTS: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _HOP_BY_HOP: Final = frozenset(
@@ -67,15 +68,7 @@ _HOP_BY_HOP: Final = frozenset(
         "upgrade",
     }
 )
-_PAGE_HEADERS: Final = {
-    "Content-Security-Policy": (
-        "default-src 'self'; img-src 'self' data: blob:; object-src 'none'; base-uri 'none'; "
-        "form-action 'none'; frame-ancestors 'none'"
-    ),
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-cache",
-}
+_PAGE_HEADERS: Final = web.headers()
 
 
 class TooLarge(Exception):  # noqa: N818 - named after what is wrong
@@ -220,7 +213,7 @@ class Front:
         path = request.path_params["path"] or "index.html"
         if path == "index.html" and not (PAGE / path).is_file():
             return HTMLResponse(_placeholder(self._config.status), headers=_PAGE_HEADERS)
-        if not (PAGE / path).is_file():
+        if not web.is_served(path) or not (PAGE / path).is_file():
             return error(404, "not_found", "Not found.")
         response = await StaticFiles(directory=PAGE).get_response(path, request.scope)
         response.headers.update(_PAGE_HEADERS)

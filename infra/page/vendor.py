@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-FOLDER: Final = Path(__file__).parent / "vendor"
+FOLDER: Final = Path(__file__).parent / "lib"
 
 
 @dataclass(frozen=True, slots=True)

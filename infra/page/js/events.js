@@ -4,7 +4,7 @@
  * A connection that drops, ends early or falls silent is opened again with `Last-Event-ID`, so nothing
  * is lost and nothing comes twice.
  */
-import { createParser } from "../vendor/eventsource-parser.js";
+import { createParser } from "../lib/eventsource-parser.js";
 import { Refusal } from "./api.js";
 
 const TERMINAL = new Set(["done", "error"]);

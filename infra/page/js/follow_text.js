@@ -7,6 +7,7 @@ export class FollowText {
   #thread = byId("thread");
   #button = byId("latest");
   #following = true;
+  #top = 0;
 
   constructor() {
     this.#button.prepend(icon("down"));
@@ -18,25 +19,36 @@ export class FollowText {
     const grown = new ResizeObserver(() => this.#keep());
     grown.observe(byId("exchanges"));
     grown.observe(this.#thread);
+    this.toEnd();
   }
 
   toEnd() {
-    this.#following = true;
+    this.#set(true);
     this.#thread.scrollTop = this.#thread.scrollHeight;
-    this.#button.hidden = true;
+    this.#top = this.#thread.scrollTop;
   }
 
   get #distance() {
     return this.#thread.scrollHeight - this.#thread.scrollTop - this.#thread.clientHeight;
   }
 
+  /** While it follows, the browser must not hold on to a passage by scrolling up on its own. */
+  #set(following) {
+    this.#following = following;
+    this.#button.hidden = following;
+    this.#thread.classList.toggle("following", following);
+  }
+
   #look() {
-    this.#following = this.#distance < NEAR;
-    this.#button.hidden = this.#following;
+    // text that grows between a scroll and its event moves the end away; only the reader moves up
+    const { scrollTop } = this.#thread;
+    if (this.#distance < NEAR) this.#set(true);
+    else if (scrollTop < this.#top) this.#set(false);
+    this.#top = scrollTop;
   }
 
   #keep() {
     if (this.#following) this.toEnd();
-    else this.#button.hidden = this.#distance < NEAR;
+    else if (this.#distance < NEAR) this.#set(true);
   }
 }

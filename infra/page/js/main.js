@@ -17,7 +17,7 @@ import { sessionFor } from "./session.js";
 import { Sidebar, titleOf } from "./sidebar.js";
 
 const SUGGESTIONS = [
-  "How do I set up OAuth for the X Ads API in Python?",
+  "How do I set up OAuth for the X Ads API?",
   "How do I model one-to-many relations in a DynamoDB single table?",
   "What does dualtrack send to the model, and what does it keep?",
 ];

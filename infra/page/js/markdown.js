@@ -4,8 +4,8 @@
  * Nothing that loads by itself comes through (an image's address can carry data away): images become
  * links. `MarkdownView` redraws only the blocks that changed, so text can stream into it.
  */
-import { Marked } from "../vendor/marked.js";
-import "../vendor/purify.js";
+import { Marked } from "../lib/marked.js";
+import "../lib/purify.js";
 import { h, icon } from "./dom.js";
 
 const { DOMPurify } = globalThis;
@@ -28,6 +28,11 @@ const headings = { shift: 0 };
 
 const marked = new Marked({
   gfm: true,
+  // markup in an answer is text to be read, but for the line breaks that models put into tables
+  tokenizer: {
+    html: () => undefined,
+    tag: (source) => (/^<br ?\/?>/i.test(source) ? false : undefined),
+  },
   renderer: {
     heading({ tokens, depth }) {
       const level = Math.min(6, depth + headings.shift);

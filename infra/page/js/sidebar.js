@@ -23,7 +23,7 @@ export class Sidebar {
     byId("side-close").addEventListener("click", () => this.#drawer(false));
     byId("veil").addEventListener("click", () => this.#drawer(false));
     byId("older").addEventListener("click", () => this.#load(this.#cursor));
-    byId("side").addEventListener("keydown", (event) => event.key === "Escape" && this.#drawer(false));
+    byId("shell").addEventListener("keydown", (event) => event.key === "Escape" && this.#drawer(false));
     this.#narrow.addEventListener("change", () => this.#drawer(false));
     this.#drawer(false);
   }

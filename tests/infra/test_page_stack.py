@@ -1,0 +1,119 @@
+"""The template of the page's stack: private files, strict headers, the configuration of its stage."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from typing import Any
+
+import aws_cdk as cdk
+from aws_cdk.assertions import Template
+from cdk_nag import AwsSolutionsChecks
+
+from infra.page import vendor, web
+from infra.stacks.page import PageStack
+from infra.stages import STAGES
+
+API = "https://abc123.execute-api.eu-central-1.amazonaws.com/live/"
+SIGN_IN = "https://dualtrack-prod-123456789012.auth.eu-central-1.amazoncognito.com"
+
+
+def made(api_url: str = API, *, nag: bool = False) -> tuple[cdk.App, PageStack]:
+    app = cdk.App()
+    if nag:
+        cdk.Validations.of(app).add_plugins(AwsSolutionsChecks())
+    stack = PageStack(
+        app, "Page", stage=STAGES["prod"], api_url=api_url, sign_in_url=SIGN_IN, client_id="client-1"
+    )
+    return app, stack
+
+
+@cache
+def template() -> Template:
+    return Template.from_stack(made()[1])
+
+
+def only(kind: str, of: Template | None = None) -> dict[str, Any]:
+    (found,) = (of or template()).find_resources(kind).values()
+    properties: dict[str, Any] = found["Properties"]
+    return properties
+
+
+def policy_of(of: Template) -> dict[str, Any]:
+    found: dict[str, Any] = only("AWS::CloudFront::ResponseHeadersPolicy", of)["ResponseHeadersPolicyConfig"]
+    return found
+
+
+def directives(policy: str) -> dict[str, str]:
+    parts = (one.strip().partition(" ") for one in policy.split(";"))
+    return {name: value for name, _, value in parts}
+
+
+def test_the_files_are_private_and_cloudfront_alone_reads_them() -> None:
+    bucket = only("AWS::S3::Bucket")
+    assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
+    assert "WebsiteConfiguration" not in bucket
+    distribution = only("AWS::CloudFront::Distribution")["DistributionConfig"]
+    assert "OriginAccessControlId" in distribution["Origins"][0]
+    statements = only("AWS::S3::BucketPolicy")["PolicyDocument"]["Statement"]
+    readers = [one for one in statements if one["Effect"] == "Allow" and "s3:GetObject" in one["Action"]]
+    assert [one["Principal"] for one in readers] == [{"Service": "cloudfront.amazonaws.com"}]
+    assert all("AWS:SourceArn" in json.dumps(one["Condition"]) for one in readers)
+
+
+def test_visitors_get_https_and_no_other_method_than_reading() -> None:
+    behaviour = only("AWS::CloudFront::Distribution")["DistributionConfig"]["DefaultCacheBehavior"]
+    assert behaviour["ViewerProtocolPolicy"] == "redirect-to-https"
+    assert set(behaviour["AllowedMethods"]) == {"GET", "HEAD"}
+    assert "ResponseHeadersPolicyId" in behaviour
+
+
+def test_the_policy_lets_the_page_call_its_api_and_its_sign_in_and_nobody_else() -> None:
+    security = policy_of(template())["SecurityHeadersConfig"]
+    policy = directives(security["ContentSecurityPolicy"]["ContentSecurityPolicy"])
+    assert policy["default-src"] == "'none'"
+    assert policy["script-src"] == policy["style-src"] == "'self'"
+    assert policy["connect-src"].split() == ["'self'", API.removesuffix("/live/"), SIGN_IN]
+    assert policy["frame-ancestors"] == "'none'"
+    assert policy["require-trusted-types-for"] == "'script'"
+    assert security["StrictTransportSecurity"]["AccessControlMaxAgeSec"] == 365 * 24 * 3600
+    assert security["FrameOptions"]["FrameOption"] == "DENY"
+
+
+def test_an_api_url_that_is_known_only_at_deployment_becomes_its_origin() -> None:
+    app = cdk.App()
+    api = cdk.Stack(app, "Api")
+    url = cdk.CfnParameter(api, "Url").value_as_string
+    stack = PageStack(
+        app, "Page", stage=STAGES["prod"], api_url=url, sign_in_url=SIGN_IN, client_id="client-1"
+    )
+    policy = json.dumps(policy_of(Template.from_stack(stack))["SecurityHeadersConfig"])
+    assert '"Fn::Select": [2, {"Fn::Split": ["/"' in policy
+
+
+def test_no_source_and_no_local_configuration_is_deployed() -> None:
+    served = {
+        str(path.relative_to(web.FOLDER))
+        for path in web.FOLDER.rglob("*")
+        if path.is_file() and web.is_served(str(path.relative_to(web.FOLDER)))
+    }
+    assert {"index.html", "config.json", "js/main.js", "lib/purify.js"} <= served
+    assert not any(name.endswith((".py", ".pyc")) for name in served)
+    # two sources: the folder, and the configuration written at deployment
+    assert len(only("Custom::CDKBucketDeployment")["SourceBucketNames"]) == 2
+
+
+def test_cdk_nag_agrees() -> None:
+    app, _ = made(nag=True)
+    app.synth()
+
+
+def test_the_vendored_libraries_are_the_pinned_ones() -> None:
+    assert vendor.damaged() == ()
+
+
+def test_a_changed_library_is_found(tmp_path: Any) -> None:
+    for one in vendor.COPIES:
+        (tmp_path / one.name).write_bytes((vendor.FOLDER / one.name).read_bytes())
+    (tmp_path / "purify.js").write_bytes(b"something else")
+    assert vendor.damaged(tmp_path) == ("purify.js",)
