@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.documentation.cache import embedding_key
-from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 
 from tests.fakes.context7 import FakeContext7, error, library
 from tests.fakes.documentation_world import (
@@ -22,7 +23,7 @@ from tests.fakes.documentation_world import (
 from tests.fakes.voyage import embeddings_body
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import AsyncIterator, Iterator
 
     from dualtrack.documentation.settings import RetrievalSettings
     from starlette.requests import Request
@@ -300,6 +301,35 @@ def test_a_silent_claude_is_not_waited_for() -> None:
         world.claude.answers.extend([never] * 2)
 
         assert "oauth.setup()" in world.ask().content
+
+
+def test_a_claude_whose_answer_only_trickles_in_is_not_waited_for() -> None:
+    message = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [{"type": "text", "text": '{"library": "Too late", "topic": "x"}'}],
+        "stop_reason": "end_turn",
+        "stop_sequence": None,
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+    }
+
+    async def trickle() -> AsyncIterator[bytes]:
+        for _ in range(20):
+            yield b" "
+            await asyncio.sleep(0.05)
+        yield json.dumps(message).encode()
+
+    async def slow(_: Request) -> Response:
+        return StreamingResponse(trickle(), media_type="application/json")
+
+    with documentation_world(settings=impatient(understand=0.3)) as world:
+        world.claude.answers.append(slow)
+
+        assert not world.ask().is_error
+        assert world.outcomes()["understand"] != "ok"
+        assert [search["libraryName"] for search in world.context7.searches()] == ["Twitter ads"]
 
 
 def test_without_a_model_configured_nothing_is_asked_of_one() -> None:
