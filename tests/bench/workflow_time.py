@@ -1,0 +1,187 @@
+"""Time of a chat's workflow beside a bare one of the same shape, and chats per second.
+
+    uv run python -m tests.bench.workflow_time
+
+Both workflows run on the same emulator in the same run, one after the other in turns. The bare one is
+``infra/chat.asl.json`` over a function that returns at once what the steps return. The model answers at
+once, so what is left is our own code and what it asks of the stores.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import statistics
+import tempfile
+import time
+import uuid
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.console import Console
+from rich.table import Table
+
+from infra.local.offline_model.server import serve_offline_model
+from infra.local.sample_docs.server import serve_sample_docs
+from infra.local.stack import LocalStack
+from tests.fakes.stack_client import Person, Root, wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ROOT: Final = Path(__file__).parents[2]
+ROUNDS: Final = 10
+BURST: Final = 24
+BARE: Final = """
+def handler(event, context):
+    calls = [{"id": f"q1-t{n}", "fn": "tool"} for n in (1, 2)] if event["chat_id"].endswith("tools") else []
+    if "turn" not in event or "call" in event:
+        return {}
+    asks = bool(calls) and event["turn"] == 0
+    return {"turn": event["turn"] + 1, "next": "tools" if asks else "answered", "calls": calls if asks else []}
+"""
+ASKS: Final = [{"type": "tool_use", "name": "retrieve_full_context", "input": {"id": "q1"}} for _ in range(2)]
+
+
+@dataclass(frozen=True, slots=True)
+class Bare:
+    """The bare workflow."""
+
+    root: Root
+    machine: str
+
+    def run(self, kind: str) -> float:
+        """Seconds of one execution."""
+        client = self.root.client("stepfunctions")
+        given = {"user": "u", "chat_id": f"{uuid.uuid4().hex}-{kind}", "conversation_id": "c", "turn": 0}
+        arn = client.start_execution(
+            stateMachineArn=self.machine, name=given["chat_id"], input=json.dumps(given)
+        )
+        return seconds_of(client, arn["executionArn"])
+
+
+def make_bare(root: Root) -> Bare:
+    """Deploy the bare function and the machine over it."""
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("bare.py", BARE)
+    functions = root.client("lambda")
+    role = functions.get_function(FunctionName=root.stack.outputs["TurnFunction"])["Configuration"]["Role"]
+    arn = functions.create_function(
+        FunctionName="bare",
+        Runtime="python3.13",
+        Role=role,
+        Handler="bare.handler",
+        Timeout=60,
+        Code={"ZipFile": packed.getvalue()},
+    )["FunctionArn"]
+    definition = (ROOT / "infra/chat.asl.json").read_text()
+    for name in ("Turn", "Tool", "Search", "Github", "Summarise", "Abort"):
+        definition = definition.replace(f"${{{name}}}", arn)
+    client = root.client("stepfunctions")
+    described = client.describe_state_machine(stateMachineArn=root.machine)
+    return Bare(root, _create(root, client, definition, described["roleArn"], arn))
+
+
+def _create(root: Root, client: Any, definition: str, role: str, function: str) -> str:
+    policy = {
+        "Version": "2012-10-17",
+        "Statement": [{"Effect": "Allow", "Action": "lambda:InvokeFunction", "Resource": function}],
+    }
+    root.client("iam").put_role_policy(
+        RoleName=role.rsplit("/", 1)[-1], PolicyName="bare", PolicyDocument=json.dumps(policy)
+    )
+    return str(
+        client.create_state_machine(name="bare", definition=definition, roleArn=role)["stateMachineArn"]
+    )
+
+
+def seconds_of(client: Any, arn: str) -> float:
+    """How long an execution took, once it has succeeded."""
+    wait_for(lambda: client.describe_execution(executionArn=arn)["status"] != "RUNNING")
+    done = client.describe_execution(executionArn=arn)
+    assert done["status"] == "SUCCEEDED", done
+    return float((done["stopDate"] - done["startDate"]).total_seconds())
+
+
+def real(root: Root, person: Person, kind: str) -> float:
+    """Seconds of one chat's execution."""
+    chat_id = person.start(f"{kind}: go")["chat_id"]
+    return seconds_of(root.client("stepfunctions"), root.execution_arn(chat_id))
+
+
+def compare(root: Root, person: Person, model: Any) -> Table:
+    """The table of both workflows, interleaved."""
+    bare = make_bare(root)
+    table = Table(title=f"Seconds of a workflow, median of {ROUNDS} interleaved runs")
+    for heading in ("", "turns", "bare", "dualtrack", "ratio", "per turn"):
+        table.add_column(heading, justify="right" if heading else "left")
+    for kind, turns in (("plain", 1), ("tools", 2)):
+        run: dict[str, Callable[[], float]] = {
+            "bare": partial(bare.run, kind),
+            "real": partial(real, root, person, kind),
+        }
+        times: dict[str, list[float]] = {"bare": [], "real": []}
+        for number in range(ROUNDS + 2):
+            if kind == "tools":
+                model.script.add({"match": "tools: go", "content": ASKS})
+            for name, one in run.items():
+                seconds = one()
+                if number >= 2:
+                    times[name].append(seconds)
+        base, ours = statistics.median(times["bare"]), statistics.median(times["real"])
+        table.add_row(
+            kind,
+            str(turns),
+            f"{base:.3f}",
+            f"{ours:.3f}",
+            f"{ours / base:.2f}",
+            f"{(ours - base) / turns:.3f}",
+        )
+    return table
+
+
+def throughput(root: Root, people: list[Person]) -> Table:
+    """Chats that were started together and answered, per second."""
+    table = Table(title="Chats per second with a model that answers at once")
+    for heading in ("chats at once", "seconds", "chats/s"):
+        table.add_column(heading, justify="right")
+    for size in (1, 4, BURST):
+        started = time.monotonic()
+        with ThreadPoolExecutor(size) as pool:
+            list(pool.map(lambda person: person.finish(person.start("plain: go")["chat_id"]), people[:size]))
+        seconds = time.monotonic() - started
+        table.add_row(str(size), f"{seconds:.1f}", f"{size / seconds:.1f}")
+    return table
+
+
+def main() -> None:
+    """Start a stack and print both tables."""
+    console = Console(width=100)
+    with (
+        serve_offline_model() as model,
+        serve_sample_docs() as documents,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        model.script.add({"match": "plain", "text": "Yes.", "always": True})
+        environment = {
+            "ANTHROPIC_API_KEY": "k",
+            "ANTHROPIC_BASE_URL": model.url,
+            "CONTEXT7_BASE_URL": documents,
+        }
+        with LocalStack(folder, environment=environment) as stack:
+            root = Root(stack, Path(folder))
+            people = [Person(stack.url, stack.token(f"user-{number}")) for number in range(BURST)]
+            for person in people:
+                root.stores().ledger.grant(person.id, "bench", 10_000, "bench", time.time())
+            console.print(f"The stack was ready after {stack.seconds_to_ready:.1f} s.")
+            console.print(compare(root, people[0], model))
+            console.print(throughput(root, people))
+
+
+if __name__ == "__main__":
+    main()
