@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import functools
 import importlib.util
 import json
 import os
@@ -18,6 +19,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 import boto3
 import pytest
+from dualtrack.openapi import openapi_document
+from jsonschema import Draft202012Validator
 
 from tests.fakes.world import SETTINGS, World, make_world
 
@@ -63,6 +66,38 @@ class _Context:
         return 29_000
 
 
+def assert_documented(method: str, path: str, answer: Answer) -> None:
+    """Every answer is one that the OpenAPI document has: its status, its content type, its schema."""
+    operation = _operation(method.lower(), path)
+    if operation is None:
+        assert answer.status == 404 or method == "OPTIONS", answer
+        return
+    documented = operation["responses"].get(str(answer.status))
+    assert documented, f"{method} {path}: {answer.status} is not documented"
+    if answer.text:
+        content = documented["content"][answer.headers["Content-Type"]]
+        _validator(content["schema"]["$ref"]).validate(json.loads(answer.text))
+    else:
+        assert "content" not in documented
+
+
+def _operation(method: str, path: str) -> dict[str, Any] | None:
+    wanted = path.rstrip("/").split("/")
+    for template, operations in openapi_document()["paths"].items():
+        parts = template.split("/")
+        if len(parts) == len(wanted) and all(
+            part == given or part.startswith("{") for part, given in zip(parts, wanted, strict=True)
+        ):
+            found: dict[str, Any] | None = operations.get(method)
+            return found
+    return None
+
+
+@functools.cache
+def _validator(reference: str) -> Draft202012Validator:
+    return Draft202012Validator({**openapi_document(), "$ref": reference})
+
+
 @dataclass
 class Api:
     """A client of the function; ``user`` is who calls unless a call names somebody else."""
@@ -72,6 +107,7 @@ class Api:
     user: str = "ann"
     groups: Any = None
     claims: Mapping[str, Any] = field(default_factory=dict)
+    context: Any = field(default_factory=_Context)
 
     def of(self, user: str, groups: Any = None) -> Api:
         """The same function, called by somebody else."""
@@ -125,13 +161,15 @@ class Api:
     ) -> Answer:
         """The answer to a request with a JSON body, or with the ``raw`` one."""
         sent = raw if raw is not None else (json.dumps(body) if body is not None else None)
-        answer = self.module.handler(self.event(method, target, sent, headers), _Context())
+        event = self.event(method, target, sent, headers)
+        answer = self.module.handler(event, self.context)
         # what Lambda's runtime does with it; a lone surrogate would break here
         json.dumps(answer, ensure_ascii=False).encode()
         listed = {name: values[-1] for name, values in (answer.get("multiValueHeaders") or {}).items()}
-        return Answer(
-            answer["statusCode"], {**(answer.get("headers") or {}), **listed}, answer.get("body") or ""
-        )
+        headers = {**(answer.get("headers") or {}), **listed}
+        shown = Answer(answer["statusCode"], headers, answer.get("body") or "")
+        assert_documented(method, event["path"], shown)
+        return shown
 
     def get(self, target: str) -> Any:
         """GET → the body of the 200."""
@@ -154,6 +192,13 @@ class Api:
     def run(self, chat_id: str) -> None:
         """The workflow of a chat."""
         self.world.run(self.chat(chat_id))
+
+    def chat_ids(self) -> list[str]:
+        """The user's chats, in no order."""
+        keys = [
+            item["pk"]["S"] for item in items(self.world, SETTINGS.chats_table) if item["sk"]["S"] == "STATE"
+        ]
+        return [key.split("#")[2] for key in keys if key.split("#")[1] == self.user]
 
     def chat(self, chat_id: str) -> Any:
         """The chat's state in the store."""
