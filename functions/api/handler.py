@@ -166,7 +166,7 @@ def patch_conversation(conversation_id: str) -> Response[str]:
 @app.delete("/v1/conversations/<conversation_id>")
 def delete_conversation(conversation_id: str) -> Response[str]:
     conversations.delete_conversation(stores, _caller().user, conversation_id)
-    return Response(status_code=204)
+    return Response(status_code=204, body="")
 
 
 @app.get("/v1/conversations/<conversation_id>/records/<record_id>")
@@ -210,7 +210,7 @@ def get_connection() -> Response[str]:
 @app.delete("/v1/connections/github")
 def delete_connection() -> Response[str]:
     connections.disconnect(_caller().user)
-    return Response(status_code=204)
+    return Response(status_code=204, body="")
 
 
 # ── administration ────────────────────────────────────────────────────────────────────────────────
