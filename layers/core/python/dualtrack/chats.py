@@ -150,6 +150,17 @@ class ChatStore:
         )
         return chat_of(from_wire(answer["Attributes"]))
 
+    def load_with_turns(self, user: str, chat_id: str) -> tuple[Chat, tuple[RecordedTurn, ...]] | None:
+        """The chat and all its recorded turns, in one query (their keys lie side by side)."""
+        pk = chat_partition(user, chat_id)
+        items = list(query(self.client, self.table, pk, after="S"))
+        if not items:
+            return None
+        chat = chat_of(items[0])
+        texts = self.bodies.load_texts(_bodies_of(chat), items[1:])
+        turns = (_turn_of(item, text) for item, text in zip(items[1:], texts, strict=True))
+        return chat, tuple(turns)
+
     def turn(self, chat: Chat, number: int) -> RecordedTurn | None:
         """A recorded turn."""
         if number < 1:
@@ -158,10 +169,9 @@ class ChatStore:
         return _turn_of(item, self.bodies.load_text(_bodies_of(chat), item)) if item else None
 
     def turns(self, chat: Chat, through: int) -> tuple[RecordedTurn, ...]:
-        """The recorded turns 1 to ``through``, in one query."""
-        items = list(query(self.client, self.table, chat.pk, prefix="TURN#", before=turn_key(through + 1)))
-        texts = self.bodies.load_texts(_bodies_of(chat), items)
-        return tuple(_turn_of(item, text) for item, text in zip(items, texts, strict=True))
+        """The recorded turns 1 to ``through``."""
+        found = self.load_with_turns(chat.user, chat.chat_id)
+        return found[1][:through] if found else ()
 
     def turn_actions(
         self, chat: Chat, number: int, reply: ModelReply, decision: Decision, after: Chat

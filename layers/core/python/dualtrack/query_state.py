@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from dualtrack.chats import Chat, RecordedTurn
+    from dualtrack.mcp_tools.catalogue import Catalogue
     from dualtrack.profiles import Profile
     from dualtrack.records import Attachment, QueryTrack, Record
     from dualtrack.stores import Stores
@@ -33,73 +35,101 @@ _POLL_SECONDS: Final = 0.2
 class QueryState:
     """Everything a model call of this query is made from."""
 
+    chat: Chat
+    """With its view pinned, if there was something to pin."""
     view: View
     offered: Mapping[str, ToolSpec]
     records: tuple[Record, ...]
     """The query's records so far, in order, whole."""
 
 
-def pin_view(stores: Stores, chat: Chat, sleep: Callable[[float], None]) -> Chat:
-    """The chat with its view pinned. Summaries that are still missing are waited for, at most 3 s.
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What the tables say."""
 
-    Nothing is written where nothing has to be remembered: summaries never change once they are
-    there, so a retry finds the same ones.
-    """
-    if chat.pin is not None:
-        return chat
-    missing = _missing(stores, chat)
-    deadline = stores.clock() + SUMMARY_WAIT_SECONDS
-    while missing and stores.clock() < deadline:
-        sleep(_POLL_SECONDS)
-        missing = _missing(stores, chat)
-    catalogue = load_catalogue(stores.dynamodb, stores.cache_table, stores.clock()).version
-    if missing or catalogue:
-        return stores.chats.pin(chat, Pin(missing, catalogue))
-    return chat
+    tracks: tuple[QueryTrack, ...]
+    records: tuple[Record, ...]
+    catalogue: Catalogue
 
-
-def _missing(stores: Stores, chat: Chat) -> tuple[int, ...]:
-    written = {
-        track.query for track in stores.history.tracks(chat.user, chat.conversation_id, chat.query - 1)
-    }
-    return tuple(number for number in range(1, chat.query) if number not in written)
+    def missing(self, before: int) -> tuple[int, ...]:
+        """Earlier queries whose summaries are not written yet."""
+        written = {track.query for track in self.tracks}
+        return tuple(number for number in range(1, before) if number not in written)
 
 
 def read_query(
-    stores: Stores, chat: Chat, profile: Profile, turns: Sequence[RecordedTurn], limit: Limit
+    stores: Stores,
+    chat: Chat,
+    profile: Profile,
+    turns: Sequence[RecordedTurn],
+    limit: Limit,
+    complete: Callable[[RecordedTurn], None],
+    sleep: Callable[[float], None],
 ) -> QueryState:
-    """The query with its pinned past; every turn's calls must have their records."""
-    records = stores.history.query_records(chat.user, chat.conversation_id, chat.query)
-    by_id = {record.record_id: record for record in records}
-    catalogue = load_catalogue(
-        stores.dynamodb, stores.cache_table, stores.clock(), version=chat.pin.catalogue if chat.pin else ""
-    )
-    past = tuple(
-        PastTurn(
-            turn.content,
-            turn.calls,
-            MappingProxyType({call.id: _result(stores, chat, by_id[call.id]) for call in turn.calls}),
+    """The query with its past pinned. ``complete`` gives the last turn's calls without a record one."""
+    read = _read(stores, chat, len(turns))
+    recorded = {record.record_id for record in read.records}
+    if turns and any(call.id not in recorded for call in turns[-1].calls):
+        complete(turns[-1])
+        read = replace(
+            read, records=stores.history.query_records(chat.user, chat.conversation_id, chat.query)
         )
-        for turn in turns
-    )
-    query = records[0]
+    if chat.pin is None and not turns:
+        read, chat = _pin(stores, chat, read, sleep)
+    query = read.records[0]
     view = View(
-        tracks=_tracks(stores, chat, profile),
+        tracks=_tracks(stores, chat, profile, read.tracks),
         query=block_of(query),
         attachments=_files(stores, chat, query.attachments),
-        turns=past,
+        turns=tuple(_past_turn(stores, chat, turn, read.records) for turn in turns),
         limit=limit,
         max_turns=profile.max_turns,
         result_limit=profile.result_limit,
     )
-    return QueryState(view, offered_tools(profile, catalogue), records)
+    return QueryState(chat, view, offered_tools(profile, read.catalogue), read.records)
 
 
-def _tracks(stores: Stores, chat: Chat, profile: Profile) -> tuple[QueryTrack, ...]:
+def _read(stores: Stores, chat: Chat, turns: int) -> _Read:
+    """Three reads that do not need each other, at once. Later turns get the tools that the first pinned."""
+    version = chat.pin.catalogue if chat.pin else ("" if turns else None)
+    user, conversation_id = chat.user, chat.conversation_id
+    with ThreadPoolExecutor(2) as pool:
+        tracks = pool.submit(stores.history.tracks, user, conversation_id, chat.query - 1)
+        catalogue = pool.submit(
+            load_catalogue, stores.dynamodb, stores.cache_table, stores.clock(), version=version
+        )
+        records = stores.history.query_records(user, conversation_id, chat.query)
+        return _Read(tracks.result(), records, catalogue.result())
+
+
+def _pin(stores: Stores, chat: Chat, read: _Read, sleep: Callable[[float], None]) -> tuple[_Read, Chat]:
+    """Fix what of the past is sent. Summaries that are still missing are waited for, at most 3 s.
+
+    Nothing is written where nothing has to be remembered: summaries never change once they are
+    there, so a retry finds the same ones.
+    """
+    deadline = stores.clock() + SUMMARY_WAIT_SECONDS
+    while read.missing(chat.query) and stores.clock() < deadline:
+        sleep(_POLL_SECONDS)
+        tracks = stores.history.tracks(chat.user, chat.conversation_id, chat.query - 1)
+        read = replace(read, tracks=tracks)
+    missing = read.missing(chat.query)
+    if missing or read.catalogue.version:
+        return read, stores.chats.pin(chat, Pin(missing, read.catalogue.version))
+    return read, chat
+
+
+def _past_turn(stores: Stores, chat: Chat, turn: RecordedTurn, records: tuple[Record, ...]) -> PastTurn:
+    by_id = {record.record_id: record for record in records}
+    results = {call.id: _result(stores, chat, by_id[call.id]) for call in turn.calls}
+    return PastTurn(turn.content, turn.calls, MappingProxyType(results))
+
+
+def _tracks(
+    stores: Stores, chat: Chat, profile: Profile, tracks: tuple[QueryTrack, ...]
+) -> tuple[QueryTrack, ...]:
     full = chat.pin.stand_in if chat.pin else ()
-    written = {
-        track.query: track for track in stores.history.tracks(chat.user, chat.conversation_id, chat.query - 1)
-    }
+    written = {track.query: track for track in tracks}
     return tuple(
         _standing_in(stores, chat, number, profile.result_limit) if number in full else written[number]
         for number in range(1, chat.query)

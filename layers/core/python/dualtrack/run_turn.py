@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.chats import Chat, RecordedTurn, calls_to_run, with_usage
@@ -35,7 +36,7 @@ from dualtrack.events import (
 from dualtrack.frozen import thaw
 from dualtrack.ids import response_id, thought_id
 from dualtrack.profiles import all_profiles
-from dualtrack.query_state import QueryState, pin_view, read_query
+from dualtrack.query_state import QueryState, read_query
 from dualtrack.records import Record
 from dualtrack.sources import sources_of
 from dualtrack.tool_results import complete_results
@@ -101,14 +102,16 @@ def run_turn(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
 
 
 def _attempt(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
+    """The log's tail is read before anything else: whoever commits after this moves it, and is noticed."""
     stores = deps.stores
-    chat = stores.chats.load(ref.user, ref.chat_id)
-    if chat is None:
-        return _outcome(ref.turn + 1, "failed")
-    log = stores.log(chat)
+    log = stores.log(ref)
     closed = _is_closed(log)
-    recorded = stores.chats.turn(chat, ref.turn + 1)
-    if recorded:
+    found = stores.chats.load_with_turns(ref.user, ref.chat_id)
+    if found is None:
+        return _outcome(ref.turn + 1, "failed")
+    chat, turns = found
+    if len(turns) > ref.turn:
+        recorded = turns[ref.turn]
         if not closed:
             complete_results(stores, log, chat, recorded, dead=False)
         return _recorded_outcome(recorded)
@@ -116,11 +119,10 @@ def _attempt(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
         raise ChatClosed(ref.chat_id)
     profile = all_profiles()[chat.profile]
     limit: Limit = chat.limit or ("max_turns" if ref.turn + 1 > profile.max_turns else "")
-    return _call_model(_Run(deps, chat, profile, log, ref.turn + 1, limit))
+    return _call_model(_Run(deps, chat, profile, log, ref.turn + 1, limit), turns)
 
 
 def _is_closed(log: EventLog) -> bool:
-    """Read the tail before anything else: whoever commits after this moves it, and is noticed."""
     try:
         log.next_slot()
     except ChatClosed:
@@ -128,13 +130,10 @@ def _is_closed(log: EventLog) -> bool:
     return False
 
 
-def _call_model(run: _Run) -> dict[str, Any]:
-    stores, chat = run.deps.stores, run.chat
-    turns = stores.chats.turns(chat, run.number - 1)
-    if turns:
-        complete_results(stores, run.log, chat, turns[-1], dead=True)
-    chat = pin_view(stores, chat, run.deps.sleep)
-    state = read_query(stores, chat, run.profile, turns, run.limit)
+def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
+    stores = run.deps.stores
+    complete = partial(complete_results, stores, run.log, run.chat, dead=True)
+    state = read_query(stores, run.chat, run.profile, turns, run.limit, complete, run.deps.sleep)
     sent = build(state.view)
     begins = turn_begins(run.number, run.profile.max_turns, final=bool(run.limit))
     run.log.append([begins], fence=_no_commit)
@@ -142,13 +141,13 @@ def _call_model(run: _Run) -> dict[str, Any]:
         reply = run.deps.claude.stream(_request(run, state, sent), writer.write)
     decision = decide(
         reply,
-        query=chat.query,
-        calls_before=chat.calls,
+        query=run.chat.query,
+        calls_before=run.chat.calls,
         offered=state.offered,
         limit=run.limit,
         invalid=run.deps.invalid,
     )
-    return _record(replace(run, chat=chat), state, sent, reply, decision)
+    return _record(replace(run, chat=state.chat), state, sent, reply, decision)
 
 
 def _no_commit(event: StoredEvent) -> None:

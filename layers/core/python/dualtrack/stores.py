@@ -9,7 +9,7 @@ import boto3
 from botocore.config import Config
 
 from dualtrack.bodies import BodyStore
-from dualtrack.chats import Chat, ChatStore
+from dualtrack.chats import Chat, ChatStore, chat_partition
 from dualtrack.clock import system_clock
 from dualtrack.credits.ledger import Ledger
 from dualtrack.event_log import EventLog
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
     from dualtrack.clock import Clock
+    from dualtrack.requests import ChatRef
     from dualtrack.settings import Settings
 
 
@@ -35,9 +36,10 @@ class Stores:
     cache_table: str
     clock: Clock
 
-    def log(self, chat: Chat) -> EventLog:
+    def log(self, chat: Chat | ChatRef) -> EventLog:
         """The chat's event log."""
-        return EventLog(self.dynamodb, self.chats.table, chat.pk, chat.chat_id, self.clock)
+        pk = chat_partition(chat.user, chat.chat_id)
+        return EventLog(self.dynamodb, self.chats.table, pk, chat.chat_id, self.clock)
 
 
 def build_stores(
