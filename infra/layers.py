@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -206,7 +207,11 @@ def _digest(files: Iterable[Path]) -> str:
 
 
 def _run(*command: str) -> str:
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    # the CDK's command line forces colours upon its app, and they would end up in what uv exports
+    plain = {key: value for key, value in os.environ.items() if key != "FORCE_COLOR"}
+    done = subprocess.run(
+        command, cwd=ROOT, env={**plain, "NO_COLOR": "1"}, capture_output=True, text=True, check=False
+    )
     if done.returncode:
         problem = f"{' '.join(command[:3])} failed:\n{done.stderr.strip()}"
         unreachable = any(sign in done.stderr.lower() for sign in _UNREACHABLE)
