@@ -30,6 +30,7 @@ with collecting_later():
     from dualtrack.settings import settings_from, split_origins
     from dualtrack.start_chat import NewChat, Repeat, fingerprint, first_chat, start_chat
     from dualtrack.stores import LazyClient, open_stores
+    from dualtrack.text import clean
     from dualtrack.tool_list import tools_json
 
 if TYPE_CHECKING:
@@ -333,7 +334,7 @@ def _repeat(raw: bytes) -> Repeat | None:
     key = app.current_event.headers.get("Idempotency-Key")
     if key is None:
         return None
-    if not 1 <= len(key) <= 255:
+    if not 1 <= len(key) <= 255 or clean(key) != key:
         raise invalid_request("Idempotency-Key must have 1 to 255 characters.")
     return Repeat(key, fingerprint(models.canonical(raw)))
 

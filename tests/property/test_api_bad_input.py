@@ -1,0 +1,258 @@
+"""Bad input, generated from the OpenAPI document and by hand: refused, never a 5xx, nothing stored.
+
+Every answer is held to the document by the client (`tests.fakes.api_client`).
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from dualtrack.openapi import openapi_document
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.fakes.api_client import Api, items, make_api, objects
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+GOOD: dict[str, dict[str, Any]] = {
+    "ChatBody": {"message": "Hello.", "profile": "assistant", "attachments": []},
+    "ConversationBody": {"title": "Plans", "profile": "assistant"},
+    "TitleBody": {"title": "Plans"},
+    "ConnectionBody": {"token": "github_pat_" + "a" * 40},
+    "PlanBody": {"plan": "pro"},
+    "GrantBody": {"credits": 5, "reason": "r", "grant_id": "g"},
+}
+NASTY_TEXT = ["\0", "a\0b", "\ud800", "\udfff\ud800", "x" * 1_000_001]
+HUGE = [10**30, -(10**30), 1e308, -1, 0, 0.5, 5.0]
+NASTY_IDS = [
+    "%23", "a%23b", "CHAT%23ann%23x", "..", "../..", ".", "%2e%2e", "%2fx", "%00", "%0a", "%ff", "%F0%9F%92%A1", "*", "{}",
+    "null", "undefined", "0", "ch_", "cv_", "ch_" + "0" * 26, "cv_" + "0" * 26, "ch_" + "z" * 26, "CH_" + "0" * 26,
+    "ch_" + "0" * 25 + "%0a", "q1", "ch_" + "0" * 5_000, "$ne", "'%20OR%20''='", "%3Cscript%3E", "ch_٠" * 3,
+]  # fmt: skip
+
+
+def operations() -> Iterator[tuple[str, str, str | None]]:
+    """Method, path and the name of the body's schema, of every operation that `api` serves."""
+    for path, methods in openapi_document()["paths"].items():
+        for method, operation in methods.items():
+            schema = (
+                operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+            )
+            if not path.endswith("/events"):
+                yield method.upper(), path, schema["$ref"].rsplit("/", 1)[1] if schema else None
+
+
+WITH_BODY = [(method, path, name) for method, path, name in operations() if name]
+
+
+@pytest.fixture(scope="module")
+def api() -> Iterator[Api]:
+    with make_api() as made:
+        yield made.of("ann", "admin")
+
+
+@pytest.fixture(scope="module")
+def existing(api: Api) -> dict[str, str]:
+    """Ids that exist, for the paths."""
+    chat = api.ask()
+    return {
+        "chat_id": chat["chat_id"],
+        "conversation_id": chat["conversation_id"],
+        "record_id": "q1",
+        "user_id": "somebody",
+    }
+
+
+def stored(api: Api) -> Any:
+    """Everything in the tables and the bucket, the request counters aside."""
+    tables = {
+        table: [item for item in items(api.world, table) if not item["sk"]["S"].startswith("RATE#")]
+        for table in ("history", "chats", "credits", "cache")
+    }
+    return tables, objects(api.world)
+
+
+def wrong_values(schema: dict[str, Any], *, is_required: bool) -> Iterator[Any]:
+    """What a field may not be, by its schema; text of every field may hold neither NUL nor half pairs."""
+    kinds = {option.get("type") for option in schema.get("anyOf", [schema])}
+    plain = next((one for one in schema.get("anyOf", [schema]) if one.get("type") != "null"), schema)
+    others: dict[str, list[Any]] = {
+        "string": ["text"], "integer": [7, 10**30, 0.5], "boolean": [True], "array": [["x"]], "object": [{"x": 1}],
+    }  # fmt: skip
+    for kind, examples in others.items():
+        if kind not in kinds and not (kind == "object" and "$ref" in str(schema)):
+            yield from examples
+    if is_required:
+        yield None
+    if "string" in kinds:
+        yield from NASTY_TEXT
+        yield from [""] * bool(plain.get("minLength"))
+        yield from ["x" * (plain["maxLength"] + 1)] if "maxLength" in plain else []
+        yield from ["neither"] if "enum" in plain else []
+    if "integer" in kinds:
+        yield from [plain["minimum"] - 1] if "minimum" in plain else []
+        yield from [plain["maximum"] + 1] if "maximum" in plain else []
+        yield from ["5", 5.0, -0.0]
+    if "array" in kinds:
+        yield [{}] * (plain["maxItems"] + 1)
+        yield from [[None], ["x"], [[]], [{}]]
+
+
+def wrong_bodies(name: str) -> Iterator[Any]:
+    """Bodies that are wrong in one way each."""
+    schema = openapi_document()["components"]["schemas"][name]
+    good = GOOD[name]
+    yield from (
+        [],
+        "text",
+        5,
+        True,
+        [good],
+        {**good, "unknown": 1},
+        {**good, "x" * 100_000: 1},
+        {**good, "💡\0": 1},
+    )
+    for field, described in schema["properties"].items():
+        is_required = field in schema.get("required", [])
+        if is_required:
+            yield {key: value for key, value in good.items() if key != field}
+        for value in wrong_values(described, is_required=is_required):
+            yield {**good, field: value}
+
+
+@pytest.mark.parametrize(("method", "path", "name"), WITH_BODY)
+def test_every_field_wrong_in_every_way_is_a_400_and_stores_nothing(
+    api: Api, existing: dict[str, str], method: str, path: str, name: str
+) -> None:
+    before = stored(api)
+    for body in wrong_bodies(name):
+        answer = api.call(method, path.format(**existing), body)
+        assert (answer.status, answer.code) == (400, "invalid_request"), (str(body)[:200], answer)
+        assert len(answer.text) < 2_000, "a refusal does not echo what was sent"
+    assert stored(api) == before
+
+
+@pytest.mark.parametrize(("method", "path", "name"), WITH_BODY)
+def test_the_bodies_from_which_the_wrong_ones_are_made_are_right(
+    api: Api, existing: dict[str, str], method: str, path: str, name: str
+) -> None:
+    """Else every refusal above would prove nothing. The models take all that the document allows."""
+    assert api.call(method, path.format(**existing), copy.deepcopy(GOOD[name])).status in (200, 201, 202)
+
+
+MALFORMED: list[str | bytes] = [
+    "{", "}", "{'message': 'x'}", '{"message": "x"', '{"message": x}', '{"message": NaN}', '{"message": Infinity}',
+    '{"message": "x",}', '{"message": "\n"}', "message=x", "<message>x</message>", "﻿{}x", "\0", "\ud800",
+    '{"message": "a", "message": "b"}', '{"message": 1' + "0" * 5_000 + "}", '{"message": 1e999}', "[" * 100_000,
+    '{"message":' * 5_000, '{"message":' * 500 + "1" + "}" * 500, b"\xff\xfe\xff", b"\x80", b"\0\0\0\0", b"\xed\xa0\x80",
+    "{}", "null", "[]", '"x"', "0", "true", "", " ", "{}{}", "{} //",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", MALFORMED, ids=[str(number) for number in range(len(MALFORMED))])
+def test_what_is_no_json_object_is_a_400_with_and_without_a_key(api: Api, body: str | bytes) -> None:
+    before = stored(api)
+    for headers in (
+        {},
+        {"Idempotency-Key": "k"},
+        {"Content-Type": "text/plain"},
+        {"Content-Type": "multipart/form-data"},
+    ):
+        answer = api.call("POST", "/v1/chats", raw=body, headers=headers)
+        assert (answer.status, answer.code) == (400, "invalid_request")
+    assert stored(api) == before
+
+
+@pytest.mark.parametrize(("method", "path", "name"), [one for one in operations() if "{" in one[1]])
+def test_an_id_that_leads_nowhere_is_a_404(
+    api: Api, existing: dict[str, str], method: str, path: str, name: str | None
+) -> None:
+    names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
+    before = stored(api)
+    for wrong, nasty in itertools.product(names, NASTY_IDS):
+        if wrong == "user_id" or (wrong == "record_id" and nasty == "q1"):
+            continue  # any text may be a user's id
+        answer = api.call(method, path.format(**{**existing, wrong: nasty}), GOOD.get(name or ""))
+        assert (answer.status, answer.code) == (404, "not_found"), nasty
+    assert stored(api) == before
+
+
+@pytest.mark.parametrize("nasty", NASTY_IDS)
+def test_any_user_id_is_answered(api: Api, nasty: str) -> None:
+    answer = api.call("GET", f"/v1/admin/users/{nasty}/credits")
+    assert answer.status in (200, 404)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "TRACE", "NONE"])
+def test_a_method_that_is_not_served_is_a_404(api: Api, existing: dict[str, str], method: str) -> None:
+    served = {(method, path) for method, path, _ in operations()}
+    for path in openapi_document()["paths"]:
+        if (method, path) not in served and not path.endswith("/events"):
+            assert api.call(method, path.format(**existing)).status == 404
+
+
+@pytest.mark.parametrize("header", ["", " ", "k" * 256, "\ud800", "é" * 256, "k\0" * 200])
+def test_a_key_that_is_none_is_a_400(api: Api, header: str) -> None:
+    answer = api.call("POST", "/v1/chats", {"message": "x"}, {"Idempotency-Key": header})
+    assert answer.status in ({202} if header == " " else {400})
+
+
+@pytest.mark.parametrize("key", ["é", "💡", "\0", "#", "x" * 255])
+def test_any_text_may_be_a_key(api: Api, key: str) -> None:
+    first = api.call("POST", "/v1/chats", {"message": "x"}, {"Idempotency-Key": key})
+    again = api.call("POST", "/v1/chats", {"message": "x"}, {"Idempotency-Key": key})
+    assert (first.status, again.json["chat_id"]) == (202, first.json["chat_id"])
+
+
+FIELDS = st.sampled_from(sorted({field for good in GOOD.values() for field in good} | {"conversation_id"}))
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.sampled_from([*NASTY_TEXT[:4], *HUGE]),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5) | FIELDS, inner, max_size=4)
+    ),
+    max_leaves=8,
+)
+OPERATIONS = st.sampled_from(list(operations()))
+
+
+@given(
+    OPERATIONS,
+    st.dictionaries(FIELDS, JSON, max_size=5) | JSON,
+    st.text(max_size=30),
+    st.sampled_from(NASTY_IDS),
+)
+@settings(
+    max_examples=150, deadline=None, derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)  # fmt: skip
+def test_nothing_that_one_can_send_is_an_error_of_ours(
+    api: Api,
+    existing: dict[str, str],
+    operation: tuple[str, str, str | None],
+    body: Any,
+    text: str,
+    nasty: str,
+) -> None:
+    method, path, _ = operation
+    api.world.clock.now += 60  # a new window of the user's bucket
+    target = path.format(**existing) if len(text) % 2 else path.format(**dict.fromkeys(existing, nasty))
+    event = api.event(method, target, json.dumps(body))
+    event["queryStringParameters"] = dict.fromkeys(["cursor", "limit", "track", "wait"], text)
+    event["headers"]["Idempotency-Key"] = text
+    event["queryStringParameters"]["wait"] = (
+        "0" if text.strip().isdecimal() else text
+    )  # a wait would be waited for
+    answer = api.module.handler(event, api.context)
+    assert answer["statusCode"] < 500, answer
+    json.dumps(answer, ensure_ascii=False).encode()
