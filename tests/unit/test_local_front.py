@@ -174,7 +174,7 @@ def test_pages_carry_a_policy_and_unknown_paths_are_not_found() -> None:
     answer = got("/")
     assert answer.status_code == 200
     policy = answer.headers["content-security-policy"]
-    assert "default-src 'self'" in policy
+    assert "default-src 'none'" in policy
     assert "unsafe" not in policy
     for path in ("/nothing.js", "/../cdk.json", "/%2e%2e/cdk.json"):
         missing = got(path)
