@@ -1,0 +1,51 @@
+"""A browser, and a reader of the page in it, on the deployed stack that all end-to-end tests share."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.fakes.browser import chromium
+from tests.fakes.page_reader import Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from playwright.sync_api import Browser
+
+    from tests.fakes.stack_client import Root
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One browser for all tests; each has a profile of its own."""
+    with chromium() as running:
+        yield running
+
+
+@pytest.fixture
+def visit(browser: Browser, root: Root) -> Iterator[Callable[..., Reader]]:
+    """Opens the page as somebody new; takes Playwright's context options. The page must stay without errors."""
+    readers: list[Reader] = []
+
+    def open_page(**options: object) -> Reader:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})  # type: ignore[arg-type]
+        name = f"reader-{uuid.uuid4().hex[:12]}"
+        reader = Reader(context.new_page(), name, root.stack.url)
+        readers.append(reader)
+        return reader
+
+    yield open_page
+    for reader in readers:
+        reader.leave()
+        assert reader.errors == []
+
+
+@pytest.fixture
+def reader(visit: Callable[..., Reader]) -> Reader:
+    """Somebody who has signed in."""
+    one = visit()
+    one.sign_in()
+    return one

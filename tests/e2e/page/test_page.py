@@ -1,0 +1,319 @@
+"""The page in a browser: what a person can do with it on the deployed stack."""
+
+from __future__ import annotations
+
+import base64
+import re
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from dualtrack.credits.account import Refused
+
+from tests.fakes.browser import axe_source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import FilePayload
+
+    from tests.e2e.conftest import Script
+    from tests.fakes.page_reader import Reader
+    from tests.fakes.stack_client import Root
+    from tests.fakes.tool_server import ToolServer
+
+PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+LONG = " ".join(f"word{number}" for number in range(1, 161))
+"""An answer that takes a while: about 1,200 characters."""
+
+SLOWLY = {"chunk": 24, "delay_chunk": 0.06}
+
+
+def user_of(root: Root, reader: Reader) -> str:
+    return root.stack.token(reader.name).user_id
+
+
+def test_text_arrives_while_it_is_written_and_nothing_is_missing(reader: Reader, script: Script) -> None:
+    script.says(f"**Begin.** {LONG}", **SLOWLY)
+    reader.send(script.question())
+    reader.shows("word20 ")
+    assert "word160" not in reader.answer()
+    assert reader.page.get_by_role("button", name="Stop").is_visible()
+    reader.exchange("done")
+    assert reader.answer() == f"Begin. {LONG}"
+    assert reader.exchange().locator(".answer strong").inner_text() == "Begin."
+    assert re.fullmatch(r"cv_\w+", reader.place), "the chat is out of the address again"
+    reader.credits_shown("45")
+
+
+def test_tools_show_their_state_and_sources_lie_under_the_answer(
+    reader: Reader, script: Script, tools: ToolServer
+) -> None:
+    script.asks(
+        ("kit_hold", {"name": script.marker}),
+        ("retrieve_documentation", {"query": "How do I set up OAuth for the X Ads API?"}),
+        text="Looking it up.",
+    )
+    script.says("Found.")
+    reader.send(script.question())
+    steps = reader.exchange().locator(".steps")
+    steps.locator(".call.running", has_text="kit_hold").wait_for()
+    steps.locator(".call.ok", has_text="retrieve_documentation").wait_for()
+    assert "Looking it up." in steps.inner_text()
+    tools.place(script.marker).released.set()
+    done = reader.exchange("done")
+    assert not steps.evaluate("element => element.open"), "the steps are folded under an answer"
+    steps.locator("summary").click()
+    call = steps.locator(".call.ok", has_text="kit_hold")
+    assert re.search(r"\d+\.\d s", call.locator(".time").inner_text())
+    sources = done.locator(".sources")
+    assert not sources.locator("li").first.is_visible()
+    sources.locator("summary").click()
+    assert sources.locator("a").first.get_attribute("href", timeout=5_000).startswith("https://")  # type: ignore[union-attr]
+    assert "17 credits" in done.locator(".figures").inner_text()
+
+
+def test_any_record_opens_whole_from_its_id_on_both_tracks(reader: Reader, script: Script) -> None:
+    long_text = "Numbers: " + ", ".join(str(number) for number in range(400))
+    script.asks(("kit_echo", {"text": long_text}))
+    script.says("The numbers are counted. " * 30)
+    reader.ask(script.question("count"))
+    reader.page.get_by_role("button", name="Memory").click()
+    table = reader.page.locator("table.tracks")
+    table.wait_for()
+    stored, sent = table.locator("td.stored"), table.locator("td.sent")
+    assert [cell.locator(".record-id").inner_text() for cell in stored.all()] == ["q1", "q1-t1", "q1-r"]
+    assert [cell.locator(".record-id").inner_text() for cell in sent.all()] == ["q1", "q1-t1-sum", "q1-r-sum"]
+    figures = [int(re.sub(r"\D", "", one)) for one in reader.page.locator(".bar-value").all_inner_texts()]
+    assert figures[0] > 500 > figures[1], "stored and sent, in tokens"
+    reader.page.get_by_role("button", name="Record q1-t1", exact=True).click()
+    dialog = reader.page.get_by_role("dialog")
+    dialog.get_by_text(long_text).last.wait_for()
+    dialog.get_by_role("button", name="Record q1-t1-sum").click()
+    dialog.get_by_text("Sums up").wait_for()
+    reader.page.keyboard.press("Escape")
+    assert not dialog.is_visible()
+    assert reader.page.evaluate("document.activeElement.dataset.record") == "q1-t1", "focus is back"
+
+
+def test_a_reload_in_the_middle_goes_on(reader: Reader, script: Script) -> None:
+    script.says(LONG, **SLOWLY)
+    reader.send(script.question())
+    reader.shows("word20 ")
+    assert re.fullmatch(r"cv_\w+/ch_\w+", reader.place)
+    reader.page.reload()
+    reader.shows("word20 ")
+    assert "word160" not in reader.answer(), "it was still being written"
+    reader.exchange("done")
+    assert reader.answer() == LONG
+    assert reader.page.locator("li.exchange").count() == 1
+
+
+def test_a_dropped_connection_resumes_with_nothing_doubled(reader: Reader, script: Script) -> None:
+    script.says(LONG, **SLOWLY)
+    reader.send(script.question())
+    reader.shows("word20 ")
+    reader.page.context.set_offline(True)
+    reader.sees("Connection lost")
+    reader.page.context.set_offline(False)
+    reader.exchange("done")
+    assert reader.answer() == LONG
+    resumed = [request.headers.get("last-event-id") for request in reader.event_requests]
+    assert resumed[0] is None
+    assert int(resumed[-1] or 0) > 2
+
+
+def test_a_chat_can_be_stopped_and_asked_again(reader: Reader, script: Script, tools: ToolServer) -> None:
+    script.asks(("kit_hold", {"name": script.marker}))
+    reader.send(script.question())
+    reader.exchange().locator(".call.running").wait_for()
+    reader.page.get_by_role("button", name="Stop").click()
+    stopped = reader.exchange("cancelled")
+    assert "Stopped." in stopped.inner_text()
+    assert stopped.locator(".call.running").count() == 0
+    tools.release_all()
+    script.says("Here you are.")
+    stopped.get_by_role("button", name="Try again").click()
+    reader.sees("Here you are.")
+    reader.exchange("done", place=1)
+
+
+def test_without_credits_one_is_told_what_to_do(reader: Reader, root: Root, script: Script) -> None:
+    ledger, user, now = root.stores().ledger, user_of(root, reader), time.time()
+    account = ledger.load(user)
+    held = account.hold("ch_elsewhere", 47, now)
+    assert not isinstance(held, Refused)
+    ledger.commit(account, held)
+    account = ledger.load(user)
+    ledger.commit(account, account.settle("ch_elsewhere", 47, now))
+    message = script.question("Anything left?")
+    reader.send(message)
+    notice = reader.page.get_by_role("alert").filter(has_text="Not enough credits")
+    notice.wait_for()
+    said = notice.inner_text()
+    assert "A chat needs 5, you have 3." in said
+    assert "150 credits a day for $19 a month" in said
+    assert "500 credits for $20" in said
+    assert "00:00 UTC" in said
+    assert reader.field.input_value() == message, "the message is not lost"
+    reader.credits_shown("3")
+
+
+def test_markup_in_answers_and_results_stays_harmless(reader: Reader, script: Script) -> None:
+    attack = (
+        '<img src=x onerror="window.broken = 1"> [here](javascript:window.broken=2) '
+        "<script>window.broken = 3</script>\n\n<svg onload=window.broken=4></svg>\n\n"
+        "![pixel](https://example.com/steal?secret=1)\n\n<style>body { display: none }</style>\n\n"
+        "[fine](https://example.com/)"
+    )
+    script.asks(("kit_echo", {"text": attack}))
+    script.says(attack)
+    done = reader.ask(f"{script.question()} {attack}")
+    done.locator(".steps summary").click()
+    reader.page.get_by_role("button", name="Memory").click()
+    reader.page.locator("table.tracks").wait_for()
+    reader.page.get_by_role("button", name="Record q1-r", exact=True).click()
+    reader.page.get_by_role("dialog").get_by_text("fine").wait_for()
+    assert reader.page.evaluate("window.broken") is None
+    answer = done.locator(".answer")
+    assert answer.locator("img, script, svg, style, iframe, [onerror], [onload]").count() == 0
+    links = answer.locator("a").evaluate_all("links => links.map(link => link.getAttribute('href'))")
+    assert links == [None, "https://example.com/steal?secret=1", "https://example.com/"]
+    assert "onerror" in answer.inner_text(), "markup is shown as what it is: text"
+
+
+def test_the_text_is_followed_unless_the_reader_scrolls_up(reader: Reader, script: Script) -> None:
+    at_end = "() => { const t = document.querySelector('#thread'); return t.scrollHeight - t.scrollTop - t.clientHeight < 4 }"
+    script.says("\n\n".join(f"Paragraph {number}." for number in range(1, 61)), chunk=60, delay_chunk=0.08)
+    reader.send(script.question())
+    reader.sees("Paragraph 20.")
+    reader.follow_up(at_end)
+    reader.page.locator("#thread").hover()
+    reader.page.mouse.wheel(0, -400)
+    reader.page.get_by_role("button", name="Latest").wait_for()
+    reader.exchange("done")
+    assert not reader.page.evaluate(at_end), "the page does not pull the reader down"
+    reader.page.get_by_role("button", name="Latest").click()
+    reader.follow_up(at_end)
+
+
+def test_files_are_sent_along_within_the_limits(reader: Reader, script: Script) -> None:
+    files: list[FilePayload] = [
+        {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"plain"},
+        {"name": "dot.png", "mimeType": "image/png", "buffer": PNG},
+        {"name": "huge.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-" + b"0" * 4_300_000},
+    ]
+    reader.page.locator("#picker").set_input_files(files)
+    notice = reader.page.get_by_role("alert").filter(has_text="notes.txt is neither")
+    assert "huge.pdf was left out: files may have 4 MB together." in notice.inner_text()
+    script.says("A dot.")
+    done = reader.ask(script.question())
+    assert "dot.png" in done.locator(".question").inner_text()
+    (request, *_) = script.requests()
+    assert any(block["type"] == "image" for block in request["messages"][-1]["content"])
+
+
+def test_a_file_can_be_dropped(reader: Reader) -> None:
+    drop = """data => {
+        const bytes = Uint8Array.from(atob(data), character => character.charCodeAt(0));
+        const transfer = new DataTransfer();
+        transfer.items.add(new File([bytes], "dropped.png", { type: "image/png" }));
+        for (const type of ["dragover", "drop"])
+            document.querySelector("#thread").dispatchEvent(new DragEvent(type, { dataTransfer: transfer, bubbles: true, cancelable: true }));
+    }"""
+    reader.page.evaluate(drop, base64.b64encode(PNG).decode())
+    reader.page.locator("#files").get_by_text("dropped.png").wait_for()
+    reader.page.get_by_role("button", name="Remove dropped.png").click()
+    assert not reader.page.locator("#files").is_visible()
+
+
+def test_conversations_are_listed_renamed_and_deleted_by_keyboard(reader: Reader, script: Script) -> None:
+    script.says("Yes.")
+    reader.ask(script.question("first"))
+    side = reader.page.get_by_role("navigation", name="Conversations")
+    side.get_by_role("link").wait_for()
+    side.get_by_role("button", name="Rename").focus()
+    reader.page.keyboard.press("Enter")
+    reader.page.get_by_role("dialog").get_by_label("Title").fill("A better name")
+    reader.page.keyboard.press("Enter")
+    side.get_by_role("link", name="A better name").wait_for()
+    assert reader.page.get_by_role("heading", level=1).inner_text() == "A better name"
+    reader.page.get_by_role("button", name="New conversation").click()
+    reader.sees("What would you like to know?")
+    side.get_by_role("link", name="A better name").click()
+    reader.sees("Yes.")
+    side.get_by_role("button", name="Delete A better name").focus()
+    reader.page.keyboard.press("Enter")
+    reader.page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    reader.sees("What would you like to know?")
+    side.get_by_role("link").wait_for(state="detached")
+
+
+def test_past_answers_keep_their_steps_sources_and_figures(reader: Reader, script: Script) -> None:
+    script.asks(("retrieve_documentation", {"query": "How do I set up OAuth for the X Ads API?"}))
+    script.says("Found.")
+    reader.ask(script.question())
+    reader.page.reload()
+    again = reader.exchange("done")
+    again.locator(".sources").wait_for()
+    assert "1 tool call in 1 turn" in again.locator(".steps summary").inner_text()
+    assert "15 credits" in again.locator(".figures").inner_text()
+    reader.page.get_by_role("button", name=re.compile("35 credits left")).click()
+    ledger = reader.page.get_by_role("dialog").locator("table")
+    ledger.wait_for()
+    assert "Charged" in ledger.inner_text()
+
+
+LOOKS: dict[str, dict[str, Any]] = {
+    "light": {"color_scheme": "light"},
+    "dark": {"color_scheme": "dark"},
+    "phone": {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True},
+}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_axe_finds_nothing(visit: Callable[..., Reader], script: Script, look: str) -> None:
+    axe = axe_source()
+    reader = visit(reduced_motion="reduce", **LOOKS[look])
+
+    def check(where: str) -> None:
+        reader.page.evaluate(axe)
+        found = reader.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+        told = [(one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]]
+        assert told == [], where
+
+    reader.page.goto(reader.url)
+    reader.page.get_by_role("button", name="Sign in").wait_for()
+    check("sign-in")
+    reader.sign_in()
+    check("welcome")
+    script.asks(("kit_fail", {"reason": "out of paper"}), ("kit_echo", {"text": "x" * 900}))
+    script.says(
+        "# Title\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\nprint(1)\n```\n\n> quoted\n\n- [link](https://example.com/)"
+    )
+    if look == "phone":
+        reader.field.fill(script.question())
+        reader.page.get_by_role("button", name="Send").click()
+        done = reader.exchange("done")
+    else:
+        done = reader.ask(script.question())
+    done.locator(".steps summary").click()
+    check("answer")
+    assert reader.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing is cut off"
+    reader.page.get_by_role("button", name="Record q1-r", exact=True).click()
+    reader.page.get_by_role("dialog").locator("dl").wait_for()
+    check("record")
+    reader.page.keyboard.press("Escape")
+    reader.page.get_by_role("button", name="Memory").click()
+    reader.page.locator("table.tracks").wait_for()
+    check("memory")
+    reader.page.get_by_role("button", name=re.compile("credits left")).click()
+    reader.page.get_by_role("dialog").locator("table").wait_for()
+    check("credits")
+    if look == "phone":
+        reader.page.keyboard.press("Escape")
+        reader.page.get_by_role("button", name="Conversations").click()
+        reader.page.get_by_role("navigation").get_by_role("link").wait_for()
+        check("list")

@@ -1,0 +1,49 @@
+"""Chromium for the page's tests: Debian's, headless, without calls of its own to the network."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser
+
+INSTALL = "bash .ci/install_chromium.sh"
+FLAGS = (
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-sync",
+    "--no-first-run",
+    "--no-sandbox",
+)
+
+
+@contextlib.contextmanager
+def chromium() -> Iterator[Browser]:
+    """A running browser, or skip the test."""
+    program = shutil.which("chromium")
+    if program is None:
+        pytest.skip(f"Chromium is not installed: {INSTALL}")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as driver:
+        browser: Browser = driver.chromium.launch(executable_path=program, args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+def axe_source() -> str:
+    """The script of axe-core, or skip the test."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    script = cache / "dualtrack/page/node_modules/axe-core/axe.min.js"
+    if not script.is_file():
+        pytest.skip(f"axe-core is not installed: {INSTALL}")
+    return script.read_text(encoding="utf-8")
