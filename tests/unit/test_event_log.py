@@ -37,7 +37,10 @@ def pk(request: pytest.FixtureRequest) -> str:
 
 def log_of(dynamodb: Any, pk: str) -> EventLog:
     """A writer that knows nothing yet."""
-    return EventLog(dynamodb, "chats", pk, "ch_1", lambda: 1_795_000_000.0)
+    log = EventLog(dynamodb, "chats", pk, "ch_1", lambda: 1_795_000_000.0)
+    if not ids(dynamodb, pk):
+        log.begin()
+    return log
 
 
 def ids(dynamodb: Any, pk: str, after: int = 0, *, aligned: bool = True) -> list[int]:
@@ -133,6 +136,7 @@ def test_parallel_writers_leave_no_gap_and_no_double(dynamodb: Any, pk: str) -> 
 
     def write(writer: int) -> None:
         log = EventLog(OneAtATime(), "chats", pk, "ch_1", lambda: 0.0)  # type: ignore[arg-type]
+        log.begin()
         for step, size in enumerate(sizes[writer]):
             log.append([delta(writer, f"{step}.{number}") for number in range(size)])
 
@@ -148,3 +152,34 @@ def test_parallel_writers_leave_no_gap_and_no_double(dynamodb: Any, pk: str) -> 
         assert texts == [
             f"{step}.{number}" for step, size in enumerate(sizes[writer]) for number in range(size)
         ]
+
+
+def test_a_log_that_was_deleted_takes_nothing(dynamodb: Any, pk: str) -> None:
+    """A tool that comes back after its conversation is gone leaves no trace."""
+    late = EventLog(dynamodb, "chats", pk, "ch_1", lambda: 0.0)
+    with pytest.raises(ChatClosed):
+        late.append([delta(1, "late")])
+    assert ids(dynamodb, pk) == []
+
+
+def test_an_append_whose_answer_was_lost_is_not_made_twice(dynamodb: Any, pk: str) -> None:
+    """botocore sends the request again, and it meets its own batch."""
+
+    class SentTwice:
+        """The first answer to every write is lost."""
+
+        def __getattr__(self, name: str) -> Any:
+            def call(**request: Any) -> Any:
+                if name in ("put_item", "transact_write_items"):
+                    getattr(dynamodb, name)(**request)
+                return getattr(dynamodb, name)(**request)
+
+            return call
+
+    log = EventLog(SentTwice(), "chats", pk, "ch_1", lambda: 0.0)  # type: ignore[arg-type]
+    log.begin()
+    record = put_absent("record", "history", {"pk": pk, "sk": "F#1"})
+    log.append([record_stored("q1", "user", "message")], lambda: [record])
+    log.append([delta(1, "a")])
+    log.append([delta(1, "b")])
+    assert ids(dynamodb, pk) == [1, 2, 3]

@@ -2,7 +2,12 @@
 
 A batch of events is one item whose key is the number of its first event. Appending puts the batch at
 tail + 1 if nothing is there: a taken slot means that somebody else has appended, so the tail is read
-again. The batch with the terminal event closes the log, which fences every zombie.
+again. The batch with the terminal event closes the log, which fences every zombie; a log without events
+belongs to a deleted chat and is as closed.
+
+A write whose answer is lost is sent again, by botocore or by `transact`, and then finds its slot taken: by
+itself. Each append therefore signs its batch. Whoever meets its own signature has committed, and with the
+batch everything that was in its transaction.
 
     slot 1        slot 3   slot 4            slot 9
     [record,turn] [delta]  [delta x 5 …]     [answer, done]  closed
@@ -10,6 +15,7 @@ again. The batch with the terminal event closes the log, which fences every zomb
 
 from __future__ import annotations
 
+import secrets
 import zlib
 from typing import TYPE_CHECKING, Any, Final
 
@@ -50,18 +56,14 @@ class EventLog:
         self._next = 1
 
     def next_slot(self) -> int:
-        """The number of the next event; raises `ChatClosed` after the terminal one."""
+        """The number of the next event; raises `ChatClosed` after the terminal one, and where no log is."""
         last = next(
             query(self._client, self._table, self._pk, prefix="EV#", descending=True, page_size=1), None
         )
-        if last is not None and last.get("closed"):
+        if last is None or last.get("closed"):
             raise ChatClosed(self._chat_id)
-        self._next = 1 if last is None else int(last["sk"][3:]) + int(last["n"])
+        self._next = int(last["sk"][3:]) + int(last["n"])
         return self._next
-
-    def action(self, events: Sequence[Event]) -> Action:
-        """The put of a batch at the tail as it is known, for a transaction of the caller's."""
-        return put_absent(_SLOT, self._table, self._batch(self._next or self.next_slot(), events))
 
     def append(
         self,
@@ -75,20 +77,25 @@ class EventLog:
         raise `Superseded`; then ``actions`` are made anew for the next try. A lost condition of the
         caller's raises `Lost`; a closed log raises `ChatClosed`.
         """
+        signature = secrets.token_hex(6)
         for _ in range(APPEND_ATTEMPTS):
-            batch = self.action(events)
+            first = self._next or self.next_slot()
+            batch = put_absent(_SLOT, self._table, self._batch(first, events, signature))
             try:
                 transact(self._client, [*(actions() if actions else ()), batch])
             except Lost as lost:
+                if (lost.items.get(_SLOT) or {}).get("by") == signature:
+                    break
                 others = {name: item for name, item in lost.items.items() if name != _SLOT}
                 if _SLOT in lost.items:
                     self._meet_others(fence)
                 if others:
                     raise Lost(others) from lost
             else:
-                self._next = int(batch.request["Item"]["sk"]["S"][3:]) + len(events)
-                return
-        raise Contended("The event log's tail moved too often.")
+                break
+        else:
+            raise Contended("The event log's tail moved too often.")
+        self._next = first + len(events)
 
     def _meet_others(self, fence: Callable[[StoredEvent], None] | None) -> None:
         """Somebody else has appended: show it to the fence, and take the new tail."""
@@ -98,12 +105,12 @@ class EventLog:
                 fence(event)
         self.next_slot()
 
-    def _batch(self, first: int, events: Sequence[Event]) -> Item:
+    def _batch(self, first: int, events: Sequence[Event], signature: str) -> Item:
         now = self._clock()
         stamp = {"chat_id": self._chat_id, "at": iso(now)}
         listed = [{"event": event.event, "data": {**stamp, **event.data}} for event in events]
         text = dumps(listed)
-        item: dict[str, Any] = {"pk": self._pk, "sk": slot_key(first), "n": len(events)}
+        item: dict[str, Any] = {"pk": self._pk, "sk": slot_key(first), "n": len(events), "by": signature}
         item |= {"z": zlib.compress(text.encode())} if len(text) > _PACK_OVER else {"data": text}
         item["ttl"] = int(now) + KEPT_SECONDS
         if any(event.event in TERMINAL for event in events):
