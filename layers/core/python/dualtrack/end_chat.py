@@ -15,7 +15,7 @@ from dualtrack.clock import iso
 from dualtrack.credits.ledger import with_account
 from dualtrack.credits.plans import CHAT_PRICE
 from dualtrack.dynamo import Action, Lost
-from dualtrack.errors import Superseded
+from dualtrack.errors import ChatClosed, Contended, Superseded
 from dualtrack.event_log import read_events
 from dualtrack.events import Event, credits_now, done, error, record_stored
 from dualtrack.ids import response_id
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dualtrack.chats import Chat
     from dualtrack.credits.account import Account
     from dualtrack.credits.account import Decision as Credits
+    from dualtrack.event_log import EventLog
     from dualtrack.events import StoredEvent
     from dualtrack.records import QueryTrack
     from dualtrack.requests import ChatRef
@@ -50,19 +51,35 @@ class Cancelled:
 
 
 def end_chat(stores: Stores, ref: ChatRef, how: Failure | Cancelled) -> Chat | None:
-    """End the chat if it has not ended; the chat as it is then, or None if there is none."""
+    """End the chat if it has not ended; the chat as it is then, or None if there is none.
+
+    Raises `Contended` if it goes on and on meanwhile.
+    """
     for _ in range(_TRIES):
+        log = stores.log(ref)
+        try:
+            # The tail comes before the state: what is committed behind it takes the slot, and is noticed.
+            log.next_slot()
+        except ChatClosed:
+            return stores.chats.load(ref.user, ref.chat_id)
         chat = stores.chats.load(ref.user, ref.chat_id)
-        if chat is None or chat.status in ("done", "failed", "cancelled"):
+        if chat is None or _too_late(chat, how):
             return chat
         try:
             if chat.status == "answered":
                 finish(stores, chat, {}, 0)
             else:
-                _end_running(stores, chat, how)
+                _end_running(stores, log, chat, how)
         except (Superseded, Lost):
             continue
-    return stores.chats.load(ref.user, ref.chat_id)
+    raise Contended("The chat moved on every time that it was to be ended.")
+
+
+def _too_late(chat: Chat, how: Failure | Cancelled) -> bool:
+    """An answer that is delivered is not cancelled: its summaries are on their way."""
+    return chat.status in ("done", "failed", "cancelled") or (
+        chat.status == "answered" and isinstance(how, Cancelled)
+    )
 
 
 def finish(stores: Stores, chat: Chat, summaries: Mapping[str, str], summary_tokens: int) -> None:
@@ -77,10 +94,8 @@ def finish(stores: Stores, chat: Chat, summaries: Mapping[str, str], summary_tok
     log.append(events, lambda: [stores.chats.change_action(chat, after), _track_action(stores, chat, track)])
 
 
-def _end_running(stores: Stores, chat: Chat, how: Failure | Cancelled) -> None:
+def _end_running(stores: Stores, log: EventLog, chat: Chat, how: Failure | Cancelled) -> None:
     """Close a running chat: everything about it in one transaction."""
-    log = stores.log(chat)
-    log.next_slot()
     status: Literal["failed", "cancelled"] = "failed" if isinstance(how, Failure) else "cancelled"
     charge = _charge(stores, chat, how)
     now = stores.clock()
