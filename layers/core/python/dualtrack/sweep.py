@@ -36,17 +36,28 @@ class Swept:
 
 
 def sweep(stores: Stores, executions: Executions) -> Swept:
-    """Look at every open chat once. Harmless at any time and any number of times."""
-    seen = started = ended = 0
+    """Look at every open chat once. Harmless at any time and any number of times.
+
+    A chat that makes trouble does not keep the others waiting: what it raised is raised at the end.
+    """
+    outcomes: list[str] = []
+    troubles: list[Exception] = []
     for ref in _open_chats(stores):
-        chat = stores.chats.load(ref.user, ref.chat_id)
-        if chat is None or chat.status not in ("running", "answered"):
-            continue
-        seen += 1
-        done = _look_after(stores, executions, chat)
-        started += done == "started"
-        ended += done == "ended"
-    return Swept(seen, started, ended)
+        try:
+            outcomes.append(_look_at(stores, executions, ref))
+        except Exception as error:  # noqa: BLE001 - raised below
+            troubles.append(error)
+    if troubles:
+        raise ExceptionGroup(f"{len(troubles)} of {len(troubles) + len(outcomes)} open chats", troubles)
+    seen = [outcome for outcome in outcomes if outcome != "gone"]
+    return Swept(len(seen), seen.count("started"), seen.count("ended"))
+
+
+def _look_at(stores: Stores, executions: Executions, ref: ChatRef) -> str:
+    chat = stores.chats.load(ref.user, ref.chat_id)
+    if chat is None or chat.status not in ("running", "answered"):
+        return "gone"
+    return _look_after(stores, executions, chat)
 
 
 def _open_chats(stores: Stores) -> Iterator[ChatRef]:
