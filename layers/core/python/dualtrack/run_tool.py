@@ -15,7 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from dualtrack.dynamo import Lost, transact
 from dualtrack.errors import ChatClosed, Transient
-from dualtrack.tool_results import record_result
+from dualtrack.tool_results import OUTCOME_UNKNOWN, record_result
 from dualtrack.tools import ToolResult, failed
 
 if TYPE_CHECKING:
@@ -29,11 +29,6 @@ if TYPE_CHECKING:
     Execute = Callable[["Running"], ToolResult]
 
 _RESERVE_SECONDS: Final = 5.0
-OUTCOME_UNKNOWN: Final = ToolResult(
-    "Tool execution failed: the call was begun, but its process ended before the result was known. It may or may "
-    "not have taken effect: check before you repeat it.",
-    is_error=True,
-)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from dualtrack.turn import ToolCall
 
 NO_RESULT = ToolResult("Tool execution failed: the tool's process ended without a result.", is_error=True)
+OUTCOME_UNKNOWN = ToolResult(
+    "Tool execution failed: the call was begun, but its process ended before the result was known. It may or may "
+    "not have taken effect: check before you repeat it.",
+    is_error=True,
+)
 
 
 def record_result(
@@ -29,8 +34,10 @@ def record_result(
 ) -> None:
     """Store the call's record and its events, unless a record is there already; then nothing happens.
 
-    Raises `ChatClosed` if the chat has ended.
+    Raises `ChatClosed` if the chat has ended; it looks before it stores a body, which would outlive a chat
+    that was deleted.
     """
+    log.next_slot()
     record = _record(stores, chat, turn, call, result, round(seconds, 3))
     action = stores.history.record_action(chat.user, chat.conversation_id, record)
     shown = result.content if not result.reference else record.content
@@ -48,8 +55,14 @@ def complete_results(stores: Stores, log: EventLog, chat: Chat, turn: RecordedTu
     """Give the refused calls of a turn their results, and with ``dead`` all others that have none."""
     for call in turn.calls:
         if (call.refused or dead) and not stores.history.has_record(chat.user, chat.conversation_id, call.id):
-            result = ToolResult(call.refused, is_error=True) if call.refused else NO_RESULT
-            record_result(stores, log, chat, turn.number, call, result, 0.0)
+            record_result(stores, log, chat, turn.number, call, _stand_in(call), 0.0)
+
+
+def _stand_in(call: ToolCall) -> ToolResult:
+    """For a call without a result. Nobody can say whether a tool that changes the world has done so."""
+    if call.refused:
+        return ToolResult(call.refused, is_error=True)
+    return NO_RESULT if call.repeatable else OUTCOME_UNKNOWN
 
 
 def _record(
