@@ -56,6 +56,8 @@ if TYPE_CHECKING:
     from dualtrack.tools import ToolSpec
 
 _OVERTAKES: Final = 6
+_POLL_SECONDS: Final = 1.0
+_STILL_POLLS: Final = 8
 _UNPAID: Final = "Tool execution failed: not enough credits, so it was not run."
 
 
@@ -119,7 +121,26 @@ def _attempt(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
         raise ChatClosed(ref.chat_id)
     profile = all_profiles()[chat.profile]
     limit: Limit = chat.limit or ("max_turns" if ref.turn + 1 > profile.max_turns else "")
-    return _call_model(_Run(deps, chat, profile, log, ref.turn + 1, limit), turns)
+    run = _Run(deps, chat, profile, log, ref.turn + 1, limit)
+    try:
+        return _call_model(run, turns)
+    except ChatClosed:
+        raise
+    except Superseded:
+        _let_the_other_finish(run)
+        raise
+
+
+def _let_the_other_finish(run: _Run) -> None:
+    """Wait until the other run has recorded the turn, or its events have stood still for a while.
+
+    Two runs that both went on at once would overtake each other in turns, at a model call each.
+    """
+    tail, still = 0, 0
+    while still < _STILL_POLLS and run.deps.stores.chats.turn(run.chat, run.number) is None:
+        run.deps.sleep(_POLL_SECONDS)
+        found = run.log.next_slot()
+        tail, still = found, still + 1 if found == tail else 0
 
 
 def _is_closed(log: EventLog) -> bool:
