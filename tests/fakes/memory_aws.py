@@ -1,0 +1,381 @@
+"""As much of DynamoDB, S3 and Step Functions as a chat uses, in memory: thousands of crashes in a minute.
+
+Expressions are parsed, not guessed: one that this engine does not know raises. It also refuses what a
+deceived test would let through: an item over 400 KB, two writes to one item in a transaction, values that no
+expression uses. Transactions obey their ClientRequestToken as DynamoDB does.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import threading
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.exceptions import ClientError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+Wire = dict[str, Any]
+Key = tuple[str, str]
+ITEM_BYTES: Final = 400 * 1024
+_TOKEN: Final = re.compile(r"\s*(<>|<=|>=|[()=<>,]|[#:]?\w+)")
+_INDEX_ORDER: Final[Mapping[str, tuple[str, str]]] = {"open": ("deadline", "N"), "active": ("day", "S")}
+
+
+def client_error(code: str, operation: str, **more: Any) -> ClientError:
+    """The error that boto3 raises for a service's refusal."""
+    response: Any = {"Error": {"Code": code, "Message": f"{code} (test)"}, **more}
+    return ClientError(response, operation)
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What ``#name`` and ``:value`` stand for in one request."""
+
+    names: Mapping[str, str]
+    values: Mapping[str, Any]
+
+    def path(self, token: str) -> str:
+        return self.names[token] if token.startswith("#") else token
+
+    def operand(self, token: str, item: Wire) -> Any:
+        return self.values[token] if token.startswith(":") else item.get(self.path(token))
+
+
+class _Parser:
+    """Conditions and update expressions, by recursive descent."""
+
+    def __init__(self, text: str) -> None:
+        self._tokens = _TOKEN.findall(text)
+        assert "".join(self._tokens) == re.sub(r"\s", "", text), text
+        self._place = 0
+
+    def peek(self) -> str:
+        return self._tokens[self._place] if self._place < len(self._tokens) else ""
+
+    def take(self, *expected: str) -> str:
+        token = self.peek()
+        assert token, self._tokens
+        assert not expected or token in expected, (self._tokens, token)
+        self._place += 1
+        return token
+
+    def condition(self) -> Callable[[_Names, Wire], bool]:
+        tests = [self._conjunction()]
+        while self.peek() == "OR":
+            self.take()
+            tests.append(self._conjunction())
+        return lambda names, item: any(test(names, item) for test in tests)
+
+    def _conjunction(self) -> Callable[[_Names, Wire], bool]:
+        tests = [self._term()]
+        while self.peek() == "AND":
+            self.take()
+            tests.append(self._term())
+        return lambda names, item: all(test(names, item) for test in tests)
+
+    def _term(self) -> Callable[[_Names, Wire], bool]:
+        token = self.take()
+        if token == "(":
+            inner = self.condition()
+            self.take(")")
+            return inner
+        if token in ("attribute_exists", "attribute_not_exists"):
+            self.take("(")
+            path = self.take()
+            self.take(")")
+            return lambda names, item: (names.path(path) in item) == (token == "attribute_exists")
+        if self.peek() == "BETWEEN":
+            self.take()
+            low = self.take()
+            self.take("AND")
+            high = self.take()
+            return lambda names, item: (
+                _compare(names, item, token, ">=", low) and _compare(names, item, token, "<=", high)
+            )
+        operator, right = self.take("=", "<>", "<", "<=", ">", ">="), self.take()
+        return lambda names, item: _compare(names, item, token, operator, right)
+
+    def changes(self) -> Callable[[_Names, Wire, Wire], None]:
+        """``SET a = :a, b = if_not_exists(b, :b) REMOVE c``."""
+        steps: list[Callable[[_Names, Wire, Wire], None]] = []
+        while self.peek():
+            step = self._assignment if self.take("SET", "REMOVE") == "SET" else self._removal
+            steps.append(step())
+            while self.peek() == ",":
+                self.take()
+                steps.append(step())
+
+        def apply(names: _Names, old: Wire, new: Wire) -> None:
+            for change in steps:
+                change(names, old, new)
+
+        return apply
+
+    def _assignment(self) -> Callable[[_Names, Wire, Wire], None]:
+        path = self.take()
+        self.take("=")
+        value, fallback = self.take(), ""
+        if value == "if_not_exists":
+            self.take("(")
+            value = self.take()
+            self.take(",")
+            fallback = self.take()
+            self.take(")")
+
+        def assign(names: _Names, old: Wire, new: Wire) -> None:
+            found = names.operand(value, old)
+            new[names.path(path)] = names.operand(fallback, old) if found is None and fallback else found
+
+        return assign
+
+    def _removal(self) -> Callable[[_Names, Wire, Wire], None]:
+        path = self.take()
+        return lambda names, old, new: _forget(new, names.path(path))
+
+
+def _forget(item: Wire, name: str) -> None:
+    item.pop(name, None)
+
+
+def _compare(names: _Names, item: Wire, left: str, operator: str, right: str) -> bool:
+    one, other = names.operand(left, item), names.operand(right, item)
+    if one is None or other is None:
+        return False
+    ((kind, a),), ((other_kind, b),) = one.items(), other.items()
+    if kind != other_kind:
+        return operator == "<>"
+    if kind == "N":
+        a, b = int(a), int(b)
+    outcome = {"=": a == b, "<>": a != b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b}
+    return bool(outcome[operator])
+
+
+@cache
+def _condition(text: str) -> Callable[[_Names, Wire], bool]:
+    return _Parser(text).condition()
+
+
+@cache
+def _changes(text: str) -> Callable[[_Names, Wire, Wire], None]:
+    return _Parser(text).changes()
+
+
+def _names(request: Mapping[str, Any]) -> _Names:
+    names = request.get("ExpressionAttributeNames", {})
+    values = request.get("ExpressionAttributeValues", {})
+    text = " ".join(str(value) for name, value in request.items() if name.endswith("Expression"))
+    for token in (*names, *values):
+        assert re.search(rf"{token}\b", text), f"{token} is not used in {text}"
+    return _Names(names, values)
+
+
+def _key(item: Mapping[str, Any]) -> Key:
+    return item["pk"]["S"], item["sk"]["S"]
+
+
+def _size(value: Any) -> int:
+    if isinstance(value, dict):
+        return sum(len(name) + _size(part) for name, part in value.items())
+    if isinstance(value, list):
+        return sum(_size(part) for part in value)
+    return len(value) if isinstance(value, (str, bytes)) else 1
+
+
+@dataclass
+class MemoryAws:
+    """The account: tables, objects, executions. Every call is atomic."""
+
+    tables: dict[str, dict[Key, Wire]] = field(default_factory=dict)
+    objects: dict[str, bytes] = field(default_factory=dict)
+    executions: dict[str, str] = field(default_factory=dict)
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    _tokens: dict[str, Any] = field(default_factory=dict)
+
+    def call(self, service: str, operation: str, request: dict[str, Any]) -> Any:
+        """Perform a call as the service does."""
+        with self.lock:
+            return getattr(self, f"_{operation}")(**request)
+
+    def table(self, name: str) -> dict[Key, Wire]:
+        """A table's items by key; a table comes into being with its first item."""
+        return self.tables.setdefault(name, {})
+
+    # ── DynamoDB ──────────────────────────────────────────────────────────────────────────────────
+
+    def _get_item(self, **request: Any) -> Wire:
+        found = self.table(request["TableName"]).get(_key(request["Key"]))
+        return {"Item": found} if found else {}
+
+    def _put_item(self, **request: Any) -> Wire:
+        return self._single("Put", request)
+
+    def _update_item(self, **request: Any) -> Wire:
+        return self._single("Update", request)
+
+    def _delete_item(self, **request: Any) -> Wire:
+        return self._single("Delete", request)
+
+    def _single(self, kind: str, request: Any) -> Wire:
+        lost = self._lost(kind, request)
+        if lost is not None:
+            raise client_error("ConditionalCheckFailedException", kind, **lost)
+        new = self._apply(kind, request)
+        return {"Attributes": new} if request.get("ReturnValues") == "ALL_NEW" else {}
+
+    def _transact_write_items(self, **request: Any) -> Wire:
+        token = request.get("ClientRequestToken")
+        actions = [next(iter(action.items())) for action in request["TransactItems"]]
+        if token and token in self._tokens:
+            assert self._tokens[token] == actions, "one token, two transactions"
+            return {}
+        keys = [(action["TableName"], *_key(action.get("Item") or action["Key"])) for _, action in actions]
+        assert len(keys) <= 100, keys
+        assert len(set(keys)) == len(keys), keys
+        lost = [self._lost(kind, action) for kind, action in actions]
+        if any(one is not None for one in lost):
+            reasons = [
+                {"Code": "None"} if one is None else {"Code": "ConditionalCheckFailed", **one} for one in lost
+            ]
+            raise client_error(
+                "TransactionCanceledException", "TransactWriteItems", CancellationReasons=reasons
+            )
+        for kind, action in actions:
+            self._apply(kind, action)
+        if token:
+            self._tokens[token] = actions
+        return {}
+
+    def _lost(self, kind: str, action: Any) -> Wire | None:
+        """None if the condition holds, else what stands there."""
+        names = _names(action)
+        if "ConditionExpression" not in action:
+            return None
+        old = self.table(action["TableName"]).get(_key(action["Item"] if kind == "Put" else action["Key"]))
+        if _condition(action["ConditionExpression"])(names, old or {}):
+            return None
+        return {"Item": old} if old else {}
+
+    def _apply(self, kind: str, action: Any) -> Wire:
+        table = self.table(action["TableName"])
+        if kind == "ConditionCheck":
+            return {}
+        key = _key(action["Item"] if kind == "Put" else action["Key"])
+        if kind == "Delete":
+            return table.pop(key, {})
+        if kind == "Put":
+            new = dict(action["Item"])
+        else:
+            old = table.get(key, dict(action["Key"]))
+            new = dict(old)
+            _changes(action["UpdateExpression"])(_names(action), old, new)
+        if _size(new) > ITEM_BYTES:
+            raise client_error("ValidationException", kind)
+        table[key] = new
+        return new
+
+    def _query(self, **request: Any) -> Wire:
+        names, test = _names(request), _condition(request["KeyConditionExpression"])
+        found = [item for item in self.table(request["TableName"]).values() if test(names, item)]
+        if index := request.get("IndexName"):
+            name, kind = _INDEX_ORDER[index]
+            found.sort(
+                key=lambda item: (int(item[name][kind]) if kind == "N" else item[name][kind], _key(item))
+            )
+        else:
+            found.sort(key=_key)
+        if not request.get("ScanIndexForward", True):
+            found.reverse()
+        if start := request.get("ExclusiveStartKey"):
+            found = found[[_key(item) for item in found].index(_key(start)) + 1 :]
+        page = found[: request.get("Limit", len(found))]
+        more = (
+            {"LastEvaluatedKey": {name: page[-1][name] for name in ("pk", "sk")}}
+            if len(page) < len(found)
+            else {}
+        )
+        return {"Items": page, **more}
+
+    def _batch_get_item(self, **request: Any) -> Wire:
+        responses = {
+            table: [found for key in wanted["Keys"] if (found := self.table(table).get(_key(key)))]
+            for table, wanted in request["RequestItems"].items()
+        }
+        return {"Responses": responses, "UnprocessedKeys": {}}
+
+    def _batch_write_item(self, **request: Any) -> Wire:
+        for table, writes in request["RequestItems"].items():
+            for write in writes:
+                self.table(table).pop(_key(write["DeleteRequest"]["Key"]), None)
+        return {"UnprocessedItems": {}}
+
+    # ── S3 ────────────────────────────────────────────────────────────────────────────────────────
+
+    def _put_object(self, **request: Any) -> Wire:
+        self.objects[request["Key"]] = request["Body"]
+        return {}
+
+    def _get_object(self, **request: Any) -> Wire:
+        if request["Key"] not in self.objects:
+            raise client_error("NoSuchKey", "GetObject")
+        return {"Body": io.BytesIO(self.objects[request["Key"]])}
+
+    def _list_objects_v2(self, **request: Any) -> Wire:
+        return {
+            "Contents": [{"Key": key} for key in sorted(self.objects) if key.startswith(request["Prefix"])]
+        }
+
+    def _delete_objects(self, **request: Any) -> Wire:
+        for one in request["Delete"]["Objects"]:
+            self.objects.pop(one["Key"], None)
+        return {}
+
+    # ── Step Functions ────────────────────────────────────────────────────────────────────────────
+
+    def _start_execution(self, **request: Any) -> Wire:
+        if self.executions.get(request["name"], "RUNNING") != "RUNNING":
+            raise client_error("ExecutionAlreadyExists", "StartExecution")
+        self.executions[request["name"]] = "RUNNING"
+        return {}
+
+    def _describe_execution(self, **request: Any) -> Wire:
+        name = request["executionArn"].rsplit(":", 1)[1]
+        if name not in self.executions:
+            raise client_error("ExecutionDoesNotExist", "DescribeExecution")
+        return {"status": self.executions[name]}
+
+    def _stop_execution(self, **request: Any) -> Wire:
+        name = request["executionArn"].rsplit(":", 1)[1]
+        if name not in self.executions:
+            raise client_error("ExecutionDoesNotExist", "StopExecution")
+        if self.executions[name] == "RUNNING":
+            self.executions[name] = "ABORTED"
+        return {}
+
+
+class Client:
+    """A boto3 client's methods over a function ``(operation, request) -> response``."""
+
+    def __init__(self, send: Callable[[str, dict[str, Any]], Any]) -> None:
+        self._send = send
+
+    def __getattr__(self, operation: str) -> Callable[..., Any]:
+        return lambda **request: self._send(operation, request)
+
+    def get_paginator(self, operation: str) -> _Pages:
+        """Pages of one operation."""
+        return _Pages(self._send, operation)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pages:
+    send: Callable[[str, dict[str, Any]], Any]
+    operation: str
+
+    def paginate(self, **request: Any) -> Iterator[Any]:
+        """One page: this engine cuts only where a limit is asked for."""
+        yield self.send(self.operation, request)

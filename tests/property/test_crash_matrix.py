@@ -1,0 +1,117 @@
+"""Crashes, duplicates and zombies at every outside call of every step (docs/faults.md).
+
+The whole matrix takes minutes (``uv run python -m tests.bench.crash_matrix``). Here runs a part of it: every
+site with one kind of fault, and every kind of fault; ``DUALTRACK_CRASH_SEED`` chooses another part.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.fakes.crash_matrix import SCENARIOS, TWO_ROUNDS, Case, cases, judge, run, table
+from tests.fakes.crash_world import Scenario, World, ref_of
+from tests.fakes.faults import PATIENCE, Fault, Process, Site
+
+if TYPE_CHECKING:
+    from dualtrack.requests import ChatRef
+
+SEED = int(os.environ.get("DUALTRACK_CRASH_SEED", "20261121"))
+A_SITE = 1
+"""Cases for each site of a scenario, beside one for each kind of fault."""
+
+
+def sample(scenario: Scenario) -> list[Case]:
+    """A part of the scenario's cases, the same for the same seed: no site and no kind is left out."""
+    drawn = random.Random(f"{SEED} {scenario.name}")
+    listed = list(cases(scenario))
+    drawn.shuffle(listed)
+    taken: list[Case] = []
+    for part in ("site", "kind"):
+        seen: dict[Any, int] = {}
+        for case in listed:
+            key = case.fault.site if part == "site" else case.kind
+            seen[key] = seen.get(key, 0) + 1
+            if seen[key] <= A_SITE and case not in taken:
+                taken.append(case)
+    return taken
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_every_call_may_fail(scenario: Scenario) -> None:
+    """Whatever goes wrong once, the chat ends once and as it should, and the next query works."""
+    outcomes = [(case, run(case)) for case in sample(scenario)]
+    print(table(outcomes))
+    broken = "\n".join(f"{case}\n    " + "\n    ".join(wrong) for case, wrong in outcomes if wrong)
+    assert not broken, f"seed {SEED}\n{broken}"
+
+
+def test_every_step_is_in_the_matrix() -> None:
+    """The scenarios reach every step, and every service that a step calls."""
+    sites = {case.fault.site for scenario in SCENARIOS for case in cases(scenario)}
+    assert {site.step.split(" ")[0] for site in sites} == {
+        "start", "turn", "tool", "summarise", "cancel", "abort", "sweep"
+    }  # fmt: skip
+    assert {site.service for site in sites if site.service} == {
+        "dynamodb", "s3", "stepfunctions", "model", "tool"
+    }  # fmt: skip
+
+
+def test_the_judge_sees_what_is_wrong() -> None:
+    """A chat that is left running, held and leased does not pass."""
+    scenario = Scenario("left behind", never_started=True)
+    world = World(scenario)
+    world.post()
+    case = Case(scenario, Fault(Site("", "", "", ""), "nothing"))
+    world.ask_again = lambda: world.chats()[0]  # type: ignore[method-assign]
+    wrong = "\n".join(judge(world, case))
+    for part in (
+        "still running",
+        "terminal events []",
+        "not free",
+        "index of open chats",
+        "held: {",
+        "no response",
+    ):
+        assert part in wrong
+
+
+def test_two_runs_of_a_turn_at_once_need_two_model_calls_and_not_twelve() -> None:
+    """The older one lets the newer one finish, instead of overtaking it in its turn."""
+    world = World(
+        Scenario("rivals", rounds=TWO_ROUNDS), Fault(Site("turn 1", "model", "messages", "turn 1"), "held")
+    )
+    world.post()
+    ref = ref_of(world.chats()[0])
+    older_waits, newer_is_done = threading.Event(), threading.Event()
+
+    def sleep(seconds: float) -> None:
+        older_waits.set()
+        assert newer_is_done.wait(PATIENCE)
+
+    world.clock.sleep = sleep  # type: ignore[method-assign]
+    older, first = _in_thread(world, ref)
+    assert first.held.wait(PATIENCE)
+    world.recorded.struck = False
+    newer, second = _in_thread(world, ref)
+    assert second.held.wait(PATIENCE)
+    first.released.set()
+    while older.is_alive() and not older_waits.wait(0.01):
+        pass
+    second.released.set()
+    newer.join(PATIENCE)
+    newer_is_done.set()
+    older.join(PATIENCE)
+    assert [call.turn for call in world.model_calls] == [1, 1]
+    assert world.chats()[0].turn == 1
+
+
+def _in_thread(world: World, ref: ChatRef) -> tuple[threading.Thread, Process]:
+    process = Process(world.trace, "turn 1")
+    thread = threading.Thread(target=world._turn, args=(ref, process), daemon=True)
+    thread.start()
+    return thread, process
