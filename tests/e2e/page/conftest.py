@@ -27,13 +27,13 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def visit(browser: Browser, root: Root) -> Iterator[Callable[..., Reader]]:
-    """Opens the page as somebody new; takes Playwright's context options. The page must stay without errors."""
+    """Opens the page as somebody new, by Playwright's context options; it must stay without errors."""
     readers: list[Reader] = []
 
-    def open_page(**options: object) -> Reader:
+    def open_page(url: str = "", **options: object) -> Reader:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})  # type: ignore[arg-type]
         name = f"reader-{uuid.uuid4().hex[:12]}"
-        reader = Reader(context.new_page(), name, root.stack.url)
+        reader = Reader(context.new_page(), name, url or root.stack.url)
         readers.append(reader)
         return reader
 

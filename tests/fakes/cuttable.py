@@ -1,0 +1,87 @@
+"""A way to the stack that can be cut: a TCP relay whose connections a test breaks and mends."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HOST = "127.0.0.1"
+
+
+class Relay:
+    """Passes bytes between its port and the target's, while it is whole."""
+
+    def __init__(self, target: str) -> None:
+        parts = urlsplit(target)
+        self._target = (parts.hostname or HOST, parts.port or 80)
+        self._listener = socket.create_server((HOST, 0))
+        self._open: set[socket.socket] = set()
+        self._lock = threading.Lock()
+        self._whole = True
+        self.url = f"http://{HOST}:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def cut(self) -> None:
+        """Break every connection, and every new one at once."""
+        with self._lock:
+            self._whole = False
+            for one in self._open:
+                with contextlib.suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
+
+    def mend(self) -> None:
+        """Let connections through again."""
+        with self._lock:
+            self._whole = True
+
+    def close(self) -> None:
+        """Break everything for good."""
+        self.cut()
+        self._listener.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):  # the listener is closed at the end
+            while True:
+                near, _ = self._listener.accept()
+                threading.Thread(target=self._serve, args=(near,), daemon=True).start()
+
+    def _serve(self, near: socket.socket) -> None:
+        with near, contextlib.suppress(OSError), socket.create_connection(self._target) as far:
+            if not self._join(near, far):
+                return
+            back = threading.Thread(target=self._pass, args=(far, near), daemon=True)
+            back.start()
+            self._pass(near, far)
+            back.join()
+            with self._lock:
+                self._open -= {near, far}
+
+    def _join(self, near: socket.socket, far: socket.socket) -> bool:
+        with self._lock:
+            if self._whole:
+                self._open |= {near, far}
+            return self._whole
+
+    @staticmethod
+    def _pass(source: socket.socket, sink: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while data := source.recv(65_536):
+                sink.sendall(data)
+        with contextlib.suppress(OSError):
+            sink.shutdown(socket.SHUT_WR)
+
+
+@contextlib.contextmanager
+def relay(target: str) -> Iterator[Relay]:
+    """A relay to a URL, for the length of a block."""
+    made = Relay(target)
+    try:
+        yield made
+    finally:
+        made.close()
