@@ -109,6 +109,8 @@ class Scenario:
     """The execution is gone after this step, as far as its workers go; nobody hears of it."""
 
     never_started: bool = False
+    always_asks: bool = False
+    """Later queries of the conversation ask for the same tools."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +219,7 @@ class World:
             return httpx2.Response(refusal.status, json=error_body(refusal.status, refusal.message, "req_1"))
         if self.scenario.refused_by_model and query == 1:
             return httpx2.Response(400, json=error_body(400, "scripted", "req_1"))
-        rounds = self.scenario.rounds if query == 1 else ()
+        rounds = self.scenario.rounds if query == 1 or self.scenario.always_asks else ()
         last = request.tool_choice is not None and request.tool_choice.type == "none"
         if turn > len(rounds) or last:
             return _stream(Reply(({"type": "text", "text": f"({number}) {ANSWER}"},)))
@@ -334,9 +336,9 @@ class World:
         self.look_after()
         self.release()
 
-    def post(self) -> None:
+    def post(self, message: str = "What is it?", conversation_id: str = "") -> None:
         """POST /v1/chats; with a key, repeated until it is answered."""
-        body = f"What is it? ({self.scenario.name})"
+        body = f"{message} ({self.scenario.name})"
         repeat = Repeat("key-1", fingerprint(body.encode())) if self.scenario.keyed else None
 
         def start(process: Process) -> Chat:
@@ -344,7 +346,7 @@ class World:
             if self.scenario.never_started:
                 process.step_functions.start_execution = lambda **_: process._die()
             first = first_chat(stores, executions, USER, repeat) if repeat else None
-            return first or start_chat(stores, executions, NewChat(USER, body), repeat)
+            return first or start_chat(stores, executions, NewChat(USER, body, conversation_id), repeat)
 
         for _ in range(4 if repeat else 1):
             try:
@@ -371,11 +373,11 @@ class World:
             self._rule(ref)
 
     def _states(self, ref: ChatRef) -> str:
-        recorded = 0
+        recorded = ref.turn
         while True:
             step = f"turn {recorded + 1}"
             asked = replace(ref, turn=recorded)
-            outcome = self.state(step, partial(self._turn, asked), 3)
+            outcome = self.state(step, partial(self.turn, asked), 3)
             if self._is_over(ref, step):
                 return ""
             recorded = outcome["turn"]
@@ -392,21 +394,30 @@ class World:
         self.state("summarise", lambda process: self._summarise(process, ref), 3)
         return "SUCCEEDED"
 
-    def _turn(self, ref: ChatRef, process: Process) -> Any:
+    def go_on(self, ref: ChatRef, state: str, turn: int, calls: tuple[str, ...]) -> None:
+        """An execution that is about to enter a state goes on from there."""
+        for call_id in calls:
+            self._tool(replace(ref, turn=turn), call_id)
+        if state == "Summarise":
+            self.state("summarise", lambda process: self._summarise(process, ref), 3)
+            return
+        self.machine(replace(ref, turn=turn))
+
+    def turn(self, ref: ChatRef, process: Process) -> Any:
+        """One delivery of a turn."""
         deps = TurnDeps(
             self.stores(process), self.claude(process), MODEL, invalid_arguments, self.clock.sleep
         )
         return run_turn(ref, deps)
 
     def _tool(self, ref: ChatRef, call_id: str) -> None:
-        def body(process: Process) -> Any:
-            stores = self.stores(process)
-            return run_tool(ref, call_id, stores, lambda running: self._execute(process, stores, running), 60)
+        with contextlib.suppress(StepFailed):
+            self.state(f"tool {call_id}", partial(self.tool, ref, call_id), 1)
 
-        try:
-            self.state(f"tool {call_id}", body, 1)
-        except StepFailed:
-            return
+    def tool(self, ref: ChatRef, call_id: str, process: Process) -> Any:
+        """One delivery of a tool's call."""
+        stores = self.stores(process)
+        return run_tool(ref, call_id, stores, lambda running: self._execute(process, stores, running), 60)
 
     def _summarise(self, process: Process, ref: ChatRef) -> Any:
         return summarise(

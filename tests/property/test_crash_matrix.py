@@ -112,6 +112,6 @@ def test_two_runs_of_a_turn_at_once_need_two_model_calls_and_not_twelve() -> Non
 
 def _in_thread(world: World, ref: ChatRef) -> tuple[threading.Thread, Process]:
     process = Process(world.trace, "turn 1")
-    thread = threading.Thread(target=world._turn, args=(ref, process), daemon=True)
+    thread = threading.Thread(target=world.turn, args=(ref, process), daemon=True)
     thread.start()
     return thread, process
