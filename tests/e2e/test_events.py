@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from dualtrack.clock import iso
+from dualtrack.dynamo import transact
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,19 +46,23 @@ def test_the_events_of_a_chat_tell_its_story_in_order(ann: Person, script: Scrip
     assert {key: by_kind["done"][key] for key in chat} == chat
     turns = {1: "Let me look.", 2: by_kind["answer"]["response"]}
     for turn, text in turns.items():
-        deltas = [event.data["text"] for event in events if event.kind == "delta" and event.data["turn"] == turn]
+        deltas = [
+            event.data["text"] for event in events if event.kind == "delta" and event.data["turn"] == turn
+        ]
         assert "".join(deltas) == text
     records = [event.data["record_id"] for event in events if event.kind == "record"]
     assert records[:2] == ["q1", "q1-a1"]
     assert sorted(records[2:4]) == ["q1-t1", "q1-t2"]
     assert records[4] == "q1-r"
-    money = [(event.data["used"], event.data["held"], event.data["available"]) for event in events if event.kind == "credits"]
+    money = [
+        (event.data["used"], event.data["held"], event.data["available"])
+        for event in events
+        if event.kind == "credits"
+    ]
     assert money == [(0, 5, 45), (0, 9, 41), (9, 0, 41)]
 
 
-def test_a_reader_resumes_after_any_event_and_two_readers_see_the_same(
-    ann: Person, script: Script
-) -> None:
+def test_a_reader_resumes_after_any_event_and_two_readers_see_the_same(ann: Person, script: Script) -> None:
     started = ann.start(_scripted(script))
     with ThreadPoolExecutor(2) as pool:
         first, second = pool.map(lambda _: ann.events(started["chat_id"]), range(2))
@@ -64,9 +72,7 @@ def test_a_reader_resumes_after_any_event_and_two_readers_see_the_same(
     assert list(ann.stream(started["chat_id"], after=len(first))) == []
 
 
-def test_a_reader_that_drops_out_goes_on_where_it_was(
-    tools: ToolServer, ann: Person, script: Script
-) -> None:
+def test_a_reader_that_drops_out_goes_on_where_it_was(tools: ToolServer, ann: Person, script: Script) -> None:
     script.asks(("kit_hold", {"name": script.marker}))
     script.says("Held.")
     started = ann.start(script.question())
@@ -82,39 +88,25 @@ def test_a_position_that_is_none_is_refused(ann: Person, script: Script, header:
     script.says("Done.")
     chat = ann.ask(script.question())
     response = ann.http.get(
-        f"/v1/chats/{chat['chat_id']}/events", headers={"Last-Event-ID": header.encode()}  # type: ignore[dict-item]
+        f"/v1/chats/{chat['chat_id']}/events",
+        headers={b"Last-Event-ID": header.encode()},
     )
     assert (response.status_code, response.json()["error"]["code"]) == (400, "invalid_request")
 
 
 def test_events_can_be_read_for_a_day_after_the_end(root: Root, ann: Person, script: Script) -> None:
-    import time
-
-    from dualtrack.clock import iso
-    from dualtrack.frozen import dumps
-
     script.says("Done.")
     chat = ann.ask(script.question())
-    chats = root.stores().chats
-    stored = chats.load(ann.id, chat["chat_id"])
-    assert stored is not None
     for hours, status in ((23.9, 200), (24.1, 404)):
-        ended = iso(time.time() - hours * 3600)
-        item = root.client("dynamodb").get_item(
-            TableName=chats.table, Key={"pk": {"S": stored.pk}, "sk": {"S": "STATE"}}
-        )["Item"]
-        from dualtrack.frozen import loads
+        _let_it_have_ended(root, ann, chat["chat_id"], time.time() - hours * 3600)
+        assert ann.http.get(f"/v1/chats/{chat['chat_id']}/events").status_code == status
 
-        rest = {**loads(item["rest"]["S"]), "ended_at": ended}
-        root.client("dynamodb").update_item(
-            TableName=chats.table,
-            Key={"pk": {"S": stored.pk}, "sk": {"S": "STATE"}},
-            UpdateExpression="SET #rest = :rest",
-            ExpressionAttributeNames={"#rest": "rest"},
-            ExpressionAttributeValues={":rest": {"S": dumps(rest)}},
-        )
-        response = ann.http.get(f"/v1/chats/{chat['chat_id']}/events")
-        assert response.status_code == status
+
+def _let_it_have_ended(root: Root, person: Person, chat_id: str, at: float) -> None:
+    chats = root.stores().chats
+    chat = chats.load(person.id, chat_id)
+    assert chat is not None
+    transact(root.client("dynamodb"), [chats.change_action(chat, replace(chat, ended_at=iso(at)))])
 
 
 def test_every_reader_needs_a_token_of_its_own(someone: Callable[[], Person], script: Script) -> None:

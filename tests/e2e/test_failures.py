@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 DAILY = 50
 """Credits a day of a new user."""
 
+NOTHING_SPENT = (DAILY, 0)
+
 
 class Nobody:
     """Executions that are never started: the request died between admission and start."""
@@ -35,15 +37,20 @@ class Nobody:
 
 
 def assert_failed(person: Person, chat_id: str, code: str) -> None:
-    """Failed, nothing charged or held, one `error` at the end, the query answered by the fixed record."""
+    """Failed, nothing charged, one `error` at the end, the query answered by the fixed record."""
     last = person.events(chat_id)[-1]
     assert (last.kind, last.data["code"]) == ("error", code)
     chat = person.chat(chat_id)
     assert (chat["status"], chat["error"]["code"], chat["response"]) == ("failed", code, None)
     assert chat["credits_used"] == 0
-    assert person.credits()["held"] == 0
     record = person.record(chat["conversation_id"], f"{chat['message_id']}-r")
     assert record["content"] == "(no answer: failed)"
+
+
+def balance(person: Person) -> tuple[int, int]:
+    """Credits available and held."""
+    credits_ = person.credits()
+    return credits_["available"], credits_["held"]
 
 
 def assert_free(person: Person, conversation_id: str, script: Script) -> None:
@@ -88,7 +95,7 @@ def test_a_service_that_stays_away_fails_the_chat_and_one_that_refuses_fails_it_
     assert_failed(ann, second["chat_id"], "internal")
     assert_failed(ann, first["chat_id"], "unavailable")
     assert away.left == refuses.left == 0
-    assert ann.credits()["available"] == DAILY
+    assert balance(ann) == NOTHING_SPENT
     wait_for(lambda: root.execution_status(first["chat_id"]) == "FAILED")
     wait_for(lambda: root.execution_status(second["chat_id"]) == "FAILED")
     assert_free(ann, first["conversation_id"], away)
@@ -109,9 +116,7 @@ def test_whatever_a_tool_does_the_model_reads_it_and_answers(ann: Person, script
     script.says("I have read all of it.")
     chat = ann.ask(script.question())
     assert (chat["status"], chat["stop"], chat["response"]) == ("done", "complete", "I have read all of it.")
-    results = [
-        ann.record(chat["conversation_id"], call["id"])["result"] for call in chat["tool_calls"]
-    ]
+    results = [ann.record(chat["conversation_id"], call["id"])["result"] for call in chat["tool_calls"]]
     assert [call["is_error"] for call in chat["tool_calls"]] == [True, True, False, True, True, True]
     assert results[0].startswith("Tool execution failed: ")
     assert "the disk is full" in results[0]
@@ -218,7 +223,7 @@ def test_a_stopped_execution_fails_its_chat(
     root.client("stepfunctions").stop_execution(executionArn=root.execution_arn(started["chat_id"]))
     assert_failed(ann, started["chat_id"], "internal")
     tools.place(script.marker).released.set()
-    assert ann.credits()["available"] == DAILY
+    assert balance(ann) == NOTHING_SPENT
     assert_free(ann, started["conversation_id"], script)
     assert len(ann.events(started["chat_id"])) == len(ann.events(started["chat_id"]))
 
@@ -228,7 +233,8 @@ def _admit(root: Root, person: Person, message: str, age: float, executions: Any
     stores = build_stores(
         root.settings, root.client("dynamodb"), root.client("s3"), clock=lambda: time.time() - age
     )
-    chat = start_chat(stores, executions or Nobody(), NewChat(person.id, message), None)
+    starter: Any = executions or Nobody()
+    chat = start_chat(stores, starter, NewChat(person.id, message), None)
     person.chats.append(chat.chat_id)
     return {"chat_id": chat.chat_id, "conversation_id": chat.conversation_id}
 
@@ -265,7 +271,7 @@ def test_the_sweep_ends_what_is_past_its_deadline_and_what_lost_its_execution(
     assert_failed(ann, stuck["chat_id"], "timeout")
     assert root.execution_status(stuck["chat_id"]) == "ABORTED"
     tools.place(script.marker).released.set()
-    assert ann.credits()["available"] == DAILY
+    assert balance(ann) == NOTHING_SPENT
     assert_free(ann, stuck["conversation_id"], script)
     swept = root.invoke("Sweep", {"source": "schedule"})
     assert swept["ended"] == 0
@@ -280,9 +286,7 @@ def test_a_conversation_whose_chat_is_past_its_deadline_is_free_without_any_swee
 
 
 @pytest.mark.parametrize("step", ["Turn", "Summarise", "Abort", "Sweep", "Tool"])
-def test_a_step_that_comes_late_changes_nothing(
-    root: Root, ann: Person, script: Script, step: str
-) -> None:
+def test_a_step_that_comes_late_changes_nothing(root: Root, ann: Person, script: Script, step: str) -> None:
     script.asks(("retrieve_full_context", {"id": "q1"}))
     script.says("Done.")
     chat = ann.ask(script.question())

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.fakes.tool_server import big_text
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -93,10 +95,8 @@ def test_an_id_of_another_conversation_or_user_is_not_found(
 
 
 def test_two_megabytes_are_kept_whole_cut_for_the_model_and_read_on_by_offset(
-    ann: Person, script: Script, model: OfflineModel
+    root: Root, ann: Person, script: Script, model: OfflineModel
 ) -> None:
-    from tests.fakes.tool_server import big_text
-
     script.asks(("kit_big", {"megabytes": 2}))
     script.asks(("retrieve_full_context", {"id": "q1-t1", "offset": 1_900_000}))
     script.says("Read.")
@@ -113,5 +113,10 @@ def test_two_megabytes_are_kept_whole_cut_for_the_model_and_read_on_by_offset(
     assert len(cut) < 100_500
     read_on = third["messages"][-1]["content"][0]["content"][0]["text"]
     assert whole[1_900_000:] in read_on
-    assert len(ann.record(chat["conversation_id"], "q1-t2")["result"]) < 200
-    assert not [one.refused for one in model.requests if one.refused and script.marker in json.dumps(one.body)]
+    assert ann.record(chat["conversation_id"], "q1-t2")["result"] == whole[1_900_000:]
+    stored = root.stores().history.record(ann.id, chat["conversation_id"], "q1-t2")
+    assert stored is not None
+    assert len(stored.content) < 200  # a reference, not a copy
+    assert not [
+        one.refused for one in model.requests if one.refused and script.marker in json.dumps(one.body)
+    ]

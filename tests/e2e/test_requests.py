@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import httpx
 from dualtrack.start_chat import NewChat, start_chat
 
 from tests.fakes.stack_client import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    import httpx
 
     from dualtrack.requests import ChatRef
 
@@ -110,9 +109,7 @@ def test_another_tenant_finds_nothing_by_any_id(
 
 
 def test_without_a_token_or_with_a_damaged_one_there_is_nothing(root: Root, ann: Person) -> None:
-    import httpx
-
-    for token in ("", "Bearer ", f"Bearer {ann.identity.token[:-6]}AAAAAA", "Basic YTpi"):
+    for token in ("", "Bearer", f"Bearer {ann.identity.token[:-6]}AAAAAA", "Basic YTpi"):
         for path in ("/v1/credits", f"/v1/chats/{UNKNOWN_CHAT}/events"):
             headers = {"Authorization": token} if token else {}
             response = httpx.get(root.stack.url + path, headers=headers, timeout=30)
@@ -198,9 +195,7 @@ def test_a_chat_is_cancelled_while_its_answer_streams(root: Root, ann: Person, s
     assert ann.events(started["chat_id"])[-1].id == rest[-1].id
 
 
-def test_a_cancelled_chat_pays_for_the_tools_begun(
-    tools: ToolServer, ann: Person, script: Script
-) -> None:
+def test_a_cancelled_chat_pays_for_the_tools_begun(tools: ToolServer, ann: Person, script: Script) -> None:
     script.asks(("kit_hold", {"name": script.marker}), ("kit_echo", {"text": script.marker}))
     started = ann.start(script.question())
     assert tools.place(script.marker).arrived.wait(30)
@@ -215,8 +210,8 @@ def test_a_cancelled_chat_pays_for_the_tools_begun(
 
 
 def test_a_chat_cancelled_before_any_model_call_costs_nothing(root: Root, ann: Person) -> None:
-    nobody: object = Nobody()
-    chat = start_chat(root.stores(), nobody, NewChat(ann.id, "Never mind."), None)  # type: ignore[arg-type]
+    nobody: Any = Nobody()
+    chat = start_chat(root.stores(), nobody, NewChat(ann.id, "Never mind."), None)
     assert ann.credits()["held"] == 5
     cancelled = ann.cancel(chat.chat_id)
     assert (cancelled["status"], cancelled["credits_used"], cancelled["credits_remaining"]) == (
@@ -238,7 +233,11 @@ def test_a_deleted_conversation_leaves_nothing(root: Root, ann: Person, script: 
     chat = ann.ask(script.question())
     conversation_id, chat_id = chat["conversation_id"], chat["chat_id"]
     assert ann.http.delete(f"/v1/conversations/{conversation_id}").status_code == 204
-    for path in (f"/v1/chats/{chat_id}", f"/v1/conversations/{conversation_id}", f"/v1/chats/{chat_id}/events"):
+    for path in (
+        f"/v1/chats/{chat_id}",
+        f"/v1/conversations/{conversation_id}",
+        f"/v1/chats/{chat_id}/events",
+    ):
         assert code(ann.http.get(path)) == (404, "not_found")
     dynamodb = root.client("dynamodb")
     for table in (root.settings.history_table, root.settings.chats_table):

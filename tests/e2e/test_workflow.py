@@ -28,7 +28,7 @@ def states(history: list[dict[str, Any]]) -> int:
     The emulator lists those inside a Map by their tasks alone: what was scheduled beyond the states
     of the top level ran there.
     """
-    kinds = [event["type"] for event in history]
+    kinds = [str(event["type"]) for event in history]
     inside = kinds.count("TaskScheduled") - kinds.count("TaskStateEntered")
     return sum(kind.endswith("StateEntered") for kind in kinds) + inside
 
@@ -74,9 +74,7 @@ def test_documentation_then_two_tools_take_twelve_states(root: Root, ann: Person
     assert states(root.history(chat["chat_id"])) == 12
 
 
-def test_all_tools_of_a_turn_are_in_flight_at_once(
-    tools: ToolServer, ann: Person, script: Script
-) -> None:
+def test_all_tools_of_a_turn_are_in_flight_at_once(tools: ToolServer, ann: Person, script: Script) -> None:
     size = 4
     meet = ("kit_meet", {"group": script.marker, "size": size})
     script.asks(*[meet] * size)
@@ -129,7 +127,9 @@ def _seed(root: Root, user: str, queries: int, tools: int, size: int) -> str:
             blocks.append(Block(summary_id(record_id), "user", f"Found {record_id}.", now, record_id))
         record_id = response_id(number)
         records.append(
-            Record(record_id, "message", "assistant", noise.randbytes(size // 2).hex(), now, 2, stop="complete")
+            Record(
+                record_id, "message", "assistant", noise.randbytes(size // 2).hex(), now, 2, stop="complete"
+            )
         )
         blocks.append(Block(summary_id(record_id), "assistant", f"Answered {number}.", now, record_id))
         for record in records:
@@ -160,7 +160,7 @@ def test_two_hundred_records_of_100_kb_do_not_travel_in_the_state(
     sizes = [len(payload.encode()) for payload in payloads(history)]
     assert len(sizes) >= 2 * states(history) - 1
     assert max(sizes) <= STATE_LIMIT
-    (results,) = [message for message in script.requests()[1]["messages"][-1:]]
+    results = script.requests()[1]["messages"][-1]
     first, second = (block["content"][0]["text"] for block in results["content"][:2])
     assert first == f"[ID:q11-t1] {ann.record(conversation_id, 'q3-t7')['result']}"
     assert second == f"[ID:q11-t2] {ann.record(conversation_id, 'q10-r')['content']}"

@@ -60,7 +60,9 @@ class Person:
         """The token's ``sub``."""
         return self.identity.user_id
 
-    def post(self, message: str, conversation_id: str = "", *, key: str = "", wait: str = "") -> httpx.Response:
+    def post(
+        self, message: str, conversation_id: str = "", *, key: str = "", wait: str = ""
+    ) -> httpx.Response:
         """POST /v1/chats, whatever it answers."""
         body = {"message": message} | ({"conversation_id": conversation_id} if conversation_id else {})
         response = self.http.post(
@@ -236,7 +238,9 @@ class Root:
 
     def workers(self, name: str) -> list[int]:
         """The processes that run a function, by its name in the templates (``Github``)."""
-        listed = subprocess.run(["ps", "-ww", "-eo", "pid=,args="], capture_output=True, text=True, check=True).stdout
+        listed = subprocess.run(
+            ["ps", "-ww", "-eo", "pid=,args="], capture_output=True, text=True, check=True
+        ).stdout
         found = self.stack.outputs[f"{name}Function"]
         here = str(self.state_dir)
         rows = [line.strip().split(maxsplit=1) for line in listed.splitlines()]

@@ -7,6 +7,7 @@ It gives a chat arbitrary tools without any hook in the product: the stack is to
 from __future__ import annotations
 
 import contextlib
+import random
 import socket
 import threading
 from collections import Counter
@@ -27,7 +28,6 @@ NAME = "kit"
 
 MEET_SECONDS = 20.0
 HOLD_SECONDS = 60.0
-LINE = "0123456789abcdef" * 4
 
 
 @dataclass
@@ -120,7 +120,7 @@ def _make(board: ToolServer) -> MCPServer:
 
     @server.tool(annotations=reading, structured_output=False)
     async def big(megabytes: int) -> str:
-        """Numbered lines of 80 characters, so many megabytes (10^6) in all."""
+        """Numbered lines of 80 characters that do not compress, so many megabytes (10^6) in all."""
         return big_text(megabytes)
 
     return server
@@ -128,7 +128,8 @@ def _make(board: ToolServer) -> MCPServer:
 
 def big_text(megabytes: int) -> str:
     """What the tool ``big`` returns."""
-    return "".join(f"{number:014d} {LINE}\n" for number in range(megabytes * 1_000_000 // 80))
+    noise = random.Random(megabytes)
+    return "".join(f"{number:014d} {noise.randbytes(32).hex()}\n" for number in range(megabytes * 12_500))
 
 
 async def _in_thread(wait: Callable[[], object]) -> None:

@@ -1,0 +1,199 @@
+"""What each function's role may do on the deployed account, tried call by call: the whole matrix.
+
+What a role may do is written here from what the function has to do (DESIGN 3), not read from the
+templates. Calls name things that do not exist, so an allowed one changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from infra.local.aws import role_client
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tests.fakes.stack_client import Root
+
+KEY = {"pk": {"S": "PROBE#least-privilege"}, "sk": {"S": "PROBE"}}
+NEVER = "attribute_exists(pk) AND attribute_not_exists(pk)"
+TABLES = ("history", "chats", "credits", "cache")
+SECRETS = ("anthropic", "voyage", "context7", "github")
+
+
+@dataclass
+class Role:
+    """The clients of one function's role."""
+
+    root: Root
+    arn: str
+    _clients: dict[str, Any] = field(default_factory=dict)
+
+    def client(self, service: str) -> Any:
+        """A client with the role's credentials."""
+        if service not in self._clients:
+            self._clients[service] = role_client(self.root.stack.aws, self.arn, service)
+        return self._clients[service]
+
+
+Call = Callable[[Role], object]
+
+
+def _calls(root: Root) -> dict[str, Call]:
+    """Every kind of access, by name: ``read chats``, ``secret voyage`` …"""
+    settings, outputs = root.settings, root.stack.outputs
+    calls: dict[str, Call] = {}
+    for name in TABLES:
+        table = getattr(settings, f"{name}_table")
+        calls |= {f"{verb} {name}": call for verb, call in _table_calls(table).items()}
+    calls |= {f"secret {name}": _secret_call(outputs[f"{name.capitalize()}SecretName"]) for name in SECRETS}
+    calls["find open chats"] = _index_call(settings.chats_table, "open")
+    calls["find used accounts"] = _index_call(settings.credits_table, "active")
+    return calls | _object_calls(root) | _execution_calls(root) | _other_calls(root)
+
+
+def _secret_call(secret: str) -> Call:
+    return lambda role: role.client("secretsmanager").get_secret_value(SecretId=secret)
+
+
+def _index_call(table: str, index: str) -> Call:
+    return lambda role: role.client("dynamodb").query(
+        TableName=table,
+        IndexName=index,
+        KeyConditionExpression="#key = :shard",
+        ExpressionAttributeNames={"#key": index},
+        ExpressionAttributeValues={":shard": {"S": "none"}},
+    )
+
+
+def _object_calls(root: Root) -> dict[str, Call]:
+    place = {"Bucket": root.settings.bodies_bucket, "Key": "probe/least-privilege"}
+    return {
+        "read bodies": lambda role: role.client("s3").get_object(**place),
+        "put bodies": lambda role: role.client("s3").put_object(**place, Body=b"", IfMatch='"no such"'),
+        "delete bodies": lambda role: role.client("s3").delete_object(**place),
+        "list bodies": lambda role: role.client("s3").list_objects_v2(Bucket=place["Bucket"], MaxKeys=1),
+    }
+
+
+def _execution_calls(root: Root) -> dict[str, Call]:
+    execution = root.execution_arn("ch_probe")
+    return {
+        "start a chat": lambda role: role.client("stepfunctions").start_execution(
+            stateMachineArn=root.machine, name="probe", input="no JSON"
+        ),
+        "stop a chat": lambda role: role.client("stepfunctions").stop_execution(executionArn=execution),
+        "look at a chat": lambda role: role.client("stepfunctions").describe_execution(
+            executionArn=execution
+        ),
+    }
+
+
+def _other_calls(root: Root) -> dict[str, Call]:
+    outputs, key = root.stack.outputs, _connections_key(root)
+    encrypted = root.client("kms").encrypt(KeyId=key, Plaintext=b"probe")["CiphertextBlob"]
+    return {
+        "encrypt connections": lambda role: role.client("kms").encrypt(KeyId=key, Plaintext=b"probe"),
+        "decrypt connections": lambda role: role.client("kms").decrypt(KeyId=key, CiphertextBlob=encrypted),
+        "make users": lambda role: role.client("cognito-idp").admin_create_user(
+            UserPoolId=outputs["UserPoolId"], Username="probe"
+        ),
+        "run a function": lambda role: role.client("lambda").invoke(
+            FunctionName=outputs["SweepFunction"], Payload=b"{}"
+        ),
+    }
+
+
+def _table_calls(table: str) -> dict[str, Call]:
+    return {
+        "read": lambda role: role.client("dynamodb").get_item(TableName=table, Key=KEY),
+        "put": lambda role: role.client("dynamodb").put_item(
+            TableName=table, Item=KEY, ConditionExpression=NEVER
+        ),
+        "update": lambda role: role.client("dynamodb").update_item(
+            TableName=table,
+            Key=KEY,
+            UpdateExpression="SET a = :a",
+            ConditionExpression=NEVER,
+            ExpressionAttributeValues={":a": {"S": "a"}},
+        ),
+        "delete": lambda role: role.client("dynamodb").delete_item(TableName=table, Key=KEY),
+        "scan": lambda role: role.client("dynamodb").scan(TableName=table, Limit=1),
+    }
+
+
+def _connections_key(root: Root) -> str:
+    variables = root.client("lambda").get_function_configuration(
+        FunctionName=root.stack.outputs["GithubFunction"]
+    )["Environment"]["Variables"]
+    return str(variables["CONNECTIONS_KEY"])
+
+
+def _tables_of(verbs: Mapping[str, tuple[str, ...]]) -> set[str]:
+    return {f"{verb} {table}" for table, allowed in verbs.items() for verb in allowed}
+
+
+LOOK = ("read",)
+APPEND = ("read", "put")
+CHANGE = ("read", "put", "update")
+OWN = (*CHANGE, "delete")
+
+BODIES = {"read bodies", "put bodies"}
+
+ALLOWED: dict[str, set[str]] = {
+    "Api": _tables_of({"chats": OWN, "history": OWN, "credits": CHANGE, "cache": (*APPEND, "delete")})
+    | {*BODIES, "delete bodies", "list bodies", "start a chat", "stop a chat", "encrypt connections"},
+    "Turn": _tables_of({"chats": CHANGE, "history": CHANGE, "credits": CHANGE, "cache": LOOK})
+    | {*BODIES, "secret anthropic"},
+    "Tool": _tables_of({"chats": APPEND, "history": APPEND}) | BODIES,
+    "Search": _tables_of({"chats": APPEND, "history": APPEND, "cache": APPEND})
+    | {*BODIES, "secret anthropic", "secret voyage", "secret context7"},
+    "Github": _tables_of({"chats": APPEND, "history": APPEND, "cache": APPEND})
+    | {*BODIES, "secret github", "decrypt connections"},
+    "Summarise": _tables_of({"chats": CHANGE, "history": CHANGE}) | {*BODIES, "secret anthropic"},
+    "Abort": _tables_of({"chats": CHANGE, "history": CHANGE, "credits": CHANGE}) | BODIES,
+    "Sweep": _tables_of({"chats": CHANGE, "history": CHANGE, "credits": CHANGE})
+    | {*BODIES, "find open chats", "start a chat", "stop a chat", "look at a chat"},
+    "CreditReset": _tables_of({"credits": CHANGE}) | {"find used accounts"},
+    "Stream": _tables_of({"chats": LOOK}),
+}
+
+
+def _is_denied(call: Call, role: Role) -> bool:
+    """Whether the account's policies say no; whatever else is wrong with the call came after that."""
+    try:
+        call(role)
+    except ClientError as error:
+        return error.response["ResponseMetadata"]["HTTPStatusCode"] == 403 or "AccessDenied" in str(error)
+    return False
+
+
+@pytest.mark.parametrize("function", sorted(ALLOWED))
+def test_a_function_may_do_what_it_has_to_and_nothing_else(root: Root, function: str) -> None:
+    name = root.stack.outputs[f"{function}Function"]
+    arn = root.client("lambda").get_function_configuration(FunctionName=name)["Role"]
+    role = Role(root, arn)
+    allowed = {what for what, call in _calls(root).items() if not _is_denied(call, role)}
+    assert allowed == ALLOWED[function]
+
+
+def test_no_function_is_told_a_secret(root: Root) -> None:
+    for page in root.client("lambda").get_paginator("list_functions").paginate():
+        for function in page["Functions"]:
+            told = function.get("Environment", {}).get("Variables", {})
+            assert not [name for name, value in told.items() if "test-" in value and "-key" in value], told
+            assert "test-github-token" not in told.values()
+
+
+def test_every_function_has_a_role_of_its_own(root: Root) -> None:
+    client = root.client("lambda")
+    roles = [
+        client.get_function_configuration(FunctionName=root.stack.outputs[f"{name}Function"])["Role"]
+        for name in ALLOWED
+    ]
+    assert len(set(roles)) == len(roles)

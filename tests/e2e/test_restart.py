@@ -1,0 +1,73 @@
+"""A stack that is killed in the middle of a chat, and started again on the same state."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from infra.local.stack import LocalStack
+from infra.local.tokens import Identity
+from tests.fakes.stack_client import Person, Root, wait_for
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.e2e.conftest import Script
+
+
+def _processes(state_dir: Path) -> list[str]:
+    """What runs for a state folder: functions by their path, the rest by what their parent is."""
+    listed = subprocess.run(["ps", "-ww", "-eo", "pid=,args="], capture_output=True, text=True, check=True)
+    return [line for line in listed.stdout.splitlines() if str(state_dir) in line]
+
+
+def _killed_in_the_middle(
+    state_dir: Path, environment: dict[str, str], script: Script
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """An answered chat, and one whose model call was under way when everything went."""
+    runner = subprocess.Popen(
+        [sys.executable, "-m", "infra.local.stack", "--port", "0", "--state-dir", str(state_dir)],
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    with runner:
+        try:
+            assert runner.stdout is not None
+            url = runner.stdout.readline().removeprefix("ready ").strip()
+            token = httpx.get(f"{url}/dev/token", params={"user": "ann"}, timeout=30).json()
+            ann = Person(url, Identity(token["token"], token["user_id"]))
+            script.says("Kept over the night.")
+            kept = ann.ask(script.question())
+            script.says("Never said.", delay_first=60)
+            broken = ann.start(script.question())
+            ann.until(broken["chat_id"], lambda event: event.kind == "turn")
+            ann.http.close()
+        finally:
+            runner.kill()
+    wait_for(lambda: not _processes(state_dir))
+    return kept, broken
+
+
+def test_a_chat_that_ran_when_the_stack_was_killed_ends_as_failed_and_the_rest_is_there(
+    environment: dict[str, str], script: Script, tmp_path: Path
+) -> None:
+    kept, broken = _killed_in_the_middle(tmp_path, environment, script)
+    with LocalStack(tmp_path, environment=environment) as stack:
+        ann = Person(stack.url, stack.token("ann"))
+        assert ann.chat(kept["chat_id"]) == kept
+        events = ann.events(broken["chat_id"])
+        assert (events[-1].kind, events[-1].data["code"]) == ("error", "internal")
+        assert ann.chat(broken["chat_id"])["credits_used"] == 0
+        credits_ = ann.credits()
+        assert (credits_["available"], credits_["held"]) == (45, 0)
+        script.says("Well again.")
+        following = ann.ask(script.question(), broken["conversation_id"])
+        assert (following["message_id"], following["response"]) == ("q2", "Well again.")
+        assert Root(stack, tmp_path).execution_status(broken["chat_id"]) == "FAILED"
+        ann.http.close()
