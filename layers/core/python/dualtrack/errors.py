@@ -29,7 +29,13 @@ class Transient(DualtrackError):  # noqa: N818 - named after what it means to th
 
 
 class ModelUnavailable(Transient):
-    """Claude could not answer this time (408, 409, 429, 5xx, timeout, a stream cut in the middle)."""
+    """Claude could not answer this time (408, 409, 429, 5xx, timeout, a stream cut in the middle).
+
+    Its text names it: not every runtime hands the class of an exception on to the workflow.
+    """
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}: {super().__str__()}"
 
 
 class Contended(Transient):
