@@ -15,7 +15,14 @@ os.environ.update(
     POWERTOOLS_METRICS_NAMESPACE="dualtrack",
     POWERTOOLS_SERVICE_NAME="tests",
 )
-for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "VOYAGE_API_KEY", "CONTEXT7_API_KEY", "GITHUB_TOKEN", "AWS_PROFILE"):
+for name in (
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_BASE_URL",
+    "VOYAGE_API_KEY",
+    "CONTEXT7_API_KEY",
+    "GITHUB_TOKEN",
+    "AWS_PROFILE",
+):
     os.environ.pop(name, None)
 
 
@@ -29,6 +36,6 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     """CI installs every outside tool, so there a skipped test is a failure (DUALTRACK_NO_SKIPS)."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     skipped = reporter.stats.get("skipped", []) if reporter else []
-    if os.environ.get("DUALTRACK_NO_SKIPS") and skipped and exitstatus == pytest.ExitCode.OK:
+    if reporter and os.environ.get("DUALTRACK_NO_SKIPS") and skipped and exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
         reporter.write_line(f"{len(skipped)} tests were skipped, and DUALTRACK_NO_SKIPS is set.")

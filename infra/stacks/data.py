@@ -22,6 +22,7 @@ NO_SECRET: Final = "none"  # noqa: S105 - the word that says that there is none
 """What a secret holds until the operator puts a key there; functions read it as "no key"."""
 
 OPEN_CHATS_INDEX: Final = "open"
+ACTIVE_ACCOUNTS_INDEX: Final = "active"
 
 
 def bodies_export(stage: StageSettings) -> str:
@@ -45,6 +46,13 @@ class DataStack(Stack):
             index_name=OPEN_CHATS_INDEX,
             partition_key=dynamodb.Attribute(name="open", type=dynamodb.AttributeType.STRING),
             sort_key=dynamodb.Attribute(name="deadline", type=dynamodb.AttributeType.NUMBER),
+            projection_type=dynamodb.ProjectionType.KEYS_ONLY,
+        )
+        # Sparse too: accounts that were used since the last reset, so a reset costs what was active.
+        self.credits.add_global_secondary_index(
+            index_name=ACTIVE_ACCOUNTS_INDEX,
+            partition_key=dynamodb.Attribute(name="active", type=dynamodb.AttributeType.STRING),
+            sort_key=dynamodb.Attribute(name="day", type=dynamodb.AttributeType.STRING),
             projection_type=dynamodb.ProjectionType.KEYS_ONLY,
         )
         self.bodies = self._bucket()

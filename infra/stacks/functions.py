@@ -67,7 +67,7 @@ SPECS: Final[Mapping[str, FunctionSpec]] = MappingProxyType(
             FunctionSpec("summarise", 110, 1536, ("base", "claude"), "Summarises an answered query"),
             FunctionSpec("abort", 28, 512, ("base",), "Ends a chat whose workflow failed"),
             FunctionSpec("sweep", 120, 512, ("base",), "Starts and ends what was left behind"),
-            FunctionSpec("credit_reset", 300, 512, ("base",), "Brings accounts up to date at midnight UTC"),
+            FunctionSpec("credit_reset", 900, 1769, ("base",), "Brings accounts up to date at midnight UTC"),
             # an event stream stays open until the server closes it, at most 15 minutes
             FunctionSpec("stream", 900, 512, ("stream",), "Serves a chat's events", handler="run.sh"),
         )

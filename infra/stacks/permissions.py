@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from aws_cdk import ArnFormat
 from aws_cdk import aws_iam as iam
 
-from infra.stacks.data import OPEN_CHATS_INDEX, bodies_export
+from infra.stacks.data import ACTIVE_ACCOUNTS_INDEX, OPEN_CHATS_INDEX, bodies_export
 
 if TYPE_CHECKING:
     from aws_cdk import aws_dynamodb as dynamodb
@@ -146,7 +146,10 @@ def of_sweep(data: DataStack) -> list[iam.PolicyStatement]:
 
 
 def of_credit_reset(data: DataStack) -> list[iam.PolicyStatement]:
-    return [_table(data.credits, "GetItem", "PutItem", "UpdateItem", "Query", "Scan")]
+    return [
+        _table(data.credits, "GetItem", "PutItem"),
+        _index(data.credits, ACTIVE_ACCOUNTS_INDEX, "Query"),
+    ]
 
 
 def of_stream(data: DataStack) -> list[iam.PolicyStatement]:

@@ -151,11 +151,11 @@ def measure(world: World, meter: Meter, rounds: Sequence[Sequence[str]]) -> Cost
     meter.writes = meter.reads = 0.0
     meter.requests = meter.deltas = 0
     chat = world.ask("A question of some length about setting something up?", user=f"user-{len(rounds)}")
-    tools = sum(map(len, rounds))
+    calls = sum(map(len, rounds))
     flowing = math.ceil((chat.turn * MODEL_SECONDS / 2) / WRITE_SECONDS)
     states = 2 * chat.turn + sum(1 + len(one) for one in rounds) + 1
     writes = meter.writes - meter.deltas + flowing
-    return Cost(meter.requests - meter.deltas + flowing, writes, meter.reads, states, chat.turn, tools)
+    return Cost(meter.requests - meter.deltas + flowing, writes, meter.reads, states, chat.turn, calls)
 
 
 def main() -> None:

@@ -182,7 +182,9 @@ def measure(way: str) -> Figures:
     """One way of remembering over the whole conversation."""
     queries = conversation()
     remember = WAYS[way]
-    by_query, again, before = [], 0, ()
+    by_query: list[int] = []
+    again = 0
+    before: Sequenced = ()
     for place, one in enumerate(queries):
         past = remember(queries[:place])
         again += sent_again(before, past)

@@ -37,9 +37,11 @@ class _Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         for server in self.servers:
             server.close()
-        for connection in list(self.server_state.connections):
-            if connection.transport is not None:
-                connection.transport.abort()
+        for _ in range(3):  # a connection just accepted is listed one turn of the loop later
+            for connection in list(self.server_state.connections):
+                if connection.transport is not None:
+                    connection.transport.abort()
+            await asyncio.sleep(0)
 
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._over.set)
@@ -54,7 +56,8 @@ def serve(app: Starlette) -> Iterator[str]:
         app, log_level="critical", access_log=False, lifespan="off", ws="none", timeout_graceful_shutdown=0
     )
     server = _Server(config)
-    with socket.socket() as listener:
+    # With the protocol named, asyncio switches Nagle's algorithm off.
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen(128)
         address = f"http://127.0.0.1:{listener.getsockname()[1]}"

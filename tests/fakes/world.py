@@ -24,7 +24,6 @@ from dualtrack.settings import Settings
 from dualtrack.start_chat import NewChat, start_chat
 from dualtrack.stores import Stores, build_stores
 from dualtrack.summarise import SummariseDeps, summarise
-from dualtrack.tools import ToolResult
 from moto import mock_aws
 
 from infra.local.offline_model.server import OfflineModel, serve_offline_model
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from dualtrack.chats import Chat
+    from dualtrack.tools import ToolResult
 
 SETTINGS = Settings(
     stage="test",
@@ -94,7 +94,9 @@ class World:
     @property
     def turn_deps(self) -> TurnDeps:
         """What `run_turn` needs."""
-        return TurnDeps(self.stores, self.claude, "claude-haiku-4-5-20251001", invalid_arguments, self.clock.sleep)
+        return TurnDeps(
+            self.stores, self.claude, "claude-haiku-4-5-20251001", invalid_arguments, self.clock.sleep
+        )
 
     @property
     def summarise_deps(self) -> SummariseDeps:

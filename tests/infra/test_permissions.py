@@ -44,7 +44,7 @@ TABLES: dict[str, dict[str, set[str]]] = {
     "Summarise": {"Chats": CHANGE, "History": {*CHANGE, "BatchGetItem"}},
     "Abort": {"Chats": CHANGE, "History": {*CHANGE, "BatchGetItem"}, "Credits": CHANGE},
     "Sweep": {"Chats": CHANGE, "History": {*CHANGE, "BatchGetItem"}, "Credits": CHANGE},
-    "CreditReset": {"Credits": {"GetItem", "PutItem", "UpdateItem", "Query", "Scan"}},
+    "CreditReset": {"Credits": {"GetItem", "PutItem"}},
     "Stream": {"Chats": READ},
 }
 
@@ -109,7 +109,7 @@ def test_a_function_may_do_what_it_does_and_no_more(aws_stage: Stage, function: 
             if service == "dynamodb":
                 for resource in resources:
                     if "/index/" in resource:
-                        assert (function, name) == ("Sweep", "Query")
+                        assert (function, name) in (("Sweep", "Query"), ("CreditReset", "Query"))
                     else:
                         tables.setdefault(_table(resource), set()).add(name)
             elif service == "secretsmanager":

@@ -6,7 +6,6 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-
 from dualtrack.arguments import invalid_arguments
 from dualtrack.frozen import freeze
 from dualtrack.full_context import RETRIEVE_FULL_CONTEXT
@@ -70,7 +69,7 @@ def test_unknown_tools_and_bad_arguments_are_refused_but_answered() -> None:
     """The model reads why; the other calls run."""
     decision = decided(reply("tool_use", use(1, "nope"), use(2, wrong=1), use(3)))
     assert decision.next == "tools"
-    assert [call.refused for call in decision.calls][0] == "Unknown tool: nope"
+    assert decision.calls[0].refused == "Unknown tool: nope"
     assert decision.calls[1].refused.startswith("Tool execution failed: bad arguments: $")
     assert decision.calls[2].refused == ""
 

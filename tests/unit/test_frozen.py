@@ -37,18 +37,37 @@ def test_key_order_is_kept() -> None:
     assert dumps({"b": 1, "a": 2}) == '{"b":1,"a":2}'
 
 
-LIGHT = ("turn", "view", "records", "chats", "events", "tools", "history", "profiles", "credits.account", "credits.plans")
+LIGHT = (
+    "turn",
+    "view",
+    "records",
+    "chats",
+    "events",
+    "tools",
+    "history",
+    "profiles",
+    "credits.account",
+    "credits.plans",
+)
 
 
 @pytest.mark.parametrize("name", LIGHT)
 def test_every_value_class_of_the_domain_is_frozen(name: str) -> None:
     """No dataclass of these modules can be assigned to, and none has a list, set or dict field."""
     module = import_module(f"{dualtrack.__name__}.{name}")
-    classes = [one for _, one in inspect.getmembers(module, dataclasses.is_dataclass) if one.__module__ == module.__name__]
+    classes = [
+        one
+        for _, one in inspect.getmembers(module, dataclasses.is_dataclass)
+        if one.__module__ == module.__name__
+    ]
     assert classes
     for one in classes:
         assert getattr(one, "__dataclass_params__").frozen, one  # noqa: B009 - not in the stubs
-        mutable = [field.name for field in dataclasses.fields(one) if str(field.type).startswith(("list", "dict", "set"))]
+        mutable = [
+            field.name
+            for field in dataclasses.fields(one)
+            if str(field.type).startswith(("list", "dict", "set"))
+        ]
         assert not mutable, (one, mutable)
 
 

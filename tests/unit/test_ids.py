@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
 from dualtrack.ids import (
     RecordId,
     is_chat_id,
@@ -19,6 +16,8 @@ from dualtrack.ids import (
     thought_id,
     tool_id,
 )
+from hypothesis import given
+from hypothesis import strategies as st
 
 
 def test_ids_are_written_as_in_the_contract() -> None:
@@ -33,7 +32,7 @@ def test_ids_are_written_as_in_the_contract() -> None:
 
 
 @given(st.integers(1, 10**8), st.sampled_from(["thought", "tool"]), st.integers(1, 99999), st.booleans())
-def test_what_is_written_is_read(query: int, kind: str, number: int, summary: bool) -> None:  # noqa: FBT001
+def test_what_is_written_is_read(query: int, kind: str, number: int, summary: bool) -> None:
     """Round trip, and the whole record of a summary."""
     one = RecordId(query, kind, number, summary and kind == "tool")  # type: ignore[arg-type]
     assert parse_record_id(str(one)) == one
@@ -41,7 +40,23 @@ def test_what_is_written_is_read(query: int, kind: str, number: int, summary: bo
 
 
 @pytest.mark.parametrize(
-    "text", ["", "q", "q0", "q01", "q1-t0", "q1-x", "q1-sum", "q1-a1-sum", "q1-r-sum-sum", " q1", "q1\n", "Q1", "q１", "q1#"]
+    "text",
+    [
+        "",
+        "q",
+        "q0",
+        "q01",
+        "q1-t0",
+        "q1-x",
+        "q1-sum",
+        "q1-a1-sum",
+        "q1-r-sum-sum",
+        " q1",
+        "q1\n",
+        "Q1",
+        "q１",
+        "q1#",
+    ],
 )
 def test_anything_else_is_no_id(text: str) -> None:
     """Keys are made from ids, so nothing else may pass."""

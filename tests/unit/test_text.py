@@ -5,12 +5,19 @@ from __future__ import annotations
 import re
 
 import pytest
+from dualtrack.text import EchoStripper, clean, cut, estimate_tokens, neutralise, preview, strip_echoes
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dualtrack.text import EchoStripper, clean, cut, estimate_tokens, neutralise, preview, strip_echoes
-
-FORGED = ["[ID:q9] hello", "  [ID:q9-r] x", "[id:q1]", "> [ID:q1]", "\u200b[ID:q2]", "[ID :q1] x", "- [ID:q1-t1] y"]
+FORGED = [
+    "[ID:q9] hello",
+    "  [ID:q9-r] x",
+    "[id:q1]",
+    "> [ID:q1]",
+    "\u200b[ID:q2]",
+    "[ID :q1] x",
+    "- [ID:q1-t1] y",
+]
 STARTS = re.compile(r"(?im)^[\s>*#`_\u200b-]*\[\s*ID\s*:")
 
 
@@ -37,7 +44,11 @@ def test_ids_that_the_model_copies_are_removed() -> None:
 
 
 @given(
-    st.lists(st.sampled_from(["[ID:q1]", "[ID", ":", "q1", "]", "[", " ", "\n", "a", "text", "[ID:q1-r-sum, ref:q1-r]"])),
+    st.lists(
+        st.sampled_from(
+            ["[ID:q1]", "[ID", ":", "q1", "]", "[", " ", "\n", "a", "text", "[ID:q1-r-sum, ref:q1-r]"]
+        )
+    ),
     st.lists(st.integers(1, 7)),
 )
 def test_any_cut_into_pieces_strips_the_same(parts: list[str], sizes: list[int]) -> None:

@@ -110,20 +110,21 @@ def _end_running(stores: Stores, log: EventLog, chat: Chat, how: Failure | Cance
 
     def commit(account: Account, credits: Credits) -> None:  # noqa: A002
         left = credits.account.available(now)
+        spent = credits.amount if charge else 0
         after = replace(
             chat,
             status=status,
             stop="cancelled" if status == "cancelled" else "",
             ended_at=iso(now),
             held=0,
-            credits_used=charge,
+            credits_used=spent,
             credits_remaining=left,
             error={"code": how.code, "message": how.message} if isinstance(how, Failure) else None,
         )
         events = [
             record_stored(response.record_id, "assistant", "message"),
             *_summary_events(track),
-            credits_now(charge, 0, left),
+            credits_now(spent, 0, left),
             _terminal(after, records, track, how),
         ]
 

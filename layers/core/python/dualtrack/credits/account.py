@@ -115,7 +115,8 @@ class Refused:
     def error(self) -> ApiError:
         """402 with the contract's fields, or 429 if too many chats of the user are open."""
         if self.why == "holds":
-            return ApiError("rate_limited", f"At most {MAX_OPEN_HOLDS} chats may run at once.")
+            message = f"At most {MAX_OPEN_HOLDS} chats may run at once."
+            return ApiError("rate_limited", message, {"retry_after": 60})
         extra: dict[str, Json] = {
             "required": self.required,
             "available": self.available,
