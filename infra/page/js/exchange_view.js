@@ -205,8 +205,8 @@ const label = (tool) => WORDS[tool] ?? tool;
 const verdict = (kind, text) => h("p", { class: `verdict ${kind}` }, text);
 
 function savings({ sent_tokens: sent, full_history_tokens: full }) {
-  const share = saved(sent, full);
-  return `${count(sent)} of ${count(full)} tokens sent${share > 0 ? `, ${share} % saved` : ""}`;
+  if (sent >= full) return `${plural(sent, "token")} sent`;
+  return `${count(sent)} of ${count(full)} tokens sent, ${saved(sent, full)} % saved`;
 }
 
 function sourceList(sources) {

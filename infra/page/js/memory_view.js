@@ -66,7 +66,7 @@ function table(groups, usages) {
 }
 
 function body(group, usage) {
-  const spent = usage && usage.full_history_tokens > 0 ? `${count(usage.sent_tokens)} of ${count(usage.full_history_tokens)} tokens sent in answering it` : "";
+  const spent = usage && usage.full_history_tokens > usage.sent_tokens ? `${count(usage.sent_tokens)} of ${count(usage.full_history_tokens)} tokens sent in answering it` : "";
   return h(
     "tbody",
     {},

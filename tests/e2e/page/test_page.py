@@ -131,6 +131,20 @@ def test_a_dropped_connection_resumes_with_nothing_doubled(
         assert int(seen[-1] or 0) > 2
 
 
+def test_a_turn_that_is_made_anew_replaces_what_it_had_written(reader: Reader, script: Script) -> None:
+    script.says("Void, void, void, void, void, void.", chunk=6, cut_after=5)
+    script.says("Valid.")
+    reader.ask(script.question())
+    assert reader.answer() == "Valid."
+    seen = """async () => {
+        const { ask, reduce, writing } = await import("/js/exchange.js");
+        const turn = { event: "turn", data: { turn: 1, max_turns: 15, final: false, at: "2026-01-01T00:00:00Z" } };
+        const delta = text => ({ event: "delta", data: { turn: 1, text } });
+        return writing([turn, delta("vo"), delta("id"), turn, delta("val"), delta("id")].reduce(reduce, ask("?")));
+    }"""
+    assert reader.page.evaluate(seen) == "valid"
+
+
 def test_a_chat_can_be_stopped_and_asked_again(reader: Reader, script: Script, tools: ToolServer) -> None:
     script.asks(("kit_hold", {"name": script.marker}))
     reader.send(script.question())

@@ -1,0 +1,79 @@
+"""Signing in by Cognito's hosted page: authorization code with PKCE, against a stand-in for its endpoints."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from playwright.sync_api import Route
+
+    from tests.fakes.page_reader import Reader
+    from tests.fakes.stack_client import Root
+
+STALE = "e30.eyJlbWFpbCI6ImFkYUBleGFtcGxlLmNvbSJ9.c2ln"
+"""An ID token that names ada@example.com and that no API takes."""
+
+
+class HostedPage:
+    """Cognito's endpoints under the page's own origin, which its policy lets it call."""
+
+    def __init__(self, reader: Reader, token: str, state: str = "") -> None:
+        self.asked: dict[str, str] = {}
+        self.exchanges: list[dict[str, str]] = []
+        self._reader, self._token, self._state = reader, token, state
+        base = f"{reader.url}/cognito"
+        config = {"api": "", "sign_in": {"kind": "cognito", "domain": base, "client_id": "client-1"}}
+        reader.page.route("**/config.json", lambda route: route.fulfill(json=config))
+        reader.page.route("**/cognito/oauth2/authorize?*", self._authorize)
+        reader.page.route("**/cognito/oauth2/token", self._exchange)
+
+    def _authorize(self, route: Route) -> None:
+        self.asked = _fields(urlsplit(route.request.url).query)
+        answer = urlencode({"code": "the-code", "state": self._state or self.asked["state"]})
+        route.fulfill(status=302, headers={"Location": f"{self.asked['redirect_uri']}?{answer}"})
+
+    def _exchange(self, route: Route) -> None:
+        fields = _fields(route.request.post_data or "")
+        self.exchanges.append(fields)
+        first = fields["grant_type"] == "authorization_code"
+        tokens = {"id_token": STALE, "refresh_token": "again"} if first else {"id_token": self._token}
+        route.fulfill(content_type="application/json", body=json.dumps(tokens))
+
+
+def _fields(text: str) -> dict[str, str]:
+    return {name: values[0] for name, values in parse_qs(text).items()}
+
+
+def test_the_code_is_exchanged_with_its_verifier_and_a_stale_token_renewed(
+    visit: Callable[..., Reader], root: Root
+) -> None:
+    reader = visit()
+    hosted = HostedPage(reader, root.stack.token(reader.name).token)
+    reader.page.goto(reader.url)
+    assert not reader.page.get_by_label("Name").is_visible(), "a name is asked for locally alone"
+    reader.page.get_by_role("button", name="Sign in").click()
+    reader.credits_shown("50")
+    reader.sees("ada@example.com")
+    asked, (first, renewal) = hosted.asked, hosted.exchanges[:2]
+    assert (asked["response_type"], asked["client_id"]) == ("code", "client-1")
+    assert (first["code"], first["redirect_uri"]) == ("the-code", asked["redirect_uri"])
+    digest = hashlib.sha256(first["code_verifier"].encode()).digest()
+    assert base64.urlsafe_b64encode(digest).decode().rstrip("=") == asked["code_challenge"]
+    assert renewal == {"grant_type": "refresh_token", "refresh_token": "again", "client_id": "client-1"}
+    assert len(hosted.exchanges) == 2, "one renewal for all requests that found the token stale"
+    assert "code=" not in reader.page.url
+
+
+def test_an_answer_to_somebody_elses_sign_in_is_refused(visit: Callable[..., Reader], root: Root) -> None:
+    reader = visit()
+    hosted = HostedPage(reader, root.stack.token(reader.name).token, state="forged")
+    reader.page.goto(reader.url)
+    reader.page.get_by_role("button", name="Sign in").click()
+    reader.page.get_by_role("alert").get_by_text("Please sign in again.").wait_for()
+    assert hosted.exchanges == []
