@@ -87,7 +87,7 @@ class Page {
     const { conversationId, chatId, memory } = placeOf(location.hash);
     this.#composer.notice("");
     if (conversationId !== this.#conversation.conversationId || !conversationId) await this.#open(conversationId, chatId);
-    this.#drawView(memory);
+    if (placeOf(location.hash).conversationId === conversationId) this.#drawView(memory); // else the reader has gone on
   }
 
   async #open(conversationId, chatId) {
