@@ -8,13 +8,27 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    ValidationError,
+)
 
 from dualtrack.errors import ApiError, invalid_request
+from dualtrack.mcp_tools.tokens import MAX_TOKEN, TOKEN_PATTERN
+from dualtrack.profiles import all_profiles
 from dualtrack.start_chat import File
 from dualtrack.text import preview
+
+if TYPE_CHECKING:
+    from pydantic.json_schema import JsonSchemaValue
+    from pydantic_core import CoreSchema
 
 MESSAGE_CHARACTERS: Final = 32_000
 MAX_FILES: Final = 5
@@ -37,10 +51,26 @@ def _plain_text(text: str) -> str:
     return text
 
 
-Text = Annotated[str, AfterValidator(_plain_text)]
+def _whole(number: Any) -> Any:
+    """5.0 is an integer, as JSON Schema has it."""
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+def _name_profiles(schema: dict[str, Any]) -> None:
+    schema["enum"] = list(all_profiles())
+
+
+class _WithoutNul:
+    """Says so in the OpenAPI document."""
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, inner: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"pattern": r"^[^\u0000]*$", **inner(core)}
+
+
+Text = Annotated[str, AfterValidator(_plain_text), _WithoutNul()]
 Title = Annotated[Text, Field(min_length=1, max_length=200)]
 ConversationId = Annotated[Text, Field(min_length=1, max_length=64)]
-ProfileName = Annotated[Text, Field(min_length=1, max_length=64)]
+ProfileName = Annotated[Text, Field(min_length=1, max_length=64, json_schema_extra=_name_profiles)]
 
 
 class _Body(BaseModel):
@@ -51,7 +81,10 @@ class AttachmentBody(_Body):
     """A file: an image or a PDF, base64."""
 
     media_type: MediaType
-    data: Annotated[str, Field(min_length=1, description="The file, base64.")]
+    data: Annotated[
+        str,
+        Field(min_length=1, description="The file.", json_schema_extra={"contentEncoding": "base64"}),
+    ]
 
 
 class ChatBody(_Body):
@@ -79,7 +112,15 @@ class TitleBody(_Body):
 class ConnectionBody(_Body):
     """PUT /v1/connections/github."""
 
-    token: Annotated[Text, Field(min_length=1, max_length=1_000)]
+    token: Annotated[
+        Text,
+        Field(
+            min_length=1,
+            max_length=1_000,
+            description="A GitHub token; a fine-grained one is best.",
+            json_schema_extra={"pattern": f"^(?:{TOKEN_PATTERN.pattern})$", "maxLength": MAX_TOKEN},
+        ),
+    ]
 
 
 class PlanBody(_Body):
@@ -91,7 +132,7 @@ class PlanBody(_Body):
 class GrantBody(_Body):
     """POST /v1/admin/users/{id}/grants."""
 
-    credits: Annotated[int, Field(ge=1, le=100_000_000)]
+    credits: Annotated[int, Field(ge=1, le=100_000_000), BeforeValidator(_whole)]
     reason: Annotated[Text, Field(min_length=1, max_length=200)]
     grant_id: Annotated[Text, Field(min_length=1, max_length=200)]
 

@@ -220,7 +220,8 @@ def _operation(route: Route) -> dict[str, Any]:
     }
     if route.body:
         schema = {"$ref": _REF + route.body.__name__}
-        operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+        needed = any(field.is_required() for field in route.body.model_fields.values())
+        operation["requestBody"] = {"required": needed, "content": {"application/json": {"schema": schema}}}
     return operation | ({"security": []} if route.is_open else {})
 
 
@@ -228,7 +229,8 @@ def _answer(schema: str) -> dict[str, Any]:
     if not schema:
         return {"description": "Done"}
     if schema == "text/event-stream":
-        return {"description": "Server-sent events", "content": {schema: {"schema": {"type": "string"}}}}
+        event = {"$ref": _REF + "Event"}
+        return {"description": "Server-sent events, each like this", "content": {schema: {"schema": event}}}
     return {"description": schema, "content": {"application/json": {"schema": {"$ref": _REF + schema}}}}
 
 
@@ -275,7 +277,11 @@ def _parameters() -> dict[str, Any]:
         "wait": query(
             "wait", {"type": "number", "minimum": 0, "maximum": 25}, "Seconds to wait for the answer"
         ),
-        "cursor": query("cursor", {"type": "string"}, "Where the page before this one ended"),
+        "cursor": query(
+            "cursor",
+            {"type": "string", "pattern": "^[A-Za-z0-9_-]*$"},
+            "Where the page before this one ended",
+        ),
         "limit": query("limit", {"type": "integer", "minimum": 1, "maximum": 100}, "Entries in a page"),
         "track": query("track", {"enum": ["full", "summarised"]}, "Which track; full if left out"),
         "Idempotency-Key": header(
@@ -284,6 +290,6 @@ def _parameters() -> dict[str, Any]:
             "The same key with the same body returns the first chat, for 24 hours",
         ),
         "Last-Event-ID": header(
-            "Last-Event-ID", {"type": "string", "pattern": "^[0-9]{1,9}$"}, "The id of the last event seen"
+            "Last-Event-ID", {"type": "string", "pattern": "^[0-9]{0,9}$"}, "The id of the last event seen"
         ),
     }

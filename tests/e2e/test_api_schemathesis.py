@@ -1,0 +1,69 @@
+"""The OpenAPI document against the deployed stack: valid, and kept to by every answer (schemathesis)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+from openapi_spec_validator import OpenAPIV31SpecValidator, validate
+
+if TYPE_CHECKING:
+    from tests.fakes.stack_client import Root
+
+SECONDS = 240
+SEED = "20261121"
+
+SETTINGS = """
+[checks]
+# what is not served is not found: the contract knows no 405
+unsupported_method.enabled = false
+positive_data_acceptance.expected-statuses = ["2xx", "401", "402", "403", "404", "409", "413", "429"]
+
+# that a cursor is one of this list, and that a file is what it says, no schema can state
+[[operations]]
+include-path = ["/v1/conversations", "/v1/conversations/{conversation_id}", "/v1/credits/ledger"]
+include-method = "GET"
+checks.positive_data_acceptance.enabled = false
+
+[[operations]]
+include-path = "/v1/chats"
+checks.positive_data_acceptance.enabled = false
+"""
+
+
+def test_the_document_is_valid_openapi_3_1_and_open_to_everybody(root: Root) -> None:
+    response = httpx.get(f"{root.stack.url}/openapi.json", timeout=30)
+    assert response.status_code == 200
+    document = response.json()
+    assert document["openapi"].startswith("3.1.")
+    validate(document, cls=OpenAPIV31SpecValidator)
+    assert httpx.get(f"{root.stack.url}/health", timeout=30).json() == {"status": "ok"}
+
+
+def test_no_request_that_schemathesis_thinks_of_is_a_server_error_or_an_undocumented_answer(
+    root: Root, tmp_path: Path
+) -> None:
+    """All operations, valid and invalid requests, all checks but those named above."""
+    settings = tmp_path / "schemathesis.toml"
+    settings.write_text(SETTINGS, encoding="utf-8")
+    identity = root.stack.token("user-schemathesis", admin=True)
+    url = root.stack.url
+    run = subprocess.run(
+        [
+            str(Path(sys.executable).parent / "schemathesis"),
+            *("--config-file", str(settings)),
+            *("run", f"{url}/openapi.json", "--url", url, "-H", f"Authorization: Bearer {identity.token}"),
+            *("--phases", "examples,coverage,fuzzing", "--seed", SEED, "--max-examples", "5"),
+            *("--no-shrink", "--continue-on-failure", "--request-timeout", "60", "--warnings", "off"),
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout[-20_000:]
+    assert "21 operations" in run.stdout or "Tested: 21" in run.stdout, run.stdout[-2_000:]
