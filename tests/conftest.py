@@ -39,3 +39,16 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if reporter and os.environ.get("DUALTRACK_NO_SKIPS") and skipped and exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
         reporter.write_line(f"{len(skipped)} tests were skipped, and DUALTRACK_NO_SKIPS is set.")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that share something dear, a deployed stack or a synthesis, stay together on one worker."""
+    for item in items:
+        folder = item.path.relative_to(item.config.rootpath / "tests").parts
+        if folder[0] == "infra":
+            item.add_marker(pytest.mark.xdist_group("synthesis"))
+        elif folder[:2] == ("e2e", "page"):
+            item.add_marker(pytest.mark.xdist_group("page"))
+        elif folder[0] == "e2e":
+            own = item.path.stem in ("test_local_stack", "test_restart", "test_faults", "test_github_chat")
+            item.add_marker(pytest.mark.xdist_group(item.path.stem if own else "stack"))
