@@ -1,0 +1,79 @@
+"""How long from the model's first token to the browser's first text, on the local stack.
+
+``uv run python -m tests.bench.page_first_text [ROUNDS]``. The model and the browser are on this machine,
+so one clock serves both. Needs Chromium (``bash .ci/install_chromium.sh``).
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+import uuid
+from typing import TYPE_CHECKING
+
+from infra.local.offline_model.server import serve_offline_model
+from infra.local.stack import LocalStack
+from tests.fakes.browser import chromium
+from tests.fakes.page_reader import Reader
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+    from infra.local.offline_model.server import OfflineModel
+
+TEXT = "word " * 60
+THINKING = (1.0, 4.0)
+"""Seconds before the model's first token: readers look more rarely once nothing has come for a while."""
+
+WATCH = """() => {
+    window.firstText = null;
+    const look = () => {
+        const answers = document.querySelectorAll("li.exchange:last-child .answer");
+        if (!window.firstText && answers.length && answers[0].textContent.includes("word")) window.firstText = Date.now() / 1000;
+    };
+    new MutationObserver(look).observe(document.body, { childList: true, subtree: true, characterData: true });
+}"""
+
+
+def measure(browser: Browser, url: str, model: OfflineModel, thinking: float, rounds: int) -> list[float]:
+    """Seconds, one figure a round; each is a conversation of its own."""
+    found = []
+    reader = Reader(browser.new_page(), f"bench-{uuid.uuid4().hex[:8]}", url)
+    reader.sign_in()
+    for _ in range(rounds):
+        reader.page.get_by_role("button", name="New conversation").click()
+        reader.sees("What would you like to know?")
+        reader.page.evaluate(WATCH)
+        model.script.clear()
+        model.script.add({"match": "turn", "text": TEXT, "delay_first": thinking, "delay_chunk": 0.02})
+        before = len(model.requests)
+        reader.send("Say something.")
+        while len(model.requests) == before:
+            time.sleep(0.001)
+        first_token = time.time() + thinking + 0.02
+        reader.page.wait_for_function("() => window.firstText")
+        found.append(float(reader.page.evaluate("window.firstText")) - first_token)
+        reader.exchange("done")
+    return found
+
+
+def main() -> None:
+    """Print the median and the extremes."""
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 9
+    with (
+        serve_offline_model() as model,
+        tempfile.TemporaryDirectory() as state_dir,
+        LocalStack(state_dir, environment={"ANTHROPIC_BASE_URL": model.url}) as stack,
+        chromium() as browser,
+    ):
+        measure(browser, stack.url, model, THINKING[0], 1)  # the functions' cold starts
+        for thinking in THINKING:
+            found = sorted(measure(browser, stack.url, model, thinking, rounds))
+            low, middle, high = (round(1000 * one) for one in (found[0], statistics.median(found), found[-1]))
+            print(f"first token after {thinking:g} s: first text {middle} ms later ({low} to {high})")
+
+
+if __name__ == "__main__":
+    main()
