@@ -6,7 +6,6 @@ from dualtrack.imports import collecting_later
 
 with collecting_later():
     import os
-    from functools import cache
     from typing import TYPE_CHECKING, Any
 
     from aws_lambda_powertools import Logger, Metrics
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
-    from dualtrack.claude import Claude
 
 logger = Logger()
 metrics = Metrics()
@@ -31,16 +29,11 @@ settings = settings_from(os.environ)
 stores = open_stores(settings)
 
 
-@cache
-def _claude(key: str) -> Claude:
-    return connect(settings.anthropic_base_url, key)
-
-
 @logger.inject_lambda_context(correlation_id_path="chat_id")
 @metrics.log_metrics
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
     """``{"user", "chat_id", "conversation_id", "turn"}`` → ``{"turn", "next", "calls"}``."""
-    claude = _claude(api_key(settings.anthropic_secret))
+    claude = connect(settings.anthropic_base_url, api_key(settings.anthropic_secret))
     deps = TurnDeps(stores, claude, settings.dualtrack_model, invalid_arguments)
     outcome = run_turn(chat_ref(event), deps)
     metrics.add_metric("Turns", MetricUnit.Count, 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import anthropic
@@ -81,8 +82,9 @@ class Claude:
         )
 
 
+@cache
 def connect(base_url: str, api_key: str) -> Claude:
-    """A client for the base URL; nothing is requested yet."""
+    """A client for the base URL, one per key; nothing is requested yet."""
     return Claude(anthropic.Anthropic(base_url=base_url, api_key=api_key, max_retries=0))
 
 
