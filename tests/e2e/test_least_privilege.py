@@ -159,7 +159,7 @@ ALLOWED: dict[str, set[str]] = {
     "Abort": _tables_of({"chats": CHANGE, "history": CHANGE, "credits": CHANGE}) | BODIES,
     "Sweep": _tables_of({"chats": CHANGE, "history": CHANGE, "credits": CHANGE})
     | {*BODIES, "find open chats", "start a chat", "stop a chat", "look at a chat"},
-    "CreditReset": _tables_of({"credits": CHANGE}) | {"find used accounts"},
+    "CreditReset": _tables_of({"credits": APPEND}) | {"find used accounts"},
     "Stream": _tables_of({"chats": LOOK}),
 }
 
