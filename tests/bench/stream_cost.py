@@ -1,0 +1,205 @@
+"""What a reader of an event stream costs: reads counted on the wire, and how soon text arrives.
+
+    uv run python -m tests.bench.stream_cost            # reads, read units and dollars
+    uv run python -m tests.bench.stream_cost --latency  # and first token to first text, on the local stack
+
+The reader is the function's own `EventReader` over DynamoDB as moto emulates it; units are reckoned from
+each recorded request and the size of what it returned: a strong read takes one unit per 4 KB begun, an
+eventually consistent one half of that. Prices are those of us-east-1 on demand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import math
+import statistics
+import tempfile
+import threading
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx
+from dualtrack.events import delta
+from dualtrack.follow_events import EventReader
+from httpx_sse import connect_sse
+
+from infra.local.offline_model.server import serve_offline_model
+from infra.local.stack import LocalStack
+from tests.fakes.world import World, make_world
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dualtrack.chats import Chat
+
+READ_DOLLARS_PER_MILLION: Final = 0.125
+LAMBDA_DOLLARS_PER_GB_SECOND: Final = 0.0000133334  # arm64
+STREAM_GB: Final = 0.5
+SECONDS: Final = 20.0
+DELTAS_A_SECOND: Final = 7.7
+DELTA_TEXT: Final = "Some words of an answer as it is written. "
+
+
+@dataclass
+class Reads:
+    """The reads of a DynamoDB client since it was asked to count."""
+
+    requests: int = 0
+    units: float = 0.0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def count(self, size: int, *, strong: bool) -> None:
+        """One answer of so many bytes."""
+        with self.lock:
+            self.requests += 1
+            self.units += max(math.ceil(size / 4096), 1) * (1.0 if strong else 0.5)
+
+
+class Counting:
+    """A DynamoDB client that counts what it reads."""
+
+    def __init__(self, client: Any, reads: Reads) -> None:
+        self._client = client
+        self._reads = reads
+
+    def get_item(self, **request: Any) -> Any:
+        """A counted GetItem."""
+        return self._counted(self._client.get_item(**request), request)
+
+    def query(self, **request: Any) -> Any:
+        """A counted Query."""
+        return self._counted(self._client.query(**request), request)
+
+    def _counted(self, answer: Any, request: dict[str, Any]) -> Any:
+        found = answer.get("Items") or answer.get("Item") or {}
+        self._reads.count(len(json.dumps(found, default=repr)), strong=bool(request.get("ConsistentRead")))
+        return answer
+
+
+@contextlib.contextmanager
+def writing(world: World, chat: Chat, per_second: float) -> Iterator[None]:
+    """Deltas at the rate of a chat whose text flows, while the block runs."""
+    ended = threading.Event()
+
+    def write() -> None:
+        log = world.stores.log(chat)
+        while per_second and not ended.wait(1 / per_second):
+            log.append([delta(1, DELTA_TEXT)])
+
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+async def _read(world: World, chat: Chat, client: Any, after: int, seconds: float) -> None:
+    reader = EventReader(client, "chats", world.clock)
+
+    async def follow() -> None:
+        async for _ in reader.follow(reader.chat(chat.user, chat.chat_id), after):
+            pass
+
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(follow(), seconds)
+
+
+def measure(world: World, name: str, per_second: float, *, resumed: bool) -> None:
+    """One kind of reader, for `SECONDS`; prints its row."""
+    chat = world.start("Hello.", user=name)
+    after = 0
+    if resumed:
+        world.stores.log(chat).append([delta(1, DELTA_TEXT)] * 20)
+        after = 22
+    reads = Reads()
+    client = Counting(world.stores.dynamodb, reads)
+    started = time.monotonic()
+    with writing(world, chat, per_second):
+        asyncio.run(_read(world, chat, client, after, SECONDS))
+    seconds = time.monotonic() - started
+    units = reads.units / seconds
+    dollars = units * 3600 * READ_DOLLARS_PER_MILLION / 1e6
+    print(f"| {name} | {reads.requests / seconds:.1f} | {units:.2f} | {dollars:.5f} |")
+
+
+def reads_table() -> None:
+    """The table of readers."""
+    print("| reader | reads a second | read units a second | dollars a reader-hour (DynamoDB) |")
+    print("|---|---|---|---|")
+    with make_world() as world:
+        measure(world, "idle, from the start", 0, resumed=False)
+        measure(world, "idle, resumed within the log", 0, resumed=True)
+        measure(world, "busy, 7.7 deltas a second", DELTAS_A_SECOND, resumed=False)
+    gateway = LAMBDA_DOLLARS_PER_GB_SECOND * STREAM_GB * 3600
+    print(f"\nThe function that holds the stream open (512 MB, arm64): {gateway:.4f} dollars a reader-hour.")
+
+
+def latency_table(times: int) -> None:
+    """First token of the model to first delta at a client of the local stack, by this machine's clock."""
+    samples: list[float] = []
+    with serve_offline_model() as model, tempfile.TemporaryDirectory() as folder:
+        environment = {"ANTHROPIC_API_KEY": "bench", "ANTHROPIC_BASE_URL": model.url}
+        with LocalStack(Path(folder), environment=environment) as stack:
+            token = stack.token("bench").token
+            with httpx.Client(
+                base_url=stack.url, headers={"Authorization": f"Bearer {token}"}, timeout=60
+            ) as http:
+                for number in range(times + 1):
+                    sample = _first_text(http, model, number)
+                    if number:  # the first chat starts the functions' processes
+                        samples.append(sample)
+    ordered = sorted(samples)
+    print(
+        f"\nFirst token to first text, {times} chats: median {statistics.median(ordered) * 1e3:.0f} ms, "
+        f"fastest {ordered[0] * 1e3:.0f} ms, slowest {ordered[-1] * 1e3:.0f} ms."
+    )
+
+
+def _first_text(http: httpx.Client, model: Any, number: int) -> float:
+    """Seconds from the first text that the model sends to the first that the client has."""
+    key = f"{uuid.uuid4().hex}:"
+    silence, gap = 1.5, 0.01  # the reader is idle by then, as while a model thinks
+    model.script.add(
+        {"match": key, "text": "word " * 40, "chunk": 5, "delay_first": silence, "delay_chunk": gap}
+    )
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(_asked_at, model, key)
+        chat = http.post("/v1/chats", json={"message": f"{key} {number}"}).json()
+        with connect_sse(http, "GET", chat["events_url"]) as source:
+            for event in source.iter_sse():
+                if event.event == "delta":
+                    return time.monotonic() - asked.result() - silence - gap
+    raise RuntimeError("the chat had no text")
+
+
+def _asked_at(model: Any, key: str) -> float:
+    """When the model was asked; its own record of requests says so."""
+    while not any(key in json.dumps(one.body) for one in model.requests):
+        time.sleep(0.002)
+    return time.monotonic()
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument(
+        "--latency", action="store_true", help="start the local stack and time the first text"
+    )
+    parser.add_argument("--chats", type=int, default=10)
+    chosen = parser.parse_args()
+    reads_table()
+    if chosen.latency:
+        latency_table(chosen.chats)
+
+
+if __name__ == "__main__":
+    main()
