@@ -68,7 +68,7 @@ def test_tools_show_their_state_and_sources_lie_under_the_answer(
     assert not steps.evaluate("element => element.open"), "the steps are folded under an answer"
     steps.locator("summary").click()
     call = steps.locator(".call.ok", has_text="kit_hold")
-    assert re.search(r"\d+\.\d s", call.locator(".time").inner_text())
+    assert re.search(r"\d+(\.\d)? s", call.locator(".time").inner_text())
     sources = done.locator(".sources")
     assert not sources.locator("li").first.is_visible()
     sources.locator("summary").click()
@@ -284,6 +284,15 @@ def test_past_answers_keep_their_steps_sources_and_figures(reader: Reader, scrip
     ledger = reader.page.get_by_role("dialog").locator("table")
     ledger.wait_for()
     assert "Charged" in ledger.inner_text()
+
+
+def test_the_page_comes_with_a_strict_policy_and_without_its_sources(reader: Reader) -> None:
+    served = reader.page.request.get(f"{reader.url}/")
+    policy = served.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    for source in ("vendor.py", "web.py", "js/none.js", "../../pyproject.toml"):
+        assert reader.page.request.get(f"{reader.url}/{source}").status == 404
 
 
 LOOKS: dict[str, dict[str, Any]] = {
