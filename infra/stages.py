@@ -83,6 +83,7 @@ class StageSettings:
     pool are protected against deletion, and tables have point-in-time recovery.
     ``built_layers``: dependency layers are built by uv for Lambda; otherwise only the library itself
     is a layer and the dependencies are those of the machine (local).
+    ``encrypted_transport``: storage refuses plain HTTP, which is all that the emulator speaks (local).
     ``request_rate`` and ``request_burst``: the gateway's limits, requests a second for all users
     together. ``stream_concurrency``: open event streams; None leaves them unreserved.
     ``alarms``: raise alarms to the stack's topic.
@@ -92,6 +93,7 @@ class StageSettings:
     keep_data: bool
     built_layers: bool
     log_retention_days: int
+    encrypted_transport: bool
     request_rate: int
     request_burst: int
     stream_concurrency: int | None
@@ -121,6 +123,7 @@ STAGES: Final[Mapping[str, StageSettings]] = MappingProxyType(
             keep_data=False,
             built_layers=False,
             log_retention_days=1,
+            encrypted_transport=False,
             request_rate=1000,
             request_burst=1000,
             stream_concurrency=None,
@@ -134,6 +137,7 @@ STAGES: Final[Mapping[str, StageSettings]] = MappingProxyType(
             keep_data=False,
             built_layers=True,
             log_retention_days=14,
+            encrypted_transport=True,
             request_rate=50,
             request_burst=200,
             stream_concurrency=20,
@@ -147,6 +151,7 @@ STAGES: Final[Mapping[str, StageSettings]] = MappingProxyType(
             keep_data=True,
             built_layers=True,
             log_retention_days=90,
+            encrypted_transport=True,
             request_rate=200,
             request_burst=500,
             stream_concurrency=200,

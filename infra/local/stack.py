@@ -299,6 +299,7 @@ class LocalStack:
         self._configure_front(front, now.outside)
         self._await_serving()
         self._sweep()
+        self._list_tools()
         _write(self._paths.runner, {"url": self.url, "pid": os.getpid()})
 
     def _start_emulator(self, port: int) -> Child:
@@ -409,6 +410,15 @@ class LocalStack:
                 FunctionName=f"{self.outputs['SweepFunction']}:live",
                 InvocationType="Event",
                 Payload=b'{"source": "start"}',
+            )
+
+    def _list_tools(self) -> None:
+        """What the MCP servers offer, before the first chat and not with the next hourly listing."""
+        assert self._now.outside is not None
+        if json.loads(self._now.outside.services.mcp_servers or "[]"):
+            self._report("Listing the tools of the MCP servers")
+            self.aws.client("lambda").invoke(
+                FunctionName=f"{self.outputs['GithubFunction']}:live", Payload=b'{"action": "refresh"}'
             )
 
     def _clean_environment(self) -> dict[str, str]:

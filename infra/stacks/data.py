@@ -105,7 +105,7 @@ class DataStack(Stack):
             encryption=s3.BucketEncryption.S3_MANAGED,
             block_public_access=s3.BlockPublicAccess.BLOCK_ALL,
             object_ownership=s3.ObjectOwnership.BUCKET_OWNER_ENFORCED,
-            enforce_ssl=True,
+            enforce_ssl=self._stage.encrypted_transport,
             # Without versions: deleting a conversation has to delete every object of it.
             versioned=False,
             lifecycle_rules=[

@@ -90,7 +90,7 @@ class Triggers(Construct):
             self,
             "Undelivered",
             encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=True,
+            enforce_ssl=stage.encrypted_transport,
             retention_period=Duration.days(14),
         )
         accept(self.undelivered, "AwsSolutions-SQS3", "It is itself the queue of what was not delivered.")
