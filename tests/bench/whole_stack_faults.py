@@ -1,0 +1,39 @@
+"""Chats through a storm on the deployed stack: ``uv run python -m tests.bench.whole_stack_faults [CHATS] [SEED]``.
+
+5,000 chats unless told otherwise. With ``microburst`` installed (``uv run --with microburst …``) its proxy
+stands between the functions and the emulator. Exit code 1 if anything is wrong (docs/faults.md).
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import tests.conftest  # noqa: F401 - credentials that lead nowhere
+from tests.fakes.storm import storm
+
+
+def main(chats: int, seed: int) -> int:
+    """Run and print."""
+    logging.disable(logging.INFO)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        storm(Path(folder) / "stack", seed=seed, chats=chats) as made,
+    ):
+        started = time.monotonic()
+        wrong = made.run()
+        seconds = time.monotonic() - started
+        print(made.report())
+    print(*wrong, sep="\n")
+    print(
+        f"{chats} chats, seed {seed}, in {seconds:.0f} seconds: {'nothing' if not wrong else len(wrong)} wrong"
+    )
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    asked = [int(argument) for argument in sys.argv[1:]]
+    sys.exit(main(asked[0] if asked else 5_000, asked[1] if len(asked) > 1 else 1))
