@@ -27,13 +27,40 @@ if TYPE_CHECKING:
 
 
 def build(
-    app: cdk.App, stage: StageSettings, services: Services, mcp_settings: McpSettings | None = None
+    app: cdk.App,
+    stage: StageSettings,
+    services: Services,
+    mcp_settings: McpSettings | None = None,
+    page_url: str = "",
 ) -> ChatStack:
-    """All stacks of one stage; with ``mcp_settings`` also GitHub's MCP server."""
+    """All stacks of one stage; with ``mcp_settings`` also GitHub's MCP server, and the page if it has one."""
     cdk.Tags.of(app).add("application", "dualtrack")
     cdk.Tags.of(app).add("stage", stage.name)
     data = DataStack(app, "Data", stage)
-    identity = IdentityStack(app, "Identity", stage)
+    identity = IdentityStack(app, "Identity", stage, page_url)
+    chat = _chat(app, stage, services, data, identity, mcp_settings)
+    if stage.page:
+        from infra.stacks.page import PageStack  # noqa: PLC0415 - CloudFront is needed by no other stack
+
+        PageStack(
+            app,
+            "Page",
+            stage=stage,
+            api_url=chat.rest.rest.url,
+            sign_in_url=identity.sign_in.base_url(),
+            client_id=identity.client.user_pool_client_id,
+        )
+    return chat
+
+
+def _chat(
+    app: cdk.App,
+    stage: StageSettings,
+    services: Services,
+    data: DataStack,
+    identity: IdentityStack,
+    mcp_settings: McpSettings | None,
+) -> ChatStack:
     if mcp_settings is None:
         return ChatStack(app, "Chat", stage=stage, services=services, data=data, identity=identity)
 
@@ -75,7 +102,13 @@ def main() -> None:
     else:
         from cdk_nag import AwsSolutionsChecks  # noqa: PLC0415 - not loaded for the local stack
 
-        build(app, stage, services_from(os.environ), mcp_settings_from(os.environ))
+        build(
+            app,
+            stage,
+            services_from(os.environ),
+            mcp_settings_from(os.environ),
+            os.environ.get("PAGE_URL", ""),
+        )
         cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     app.synth()
 

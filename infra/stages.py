@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
+from urllib.parse import urlsplit
 
 from dualtrack.mcp_tools.config import dump_servers, github_server, parse_servers
 
@@ -63,8 +64,14 @@ def services_from(environment: Mapping[str, str]) -> Services:
         summary_model=environment.get("DUALTRACK_SUMMARY_MODEL") or model,
         embedding_model=environment.get("DUALTRACK_EMBEDDING_MODEL") or DEFAULT_EMBEDDING_MODEL,
         mcp_servers=_mcp_servers(environment),
-        allowed_origins=environment.get("ALLOWED_ORIGINS") or "",
+        allowed_origins=environment.get("ALLOWED_ORIGINS") or origin_of(environment.get("PAGE_URL") or ""),
     )
+
+
+def origin_of(url: str) -> str:
+    """``https://page.example`` of any address there; empty for none."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
 
 
 def _mcp_servers(environment: Mapping[str, str]) -> str:
@@ -86,7 +93,8 @@ class StageSettings:
     ``encrypted_transport``: storage refuses plain HTTP, which is all that the emulator speaks (local).
     ``request_rate`` and ``request_burst``: the gateway's limits, requests a second for all users
     together. ``stream_concurrency``: open event streams; None leaves them unreserved.
-    ``alarms``: raise alarms to the stack's topic.
+    ``alarms``: raise alarms to the stack's topic. ``page``: the web page behind CloudFront (the local
+    stack's front port serves it itself).
     """
 
     name: Literal["local", "staging", "prod"]
@@ -100,6 +108,7 @@ class StageSettings:
     token_hours: int
     alarms: bool
     log_level: str
+    page: bool
     callback_urls: tuple[str, ...]
 
     def asset_name(self, name: str) -> str | None:
@@ -130,6 +139,7 @@ STAGES: Final[Mapping[str, StageSettings]] = MappingProxyType(
             token_hours=24,
             alarms=False,
             log_level="INFO",
+            page=False,
             callback_urls=("http://localhost:8000/",),
         ),
         "staging": StageSettings(
@@ -144,6 +154,7 @@ STAGES: Final[Mapping[str, StageSettings]] = MappingProxyType(
             token_hours=1,
             alarms=False,
             log_level="INFO",
+            page=True,
             callback_urls=("http://localhost:8000/",),
         ),
         "prod": StageSettings(
@@ -158,6 +169,7 @@ STAGES: Final[Mapping[str, StageSettings]] = MappingProxyType(
             token_hours=1,
             alarms=True,
             log_level="INFO",
+            page=True,
             callback_urls=("http://localhost:8000/",),
         ),
     }

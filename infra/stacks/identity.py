@@ -18,9 +18,12 @@ ADMIN_GROUP: Final = "admin"
 
 
 class IdentityStack(Stack):
-    """A Cognito user pool; other OIDC providers are federated into it."""
+    """A Cognito user pool; other OIDC providers are federated into it.
 
-    def __init__(self, scope: Construct, construct_id: str, stage: StageSettings) -> None:
+    ``page_url``: where the page is, once that is known; the sign-in may lead back there.
+    """
+
+    def __init__(self, scope: Construct, construct_id: str, stage: StageSettings, page_url: str = "") -> None:
         super().__init__(scope, construct_id, stack_name=f"{stage.prefix}-identity")
         self.pool = cognito.UserPool(
             self,
@@ -58,6 +61,7 @@ class IdentityStack(Stack):
             group_name=ADMIN_GROUP,
             description="May call /v1/admin/*",
         )
+        callbacks = [*stage.callback_urls, *([page_url] if page_url else [])]
         self.client = self.pool.add_client(
             "App",
             auth_flows=cognito.AuthFlow(admin_user_password=True, user_password=True, user_srp=True),
@@ -69,11 +73,11 @@ class IdentityStack(Stack):
             o_auth=cognito.OAuthSettings(
                 flows=cognito.OAuthFlows(authorization_code_grant=True),
                 scopes=[cognito.OAuthScope.OPENID, cognito.OAuthScope.EMAIL, cognito.OAuthScope.PROFILE],
-                callback_urls=list(stage.callback_urls),
-                logout_urls=list(stage.callback_urls),
+                callback_urls=callbacks,
+                logout_urls=callbacks,
             ),
         )
-        self.pool.add_domain(
+        self.sign_in = self.pool.add_domain(
             "SignIn",
             cognito_domain=cognito.CognitoDomainOptions(domain_prefix=f"{stage.prefix}-{Aws.ACCOUNT_ID}"),
         )

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from aws_cdk import Duration, RemovalPolicy
+from aws_cdk import Duration, RemovalPolicy, Token
 from aws_cdk import aws_apigateway as apigateway
 from aws_cdk import aws_logs as logs
 from constructs import Construct
@@ -75,7 +75,10 @@ class Rest(Construct):
         allowed_origins: str,
     ) -> None:
         super().__init__(scope, construct_id)
-        self._origins = allowed_origins
+        # A parameter (local) cannot be taken apart and stands for one origin.
+        self._origins = (
+            [allowed_origins] if Token.is_unresolved(allowed_origins) else allowed_origins.split(",")
+        )
         self.access_log = logs.LogGroup(
             self, "AccessLog", retention=logs.RetentionDays.ONE_MONTH, removal_policy=RemovalPolicy.DESTROY
         )
@@ -160,14 +163,14 @@ class Rest(Construct):
             authorization_type=apigateway.AuthorizationType.COGNITO,
         )
         resource.add_cors_preflight(
-            allow_origins=[self._origins],
+            allow_origins=self._origins,
             allow_headers=["Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"],
             allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
             max_age=Duration.hours(1),
         )
 
     def _gateway_response(self, refusal: Refusal) -> None:
-        headers = {"Access-Control-Allow-Origin": f"'{self._origins}'"}
+        headers = {"Access-Control-Allow-Origin": f"'{self._origins[0]}'"}
         if refusal.status == 429:
             headers["Retry-After"] = "'1'"
         body = {"error": {"code": refusal.code, "message": refusal.message}}
