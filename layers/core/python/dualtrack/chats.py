@@ -207,11 +207,10 @@ class ChatStore:
         key = {"pk": before.pk, "sk": "STATE"}
         return update("chat", self.table, key, sets + removes, "#status = :was", values, names)
 
-    def begin(self, chat: Chat, call_id: str) -> Action:
-        """The mark that a tool which changes the world is about to run."""
-        return put_absent(
-            "begun", self.table, {"pk": chat.pk, "sk": f"BEGUN#{call_id}", "ttl": chat.deadline + 86_400}
-        )
+    def begin(self, chat: Chat, call_id: str, signature: str) -> Action:
+        """The mark that a tool which changes the world is about to run, signed by the run that sets it."""
+        key = {"pk": chat.pk, "sk": f"BEGUN#{call_id}"}
+        return put_absent("begun", self.table, {**key, "by": signature, "ttl": chat.deadline + 86_400})
 
     def repeat_key(self, user: str, key: str) -> dict[str, str]:
         """The item key of an idempotency key."""

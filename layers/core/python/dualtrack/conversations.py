@@ -68,6 +68,8 @@ def record_json(stores: Stores, user: str, conversation_id: str, record: Record)
     if record.attachments:
         body["attachments"] = [{"media_type": one.media_type, "size": one.size} for one in record.attachments]
     body["created_at"] = record.created_at
+    if record.chat_id:
+        body["chat_id"] = record.chat_id
     if record.call:
         call = record.call
         result = record.content

@@ -258,6 +258,7 @@ def _record(record_id: str, item: Item, content: str) -> Record:
         attachments=_attachments(meta.get("attachments", ())),
         call=_call(meta["call"]) if "call" in meta else None,
         stop=meta.get("stop", ""),
+        chat_id=item.get("chat", ""),
     )
 
 

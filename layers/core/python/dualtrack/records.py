@@ -52,6 +52,8 @@ class Record:
     attachments: tuple[Attachment, ...] = ()
     call: ToolCallDetail | None = None
     stop: str = ""
+    chat_id: str = ""
+    """Of a query: the chat that it began."""
 
 
 @dataclass(frozen=True, slots=True)

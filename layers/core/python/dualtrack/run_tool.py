@@ -6,6 +6,7 @@ trouble with our own stores is raised, because a retry of the step may mend that
 
 from __future__ import annotations
 
+import secrets
 import threading
 import time
 from dataclasses import dataclass
@@ -69,11 +70,15 @@ def _call(stores: Stores, chat: Chat, turn: int, call_id: str) -> ToolCall | Non
 
 
 def _begin(stores: Stores, chat: Chat, call: ToolCall) -> bool:
-    """Mark a call that changes the world as begun; false if an earlier run has begun it."""
+    """Mark a call that changes the world as begun; false if an earlier run has begun it.
+
+    A mark whose answer was lost is sent again and meets itself: its signature says so.
+    """
+    signature = secrets.token_hex(6)
     try:
-        transact(stores.dynamodb, [stores.chats.begin(chat, call.id)])
-    except Lost:
-        return False
+        transact(stores.dynamodb, [stores.chats.begin(chat, call.id, signature)])
+    except Lost as lost:
+        return (lost.items["begun"] or {}).get("by") == signature
     return True
 
 
