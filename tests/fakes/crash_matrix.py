@@ -202,13 +202,21 @@ def _repeats(world: World, chats: list[Chat]) -> Iterator[str]:
     for call_id, tool in _tools(world, chats):
         if tool in notes and runs[call_id] > 1:
             yield f"{call_id} changes the world and ran {runs[call_id]} times"
+        # An answer that was lost on the way to our own tables is no reason to leave a tool out.
+        own = world.recorded.fault and world.recorded.fault.kind in (
+            "sent twice",
+            "500 after the commit",
+            "conflict",
+        )
+        if own and tool in notes and not runs[call_id] and all(chat.status == "done" for chat in chats):
+            yield f"{call_id} never ran"
 
 
 def _tools(world: World, chats: list[Chat]) -> Iterator[tuple[str, str]]:
     stores = world.stores(Process(Trace(world.aws), "check"))
     for chat in chats:
         for turn in turns_of(stores, chat):
-            yield from ((call.id, call.tool) for call in turn.calls)
+            yield from ((call.id, call.tool) for call in turn.calls if not call.refused)
 
 
 def table(outcomes: Iterable[tuple[Case, list[str]]]) -> str:
