@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from infra.local.loopback import serve_in_thread
 from infra.local.offline_model.server import serve_offline_model
-from infra.local.sample_docs.server import serve_sample_docs
+from infra.local.sample_docs.server import create_app
 from infra.local.stack import LocalStack
 from tests.fakes.stack_client import Person, Root
 from tests.fakes.tool_server import NAME, serve_tools
+from tests.fakes.voyage import FakeVoyage, serve_voyage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 SECRETS = {
     "ANTHROPIC_API_KEY": "test-anthropic-key",
     "CONTEXT7_API_KEY": "test-context7-key",
+    "VOYAGE_API_KEY": "pa-test-voyage-key",
     "GITHUB_TOKEN": "test-github-token",
 }
 
@@ -46,17 +49,48 @@ def tools() -> Iterator[ToolServer]:
         yield served
 
 
+@dataclass
+class Documents:
+    """The sample documents, Context7-shaped, and how often they were asked."""
+
+    url: str = ""
+    requests: int = 0
+
+
 @pytest.fixture(scope="session")
-def environment(model: OfflineModel, tools: ToolServer) -> Iterator[dict[str, str]]:
+def documents() -> Iterator[Documents]:
+    """The documentation that the stack searches."""
+    counted = Documents()
+    app = create_app()
+
+    async def count(scope: Any, receive: Any, send: Any) -> None:
+        counted.requests += 1
+        await app(scope, receive, send)
+
+    with serve_in_thread(count) as counted.url:
+        yield counted
+
+
+@pytest.fixture(scope="session")
+def voyage() -> Iterator[FakeVoyage]:
+    """The embeddings of the stack; strict as the real ones."""
+    with serve_voyage(FakeVoyage(api_key=SECRETS["VOYAGE_API_KEY"])) as served:
+        yield served
+
+
+@pytest.fixture(scope="session")
+def environment(
+    model: OfflineModel, tools: ToolServer, documents: Documents, voyage: FakeVoyage
+) -> dict[str, str]:
     """The settings (CONTRACT 2) of the stack under test."""
     servers = [{"name": NAME, "url": tools.url, "price_class": "other"}]
-    with serve_sample_docs() as documents:
-        yield {
-            **SECRETS,
-            "ANTHROPIC_BASE_URL": model.url,
-            "CONTEXT7_BASE_URL": documents,
-            "MCP_SERVERS": json.dumps(servers),
-        }
+    return {
+        **SECRETS,
+        "ANTHROPIC_BASE_URL": model.url,
+        "CONTEXT7_BASE_URL": documents.url,
+        "VOYAGE_BASE_URL": voyage.url,
+        "MCP_SERVERS": json.dumps(servers),
+    }
 
 
 @pytest.fixture(scope="session")
