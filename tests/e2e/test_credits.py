@@ -1,0 +1,122 @@
+"""Credits over HTTP on the deployed stack: many starts at once, tools that cannot be paid, the operator's view."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import httpx
+from dualtrack.credits.account import Decision
+from dualtrack.credits.audit import audit
+from dualtrack.credits.ledger import with_account
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dualtrack.credits.account import Account
+
+    from tests.e2e.conftest import Script
+    from tests.fakes.stack_client import Person, Root
+
+DAY = 50
+"""What the free plan allows a day."""
+
+
+def leave(root: Root, person: Person, available: int) -> None:
+    """Use up the day's credits but for ``available``, as an earlier chat would have."""
+    ledger = root.stores().ledger
+
+    def hold(account: Account) -> Decision:
+        decision = account.hold("ch_earlier", DAY - available, time.time())
+        assert isinstance(decision, Decision)
+        return decision
+
+    def settle(account: Account) -> Decision:
+        return account.settle("ch_earlier", DAY, time.time())
+
+    with_account(ledger, person.id, hold, ledger.commit)
+    with_account(ledger, person.id, settle, ledger.commit)
+    assert person.credits()["available"] == available
+
+
+def test_of_fifty_chats_started_at_once_with_20_credits_four_run(
+    root: Root, ann: Person, script: Script
+) -> None:
+    leave(root, ann, 20)
+    for _ in range(4):
+        script.says("Yes.")
+    with ThreadPoolExecutor(50) as pool:
+        answers = list(pool.map(lambda number: ann.post(script.question(str(number))), range(50)))
+    statuses = [answer.status_code for answer in answers]
+    assert (statuses.count(202), statuses.count(402)) == (4, 46)
+    refused: dict[str, Any] = next(answer.json()["error"] for answer in answers if answer.status_code == 402)
+    assert refused["code"] == "insufficient_credits"
+    assert (refused["required"], refused["available"] < 5) == (5, True)
+    assert set(refused["upgrade"]) == {"message", "plans", "packs"}
+    for answer in answers:
+        if answer.status_code == 202:
+            assert ann.finish(answer.json()["chat_id"])["status"] == "done"
+    balance = ann.credits()
+    assert (balance["available"], balance["held"], balance["daily"]["used"]) == (0, 0, DAY)
+    ledger = root.stores().ledger
+    assert audit(ledger.load(ann.id), ledger.movements(ann.id)) == ()
+
+
+def test_a_tool_that_cannot_be_paid_is_not_run_and_the_next_call_is_the_last(
+    root: Root, ann: Person, script: Script
+) -> None:
+    leave(root, ann, 6)
+    script.asks(("kit_echo", {"text": "a"}))
+    script.says("Without the tool I cannot tell.")
+    chat_id = ann.start(script.question())["chat_id"]
+    events = ann.events(chat_id)
+    chat = ann.chat(chat_id)
+    assert (chat["status"], chat["stop"], chat["credits_used"], chat["turns"]) == (
+        "done",
+        "insufficient_credits",
+        5,
+        2,
+    )
+    short = [event.data for event in events if event.data.get("code") == "insufficient_credits"]
+    assert [(one["required"], one["available"]) for one in short] == [(2, 1)]
+    assert [call["is_error"] for call in chat["tool_calls"]] == [True]
+    assert [event.data["final"] for event in events if event.kind == "turn"] == [False, True]
+    last = script.requests()[-1]
+    assert last["tool_choice"] == {"type": "none"}
+    assert last["tools"] == script.requests()[0]["tools"]
+    assert ann.credits()["available"] == 1
+
+
+def test_what_fits_runs_and_the_rest_is_refused_in_call_order(
+    root: Root, ann: Person, script: Script
+) -> None:
+    leave(root, ann, 8)
+    script.asks(("kit_echo", {"text": "first"}), ("kit_echo", {"text": "second"}))
+    script.says("One of two.")
+    chat = ann.ask(script.question())
+    assert [call["is_error"] for call in chat["tool_calls"]] == [False, True]
+    assert (chat["stop"], chat["credits_used"]) == ("complete", 7)
+
+
+def test_operators_grant_once_and_change_plans_and_nobody_else_may(
+    root: Root, someone: Callable[[], Person]
+) -> None:
+    ann = someone()
+    operator = root.stack.token("operator", admin=True)
+    with httpx.Client(
+        base_url=root.stack.url, headers={"Authorization": f"Bearer {operator.token}"}, trust_env=False
+    ) as admin:
+        users = f"/v1/admin/users/{ann.id}"
+        assert ann.http.get(f"{users}/credits").status_code == 403
+        grant = {"credits": 500, "reason": "a pack", "grant_id": "payment-1"}
+        for _ in range(2):
+            assert admin.post(f"{users}/grants", json=grant).json()["pack"] == {"remaining": 500}
+        assert admin.put(f"{users}/plan", json={"plan": "pro"}).json()["monthly"]["limit"] == 3_000
+    balance = ann.credits()
+    assert (balance["plan"], balance["available"]) == ("pro", 650)
+    entries = ann.get("/v1/credits/ledger")["entries"]
+    assert [(entry["kind"], entry["amount"], entry["available_after"]) for entry in entries] == [
+        ("plan", 0, 650),
+        ("grant", 500, 550),
+    ]
