@@ -180,10 +180,10 @@ BAD_TOKENS = {
     "empty": "",
     "dots": "..",
     "text": "token",
-    "deep": base64.urlsafe_b64encode(b"[" * 20_000).decode() + ".e30.x",
-    "deep object": base64.urlsafe_b64encode(b'{"alg":' * 5_000).decode() + ".e30.x",
-    "digits": base64.urlsafe_b64encode(b'{"alg":' + b"1" * 5_000 + b"}").decode() + ".e30.x",
-    "binary": base64.urlsafe_b64encode(bytes(range(256))).decode() + ".e30.x",
+    "deep": base64.urlsafe_b64encode(b"[" * 20_000).decode().rstrip("=") + ".e30.eA",
+    "deep object": base64.urlsafe_b64encode(b'{"alg":' * 5_000).decode().rstrip("=") + ".e30.eA",
+    "digits": base64.urlsafe_b64encode(b'{"alg":' + b"1" * 5_000 + b"}").decode().rstrip("=") + ".e30.eA",
+    "binary": base64.urlsafe_b64encode(bytes(range(256))).decode().rstrip("=") + ".e30.eA",
 }
 
 

@@ -42,7 +42,7 @@ class TokenVerifier:
             )
         except jwt.PyJWKClientConnectionError as error:
             raise ApiError("unavailable", "The keys of the user pool cannot be read. Try again.") from error
-        except (jwt.PyJWTError, ValueError, RecursionError) as error:  # a header may be any JSON
+        except jwt.PyJWTError as error:
             raise ApiError("unauthorized", "A valid ID token is needed.") from error
 
 
