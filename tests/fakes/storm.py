@@ -304,6 +304,13 @@ class Storm:
     def _written(self, marker: str) -> int:
         return self.tools.calls[f"write:{marker}"]
 
+    def close(self) -> None:
+        """Close every connection of the users and of the account's root."""
+        for user in self.users:
+            user.http.close()
+        for client in self.root._clients.values():
+            client.close()
+
     def report(self) -> str:
         """What was done to the chats and how they ended."""
         return "\n".join(f"{times:7} {what}" for what, times in sorted(self.done_to_it.items()))
@@ -347,7 +354,11 @@ def storm(state_dir: Path, *, seed: int, chats: int) -> Iterator[Storm]:
             root = Root(stack, state_dir)
             root.invoke("Github", {"action": "refresh"})
             rules()
-            yield Storm(root, model, tools, seed, chats)
+            made = Storm(root, model, tools, seed, chats)
+            try:
+                yield made
+            finally:
+                made.close()
 
 
 @contextlib.contextmanager
