@@ -41,14 +41,19 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         reporter.write_line(f"{len(skipped)} tests were skipped, and DUALTRACK_NO_SKIPS is set.")
 
 
+OWN_STACKS = {"test_local_stack", "test_restart", "test_faults", "test_github_chat"}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that share something dear, a deployed stack or a synthesis, stay together on one worker."""
+    """What shares something dear, a file's fixtures, a deployed stack, a synthesis, stays on one worker."""
     for item in items:
-        folder = item.path.relative_to(item.config.rootpath / "tests").parts
-        if folder[0] == "infra":
-            item.add_marker(pytest.mark.xdist_group("synthesis"))
-        elif folder[:2] == ("e2e", "page"):
-            item.add_marker(pytest.mark.xdist_group("page"))
-        elif folder[0] == "e2e":
-            own = item.path.stem in ("test_local_stack", "test_restart", "test_faults", "test_github_chat")
-            item.add_marker(pytest.mark.xdist_group(item.path.stem if own else "stack"))
+        item.add_marker(pytest.mark.xdist_group(_group(item)))
+
+
+def _group(item: pytest.Item) -> str:
+    folders = item.path.relative_to(item.config.rootpath / "tests").parts[:-1]
+    if folders == ("infra",):
+        return "synthesis"
+    if folders == ("e2e",) and item.path.stem not in OWN_STACKS:
+        return "stack"
+    return "/".join((*folders, item.path.stem)) if folders[-1] != "page" else "page"
