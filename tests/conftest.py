@@ -44,6 +44,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 OWN_STACKS = {"test_local_stack", "test_restart", "test_faults", "test_github_chat"}
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks for the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What shares something dear, a file's fixtures, a deployed stack, a synthesis, stays on one worker."""
     for item in items:

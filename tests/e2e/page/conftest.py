@@ -18,9 +18,13 @@ if TYPE_CHECKING:
     from tests.fakes.stack_client import Root
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One browser for all tests; each has a profile of its own."""
+    """One browser for a file's tests; each has a profile of its own.
+
+    It does not outlive the file: Playwright keeps an event loop running in this thread while it lives,
+    and tests of other files start loops of their own.
+    """
     with chromium() as running:
         yield running
 
