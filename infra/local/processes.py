@@ -19,6 +19,10 @@ STOP_SECONDS = 12.0
 """How long children may take to save their state and go."""
 
 
+WORKERS_SECONDS = 1.0
+"""How long a child's own children may take to end what they are doing."""
+
+
 class ChildDied(RuntimeError):  # noqa: N818 - named after what happened
     """A process that the local stack needs has ended."""
 
@@ -89,8 +93,7 @@ class Children:
                     child.process.send_signal(signal.SIGTERM)
         deadline = time.monotonic() + STOP_SECONDS
         for child in reversed(self._children):
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                child.process.wait(timeout=max(0.0, deadline - time.monotonic()))
+            _await_end(child.process, deadline)
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(child.process.pid, signal.SIGKILL)
             child.process.wait()
@@ -98,6 +101,32 @@ class Children:
                 if child.process.stdin:
                     child.process.stdin.close()
         self._children.clear()
+
+
+def _await_end(process: subprocess.Popen[bytes], deadline: float) -> None:
+    """Wait for a child that was asked to end. What it spawned is killed once it has had a moment.
+
+    The emulator saves its state only when no request is open, and a function's worker in the middle of a
+    model call would keep one open for two minutes.
+    """
+    spawned_until = time.monotonic() + WORKERS_SECONDS
+    while time.monotonic() < deadline:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=0.1)
+            return
+        if time.monotonic() >= spawned_until:
+            for pid in _spawned_by(process.pid):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+
+
+def _spawned_by(leader: int) -> list[int]:
+    """The other processes of a child's group."""
+    with contextlib.suppress(OSError):
+        listed = subprocess.run(["ps", "-A", "-o", "pid=,pgid="], capture_output=True, text=True, check=False)
+        pairs = [line.split() for line in listed.stdout.splitlines()]
+        return [int(pid) for pid, group in pairs if int(group) == leader and int(pid) != leader]
+    return []
 
 
 def _tail(log: Path, lines: int = 20) -> str:

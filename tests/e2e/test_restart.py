@@ -1,13 +1,15 @@
-"""A stack that is killed in the middle of a chat, and started again on the same state."""
+"""A stack that is stopped or killed in the middle of a chat, and started again on the same state."""
 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
 import httpx
+import pytest
 
 from infra.local.stack import LocalStack
 from infra.local.tokens import Identity
@@ -25,8 +27,8 @@ def _processes(state_dir: Path) -> list[str]:
     return [line for line in listed.stdout.splitlines() if str(state_dir) in line]
 
 
-def _killed_in_the_middle(
-    state_dir: Path, environment: dict[str, str], script: Script
+def _ended_in_the_middle(
+    state_dir: Path, environment: dict[str, str], script: Script, end: signal.Signals
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """An answered chat, and one whose model call was under way when everything went."""
     runner = subprocess.Popen(
@@ -49,15 +51,16 @@ def _killed_in_the_middle(
             ann.until(broken["chat_id"], lambda event: event.kind == "turn")
             ann.http.close()
         finally:
-            runner.kill()
+            runner.send_signal(end)
     wait_for(lambda: not _processes(state_dir))
     return kept, broken
 
 
-def test_a_chat_that_ran_when_the_stack_was_killed_ends_as_failed_and_the_rest_is_there(
-    environment: dict[str, str], script: Script, tmp_path: Path
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL], ids=["stopped", "killed"])
+def test_a_chat_that_ran_when_the_stack_ended_is_failed_and_the_rest_is_there(
+    environment: dict[str, str], script: Script, tmp_path: Path, end: signal.Signals
 ) -> None:
-    kept, broken = _killed_in_the_middle(tmp_path, environment, script)
+    kept, broken = _ended_in_the_middle(tmp_path, environment, script, end)
     with LocalStack(tmp_path, environment=environment) as stack:
         ann = Person(stack.url, stack.token("ann"))
         assert ann.chat(kept["chat_id"]) == kept

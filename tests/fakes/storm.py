@@ -12,7 +12,6 @@ import json
 import os
 import random
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -212,16 +211,7 @@ class Storm:
                 self._gust(drawn)
 
     def _restart(self) -> None:
-        """The emulator saves its state only once no request is in flight, so no worker may keep it waiting."""
-        names = [self.root.stack.outputs[f"{step}Function"] for step in {*STEPS, "Sweep"}]
-        stopped = threading.Event()
-        killer = threading.Thread(
-            target=_kill_all, args=(names, str(self.root.state_dir), stopped), daemon=True
-        )
-        killer.start()
         self.root.stack.stop()
-        stopped.set()
-        killer.join(PATIENCE)
         self.root.stack.start()
         self._count("emulator restarted")
 
@@ -314,19 +304,6 @@ class Storm:
     def report(self) -> str:
         """What was done to the chats and how they ended."""
         return "\n".join(f"{times:7} {what}" for what, times in sorted(self.done_to_it.items()))
-
-
-def _kill_all(names: Sequence[str], state_dir: str, stopped: threading.Event) -> None:
-    """Kill the functions' workers as they come, until the stack has stopped."""
-    while not stopped.wait(0.1):
-        listed = subprocess.run(
-            ["ps", "-ww", "-eo", "pid=,args="], capture_output=True, text=True, check=True
-        ).stdout
-        for row in listed.splitlines():
-            pid, args = row.strip().split(maxsplit=1)
-            if state_dir in args and any(name in args for name in names):
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(pid), signal.SIGKILL)
 
 
 class _Stack(LocalStack):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import itertools
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -101,7 +102,9 @@ def create_conversation(stores: Stores, user: str, title: str, profile: str) -> 
         "updated_at": now,
         "queries": 0,
     }
-    transact(stores.dynamodb, [put_absent("conversation", stores.history.table, item)])
+    # The id is new, so an item that stands there already is our own, put twice by a retried request.
+    with contextlib.suppress(Lost):
+        transact(stores.dynamodb, [put_absent("conversation", stores.history.table, item)])
     return one
 
 
