@@ -71,6 +71,10 @@ class FakeContext7:
             return await _given(self.context_answers.popleft(), request)
         if self.always_context is not None:
             return await _given(self.always_context, request)
+        return self.data(request)
+
+    def data(self, request: Request) -> Response:
+        """What the sections hold."""
         return self._data(request.query_params["libraryId"], request.query_params)
 
     def _data(self, identity: str, params: QueryParams) -> Response:

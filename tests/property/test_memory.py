@@ -135,7 +135,7 @@ def turn_requests(world: World) -> list[dict[str, Any]]:
 HEADER = re.compile(r"\[ID:(q\d+(?:-[tr]\d*)?(?:-sum)?)(?:, ref:(q\d+-[tr]\d*))?\] ")
 
 
-@SLOW(max_examples=20)
+@SLOW(max_examples=12)
 @given(conversation=queries())
 def test_random_conversations_keep_every_rule_of_memory(
     world: World, conversation: list[dict[str, Any]]
@@ -219,7 +219,7 @@ def check_records(world: World, chat: Chat, query: dict[str, Any]) -> None:
         assert all(len(block.content) <= len(by_id[block.ref].content) for block in track.blocks if block.ref)
 
 
-@SLOW(max_examples=4)
+@SLOW(max_examples=3)
 @given(rounds=st.lists(st.lists(CONTENT, min_size=1, max_size=2), min_size=1, max_size=2))
 def test_every_retry_of_a_turn_sends_the_same_messages(world: World, rounds: list[list[str]]) -> None:
     """A turn whose commit was lost is sent anew, exactly as before."""

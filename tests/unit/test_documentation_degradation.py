@@ -133,12 +133,19 @@ def test_a_move_to_nowhere_is_not_followed(world: World, target: str) -> None:
 
 
 def test_malformed_json_is_asked_again_as_text(world: World) -> None:
-    world.context7.context_answers.extend([Response('{"codeSnippets": [', media_type="application/json")] * 3)
+    async def broken_as_json(request: Request) -> Response:
+        if request.query_params["type"] == "json":
+            return Response('{"codeSnippets": [', media_type="application/json")
+        return world.context7.data(request)
+
+    world.context7.always_context = broken_as_json
     result = world.ask()
 
     assert not result.is_error
     assert "oauth.setup()" in result.content
-    assert [context["type"] for context in world.context7.contexts()].count("txt") == 3
+    asked = [(context["query"], context["type"]) for context in world.context7.contexts()]
+    phrasings = {query for query, _ in asked}
+    assert sorted(asked) == sorted((query, kind) for query in phrasings for kind in ("json", "txt"))
 
 
 def test_text_where_json_was_asked_is_read_as_text(world: World) -> None:
