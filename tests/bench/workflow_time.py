@@ -148,14 +148,14 @@ def compare(root: Root, person: Person, model: Any) -> Table:
 def throughput(root: Root, people: list[Person]) -> Table:
     """Chats that were started together and answered, per second."""
     table = Table(title="Chats per second with a model that answers at once")
-    for heading in ("chats at once", "seconds", "chats/s"):
+    for heading in ("chats at once", "functions", "seconds", "chats/s"):
         table.add_column(heading, justify="right")
-    for size in (1, 4, BURST):
+    for size, state in ((1, "warm"), (4, "cold"), (BURST, "cold"), (BURST, "warm")):
         started = time.monotonic()
         with ThreadPoolExecutor(size) as pool:
             list(pool.map(lambda person: person.finish(person.start("plain: go")["chat_id"]), people[:size]))
         seconds = time.monotonic() - started
-        table.add_row(str(size), f"{seconds:.1f}", f"{size / seconds:.1f}")
+        table.add_row(str(size), state, f"{seconds:.1f}", f"{size / seconds:.1f}")
     return table
 
 
