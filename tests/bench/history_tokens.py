@@ -1,6 +1,6 @@
 """Input tokens of a 20-query conversation under four ways of remembering.
 
-    uv run python -m tests.bench.history_tokens
+    uv run python -m tests.bench.history_tokens [PICTURE.svg]
 
 Fixed data: 20 queries, each with two tool results of 5 to 40 KB and a response of 2 to 4 KB. Every
 query takes two model calls: one that asks for the tools, one that answers from their results, which it
@@ -11,7 +11,9 @@ stores, and the calls that make them are counted in. Tokens are estimated at fou
 from __future__ import annotations
 
 import random
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +24,8 @@ from dualtrack.turn import ToolCall
 from dualtrack.view import PastTurn, Result, View, build
 from rich.console import Console
 from rich.table import Table
+
+from tests.bench.chart import line_chart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -215,6 +219,12 @@ def main() -> None:
     console.print(
         "saved: of the full history's tokens over queries 5 to 20 · again: tokens sent again outside the unchanged prefix"
     )
+    if len(sys.argv) > 1:
+        lines = {way: one.by_query for way, one in figures.items()}
+        picture = line_chart(
+            "Input tokens per query", lines, "query 1 to 20; estimated at four characters a token"
+        )
+        Path(sys.argv[1]).write_text(picture, encoding="utf-8")
 
 
 if __name__ == "__main__":
