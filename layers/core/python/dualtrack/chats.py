@@ -187,7 +187,10 @@ class ChatStore:
         return [put_absent("turn", self.table, item), self.change_action(chat, after)]
 
     def change_action(self, before: Chat, after: Chat) -> Action:
-        """The change of a chat's state, on condition that its status is still what it was.
+        """The change of a chat's state, on condition that it is still what the step has read.
+
+        The halves of the condition: the same status ──── and the view pinned since then, or not, as it was
+        (else another first attempt has pinned another view than the one that this answer rests on).
 
         The chat leaves the index of open chats when it is done, failed or cancelled.
         """
@@ -205,7 +208,10 @@ class ChatStore:
             {"#open": "open"} if removes else {}
         )
         key = {"pk": before.pk, "sk": "STATE"}
-        return update("chat", self.table, key, sets + removes, "#status = :was", values, names)
+        same_status = "#status = :was"
+        same_view = "attribute_exists(pin)" if before.pin else "attribute_not_exists(pin)"
+        condition = f"{same_status} AND {same_view}"
+        return update("chat", self.table, key, sets + removes, condition, values, names)
 
     def begin(self, chat: Chat, call_id: str, signature: str) -> Action:
         """The mark that a tool which changes the world is about to run, signed by the run that sets it."""
