@@ -1,7 +1,7 @@
 """The sweep: chats that nobody ends (DESIGN 2.5). Walks the sparse index of open chats.
 
 no execution of its name       it was admitted and never started: start it
-past its deadline              stop the execution, then end the chat
+past its deadline              end the chat, then stop the execution
 its execution has ended        end the chat (timeouts and crashes bypass every Catch)
 its execution runs             leave it
 """
@@ -79,8 +79,10 @@ def _look_after(stores: Stores, executions: Executions, chat: Chat) -> str:
     now = stores.clock()
     ref = ChatRef(chat.user, chat.chat_id, chat.conversation_id)
     if now >= chat.deadline:
-        executions.stop(chat.chat_id)
+        # Closed first, so that the chat ends as what it is: a stopped execution is reported to `abort`,
+        # which knows no more than that it was stopped. What still runs is fenced off by the closed log.
         end_chat(stores, ref, Failure("timeout", "The chat took too long. Nothing was charged."))
+        executions.stop(chat.chat_id)
         return "ended"
     status = executions.status(chat.chat_id)
     if status == "RUNNING":
