@@ -30,13 +30,19 @@ export class Api {
 
   /** A response that is a success. Renews the token once. */
   async open(method, path, { body, headers = {}, signal } = {}) {
+    const { token } = this.#session;
     let response = await this.#send(method, path, body, headers, signal);
-    if (response.status === 401 && (await this.#session.renew())) {
+    if (response.status === 401 && (await this.#renewed(token))) {
       response = await this.#send(method, path, body, headers, signal);
     }
     if (response.ok) return response;
     if (response.status === 401) this.#onSignedOut();
     throw new Refusal(response.status, await errorOf(response));
+  }
+
+  /** Whether there is another token than the one that was refused; a slow answer may find it renewed already. */
+  #renewed(refused) {
+    return this.#session.token === refused ? this.#session.renew() : Promise.resolve(Boolean(this.#session.token));
   }
 
   async #send(method, path, body, headers, signal) {
