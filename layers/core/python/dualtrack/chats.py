@@ -168,11 +168,6 @@ class ChatStore:
         item = get(self.client, self.table, {"pk": chat.pk, "sk": turn_key(number)})
         return _turn_of(item, self.bodies.load_text(_bodies_of(chat), item)) if item else None
 
-    def turns(self, chat: Chat, through: int) -> tuple[RecordedTurn, ...]:
-        """The recorded turns 1 to ``through``."""
-        found = self.load_with_turns(chat.user, chat.chat_id)
-        return found[1][:through] if found else ()
-
     def turn_actions(
         self, chat: Chat, number: int, reply: ModelReply, decision: Decision, after: Chat
     ) -> list[Action]:

@@ -26,8 +26,3 @@ def iso(epoch: float) -> str:
 def day_of(epoch: float) -> str:
     """The UTC day, ``2026-11-21``."""
     return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%d")
-
-
-def month_of(epoch: float) -> str:
-    """The UTC month, ``2026-11``."""
-    return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m")

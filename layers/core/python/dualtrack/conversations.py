@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from dualtrack.bodies import object_prefix
 from dualtrack.clock import iso
 from dualtrack.dynamo import Lost, Pause, delete, put, put_absent, query, to_wire, transact, update
-from dualtrack.end_chat import Failure, end_chat
+from dualtrack.end_chat import TIMED_OUT, Failure, end_chat
 from dualtrack.errors import ApiError, invalid_request, not_found
 from dualtrack.frozen import dumps
 from dualtrack.full_context import read_reference
@@ -242,7 +242,7 @@ def _lock(stores: Stores, found: Conversation) -> None:
         if found.lease_until > now:
             raise ApiError("conversation_busy", "A chat is running in this conversation.")
         dead = ChatRef(found.user, found.lease, found.conversation_id)
-        end_chat(stores, dead, Failure("timeout", "The chat took too long. Nothing was charged."))
+        end_chat(stores, dead, TIMED_OUT)
     lock = update(
         "conversation",
         stores.history.table,

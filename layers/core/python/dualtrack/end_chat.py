@@ -8,7 +8,7 @@ ended    ──► nothing
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dualtrack.chat_view import chat_json
 from dualtrack.clock import iso
@@ -43,6 +43,10 @@ class Failure:
 
     code: str
     message: str
+
+
+TIMED_OUT: Final = Failure("timeout", "The chat took too long. Nothing was charged.")
+"""A chat past its deadline, whoever finds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,5 +183,5 @@ def failure_of(cause: Mapping[str, Any] | None) -> Failure:
     if "ModelUnavailable" in told:
         return Failure("unavailable", "The model's service could not be reached. Nothing was charged.")
     if "Timeout" in told or "TIMED_OUT" in told or "timed out" in told:
-        return Failure("timeout", "The chat took too long. Nothing was charged.")
+        return TIMED_OUT
     return Failure("internal", "The chat could not be finished. Nothing was charged.")

@@ -19,7 +19,7 @@ from dualtrack.credits.account import Refused
 from dualtrack.credits.ledger import with_account
 from dualtrack.credits.plans import CHAT_PRICE
 from dualtrack.dynamo import Action, Lost, delete, get, put, put_absent, transact, update
-from dualtrack.end_chat import Failure, end_chat
+from dualtrack.end_chat import TIMED_OUT, Failure, end_chat
 from dualtrack.errors import ApiError, Contended, invalid_request, not_found
 from dualtrack.events import credits_now, record_stored
 from dualtrack.history import DELETING, Conversation, conversation_key, partition
@@ -202,7 +202,7 @@ def _conversation(stores: Stores, new: NewChat) -> Conversation | None:
     if found.lease_until > stores.clock():
         raise ApiError("conversation_busy", "A chat is running in this conversation.")
     dead = ChatRef(new.user, found.lease, found.conversation_id)
-    end_chat(stores, dead, Failure("timeout", "The chat took too long. Nothing was charged."))
+    end_chat(stores, dead, TIMED_OUT)
     return stores.history.conversation(new.user, new.conversation_id)
 
 

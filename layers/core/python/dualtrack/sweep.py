@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.chats import CHAT_SECONDS, OPEN_SHARDS, Chat
 from dualtrack.dynamo import from_wire
-from dualtrack.end_chat import Failure, end_chat, failure_of
+from dualtrack.end_chat import TIMED_OUT, end_chat, failure_of
 from dualtrack.requests import ChatRef
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _look_after(stores: Stores, executions: Executions, chat: Chat) -> str:
     if now >= chat.deadline:
         # Closed first, so that the chat ends as what it is: a stopped execution is reported to `abort`,
         # which knows no more than that it was stopped. What still runs is fenced off by the closed log.
-        end_chat(stores, ref, Failure("timeout", "The chat took too long. Nothing was charged."))
+        end_chat(stores, ref, TIMED_OUT)
         executions.stop(chat.chat_id)
         return "ended"
     status = executions.status(chat.chat_id)
