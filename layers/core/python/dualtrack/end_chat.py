@@ -71,7 +71,8 @@ def end_chat(stores: Stores, ref: ChatRef, how: Failure | Cancelled) -> Chat | N
             return chat
         try:
             if chat.status == "answered":
-                finish(stores, chat, {}, 0)
+                records = stores.history.query_records(chat.user, chat.conversation_id, chat.query)
+                finish(stores, chat, records, {}, 0)
             else:
                 _end_running(stores, log, chat, how)
         except (Superseded, Lost):
@@ -86,11 +87,16 @@ def _too_late(chat: Chat, how: Failure | Cancelled) -> bool:
     )
 
 
-def finish(stores: Stores, chat: Chat, summaries: Mapping[str, str], summary_tokens: int) -> None:
-    """Answered → done: the short track of the query, and the terminal event with the chat object."""
+def finish(
+    stores: Stores,
+    chat: Chat,
+    records: tuple[Record, ...],
+    summaries: Mapping[str, str],
+    summary_tokens: int,
+) -> None:
+    """Answered → done: the short track of the query's ``records``, and the terminal event with the chat object."""
     log = stores.log(chat)
     log.next_slot()
-    records = stores.history.query_records(chat.user, chat.conversation_id, chat.query)
     track = track_of(records, summaries, iso(stores.clock()))
     usage = {**chat.usage, "summary_tokens": chat.usage.get("summary_tokens", 0) + summary_tokens}
     after = replace(chat, status="done", usage=usage)

@@ -48,7 +48,7 @@ def summarise(ref: ChatRef, deps: SummariseDeps) -> dict[str, Any]:
     made = _summarise_all(summary_requests(records), deps)
     summaries = {request.record_id: text for request, text, _ in made}
     try:
-        finish(deps.stores, chat, summaries, sum(tokens for _, _, tokens in made))
+        finish(deps.stores, chat, records, summaries, sum(tokens for _, _, tokens in made))
     except (Superseded, Lost):
         return {}
     return {}
