@@ -1,7 +1,7 @@
 """Chats through a storm on the deployed stack: ``uv run python -m tests.bench.whole_stack_faults [CHATS] [SEED]``.
 
-5,000 chats unless told otherwise. With ``microburst`` installed (``uv run --with microburst …``) its proxy
-stands between the functions and the emulator. Exit code 1 if anything is wrong (docs/faults.md).
+5,000 chats unless told otherwise; how many are over is told on the way. Exit code 1 if anything is wrong
+(docs/faults.md).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import logging
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import tests.conftest  # noqa: F401 - credentials that lead nowhere
@@ -24,6 +25,7 @@ def main(chats: int, seed: int) -> int:
         storm(Path(folder) / "stack", seed=seed, chats=chats) as made,
     ):
         started = time.monotonic()
+        made.progress = partial(_tell, chats, started)
         wrong = made.run()
         seconds = time.monotonic() - started
         print(made.report())
@@ -32,6 +34,11 @@ def main(chats: int, seed: int) -> int:
         f"{chats} chats, seed {seed}, in {seconds:.0f} seconds: {'nothing' if not wrong else len(wrong)} wrong"
     )
     return 1 if wrong else 0
+
+
+def _tell(chats: int, started: float, ended: int) -> None:
+    if ended % 50 == 0:
+        print(f"{ended} of {chats} chats after {time.monotonic() - started:.0f} seconds", file=sys.stderr)
 
 
 if __name__ == "__main__":

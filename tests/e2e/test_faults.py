@@ -22,7 +22,7 @@ SEED = int(os.environ.get("DUALTRACK_STORM_SEED", "20261121"))
 
 # The restart drops the stack's clients of the emulator that is gone, connections and all.
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(300 + 6 * CHATS)
 def test_whatever_breaks_every_chat_ends_once_and_the_books_are_right(tmp_path: Path) -> None:
     """The invariants of the crash matrix, over the template that goes to AWS."""
     with storm(tmp_path / "stack", seed=SEED, chats=CHATS) as made:

@@ -1,8 +1,8 @@
 """Many chats on the deployed stack while everything around them breaks (docs/faults.md).
 
 Workers are killed, executions stopped, the model's service refuses, cuts and garbles, users cancel, the
-emulator is restarted once; with ``microburst`` installed, a proxy between the functions and the emulator
-throttles requests and loses answers. Afterwards the same must hold for every chat as in the crash matrix.
+emulator is restarted; a proxy between the functions and the emulator (``microburst``) throttles requests and
+loses answers. Afterwards the same must hold for every chat as in the crash matrix.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import contextlib
 import json
 import os
 import random
-import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -21,10 +21,10 @@ import uuid
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
+from botocore.exceptions import ClientError
 from dualtrack.chats import CHAT_SECONDS
 from dualtrack.stores import build_stores
 from dualtrack.sweep import sweep
@@ -37,18 +37,22 @@ from tests.fakes.stack_client import Person, Root
 from tests.fakes.tool_server import NAME, serve_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from concurrent.futures import Future
+    from pathlib import Path
 
     from dualtrack.chats import Chat
 
     from infra.local.offline_model.server import OfflineModel
     from tests.fakes.tool_server import ToolServer
 
-AT_ONCE: Final = 6
+AT_ONCE: Final = 8
 USERS: Final = 12
 GUSTS: Final = 1.0
 """Troubles for each chat."""
+
+CHATS_TO_A_RESTART: Final = 500
+"""The emulator is restarted at least once, and again after so many chats."""
 
 PATIENCE: Final = 120.0
 """Seconds for one chat to be admitted, and for the last ones to end."""
@@ -95,6 +99,11 @@ class Storm:
     asked: int = 0
     ended: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
+    proxied: Callable[[], Mapping[str, int]] = dict
+    """What the proxy has done so far."""
+
+    progress: Callable[[int], None] = lambda _: None
+    """Told of the number of chats that are over."""
 
     def run(self) -> list[str]:
         """All chats through the storm; what is wrong afterwards."""
@@ -134,6 +143,7 @@ class Storm:
         self._until_ended(user, started["chat_id"], 30.0)
         with self.lock:
             self.ended += 1
+            self.progress(self.ended)
 
     def _message(self, drawn: random.Random, marker: str) -> str:
         kind = drawn.random()
@@ -192,17 +202,17 @@ class Storm:
                 chat = self.root.stores().chats.load(user.id, chat_id)
                 if chat and chat.status in ENDED:
                     return
-            time.sleep(0.2)
+            time.sleep(0.5)
 
     # ── weather ───────────────────────────────────────────────────────────────────────────────────
 
     def _weather(self, chats: Sequence[Future[None]]) -> None:
         """In the main thread: the stack's processes end with the thread that started them."""
         drawn = random.Random(f"{self.seed} weather")
-        restarted, gusts = False, 0
+        gusts, restart_at = 0, min(self.chats // 3, CHATS_TO_A_RESTART)
         while wait(chats, drawn.uniform(0.3, 1.2)).not_done:
-            if not restarted and self.ended >= self.chats // 3:
-                restarted = True
+            if self.ended >= restart_at:
+                restart_at += CHATS_TO_A_RESTART
                 self._restart()
             elif gusts >= self.asked * GUSTS:
                 continue  # the wind blows by the chat, not by the clock of a slow machine
@@ -219,7 +229,7 @@ class Storm:
         kind = drawn.random()
         if kind < 0.4:
             step = drawn.choice(STEPS)
-            self._count(f"{step} killed", self.root.kill_workers(step))
+            self._count(f"{step} killed", self._kill_one(step, drawn))
         elif kind < 0.94:
             trouble = drawn.choice(TROUBLE)
             self.model.script.add({"match": drawn.choice(("turn", "turn", "any")), **trouble})
@@ -232,6 +242,13 @@ class Storm:
             if running:
                 client.stop_execution(executionArn=drawn.choice(running)["executionArn"])
                 self._count("execution stopped")
+
+    def _kill_one(self, step: str, drawn: random.Random) -> int:
+        """One of the processes that run the function, if any does."""
+        workers = self.root.workers(step)
+        if workers:
+            os.kill(drawn.choice(workers), signal.SIGKILL)
+        return min(1, len(workers))
 
     def _count(self, what: str, times: int = 1) -> None:
         with self.lock:
@@ -272,7 +289,8 @@ class Storm:
     def _judge(self) -> list[str]:
         stores, chats = self.root.stores(), self.all_chats()
         self.done_to_it.update(f"ended {chat.status}" for chat in chats)
-        self.done_to_it.update(f"ended failed: {chat.error['message']}" for chat in chats if chat.error)
+        self.done_to_it.update(f"failed: {self._cause(chat)}" for chat in chats if chat.error)
+        self.done_to_it.update(self.proxied())
         wrong = [one for chat in chats for one in chat_faults(stores, chat)]
         for user in self.users:
             mine = [chat for chat in chats if chat.user == user.id]
@@ -291,6 +309,17 @@ class Storm:
                 wrong.append(f"the next query ended {following['status']}")
         return wrong
 
+    def _cause(self, chat: Chat) -> str:
+        """Why a chat failed: what the user was told, and how its execution ended."""
+        told = str((chat.error or {})["message"]).split(".")[0]
+        try:
+            found = self.root.client("stepfunctions").describe_execution(
+                executionArn=self.root.execution_arn(chat.chat_id)
+            )
+        except ClientError:
+            return f"{told}; no execution"
+        return " ".join([f"{told}; execution", found["status"], found.get("error", "")]).strip()
+
     def _written(self, marker: str) -> int:
         return self.tools.calls[f"write:{marker}"]
 
@@ -307,13 +336,12 @@ class Storm:
 
 
 class _Stack(LocalStack):
-    """The local stack whose functions reach the emulator through a proxy, if there is one."""
+    """The local stack whose functions reach the emulator through a proxy."""
 
     proxy = ""
 
     def _clean_environment(self) -> dict[str, str]:
-        extra = {"AWS_ENDPOINT_URL": self.proxy} if self.proxy else {}
-        return {**super()._clean_environment(), **extra}
+        return {**super()._clean_environment(), "AWS_ENDPOINT_URL": self.proxy}
 
 
 @contextlib.contextmanager
@@ -330,21 +358,34 @@ def storm(state_dir: Path, *, seed: int, chats: int) -> Iterator[Storm]:
         with _proxy(stack, state_dir) as rules, stack:
             root = Root(stack, state_dir)
             root.invoke("Github", {"action": "refresh"})
-            rules()
-            made = Storm(root, model, tools, seed, chats)
+            rules.switch_on()
+            made = Storm(root, model, tools, seed, chats, proxied=rules.fired)
             try:
                 yield made
             finally:
                 made.close()
 
 
+@dataclass(frozen=True, slots=True)
+class _Proxy:
+    """``microburst``'s control API."""
+
+    url: str
+
+    def switch_on(self) -> None:
+        """From now on its rules hold."""
+        rules: Any = list(PROXY_RULES)
+        httpx.post(f"{self.url}/_microburst/rules", json=rules, trust_env=False).raise_for_status()
+
+    def fired(self) -> Mapping[str, int]:
+        """How often each rule struck."""
+        stats = httpx.get(f"{self.url}/_microburst/stats", trust_env=False).raise_for_status().json()
+        return {f"proxy: {rule['id']} {rule['describe']}": int(rule["fired"]) for rule in stats["by_rule"]}
+
+
 @contextlib.contextmanager
-def _proxy(stack: _Stack, state_dir: Path) -> Iterator[Any]:
-    """``microburst`` before the emulator's port, if it is installed; gives what switches its rules on."""
-    command = shutil.which("microburst", path=str(Path(sys.executable).parent)) or shutil.which("microburst")
-    if command is None:
-        yield lambda: None
-        return
+def _proxy(stack: _Stack, state_dir: Path) -> Iterator[_Proxy]:
+    """``microburst`` before the emulator's port."""
     emulator, port = _free_port(), _free_port()
     state_dir.mkdir(parents=True, exist_ok=True)
     (state_dir / "ports.json").write_text(json.dumps({"emulator": emulator}))
@@ -352,16 +393,22 @@ def _proxy(stack: _Stack, state_dir: Path) -> Iterator[Any]:
     with (state_dir / "microburst.log").open("wb") as log:
         # The functions sign for the proxy's address; it signs anew for the emulator's, as the account's root.
         process = subprocess.Popen(
-            [command, "--upstream", f"http://127.0.0.1:{emulator}", "--port", str(port), "--resign"],
+            [
+                sys.executable,
+                "-m",
+                "microburst",
+                "--upstream",
+                f"http://127.0.0.1:{emulator}",
+                "--port",
+                str(port),
+                "--resign",
+            ],
             env={**os.environ, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"},
             stdout=log,
             stderr=log,
         )
-    rules: Any = list(PROXY_RULES)
     try:
-        yield lambda: httpx.post(
-            f"{stack.proxy}/_microburst/rules", json=rules, trust_env=False
-        ).raise_for_status()
+        yield _Proxy(stack.proxy)
     finally:
         process.terminate()
         process.wait(10)
