@@ -15,11 +15,10 @@ from tests.fakes.crash_world import (
     NOTE,
     READ,
     UNKNOWN,
-    USER,
     Scenario,
     World,
 )
-from tests.fakes.faults import Fault, Process, Site, Trace, kinds_at
+from tests.fakes.faults import Fault, Site, kinds_at
 from tests.fakes.invariants import account_faults, chat_faults, turns_of
 
 if TYPE_CHECKING:
@@ -50,6 +49,9 @@ SCENARIOS: Final = (
 
 BESIDE: Final = ("retry", "retry to the end", "cancel", "abort", "deadline")
 """What happens while a process is held at a call, before it goes on."""
+
+WRITING: Final = frozenset({NOTE.tool, "kit_write"})
+"""The tools that change the world."""
 
 FROM_OUTSIDE: Final = ("cancel", "abort meanwhile", "sweep meanwhile")
 """Steps that come from outside the chat: while they are held, the chat goes on."""
@@ -126,10 +128,10 @@ def run(case: Case) -> list[str]:
 def judge(world: World, case: Case) -> list[str]:
     """What is wrong after a run, and after one more query in the same conversation."""
     chats = world.chats()
-    stores = world.stores(Process(Trace(world.aws), "check"))
+    stores = world.look()
     wrong = [*world.complaints]
     wrong += [fault for chat in chats for fault in chat_faults(stores, chat)]
-    wrong += account_faults(stores, USER, chats)
+    wrong += account_faults(stores, world.user, chats)
     wrong += _ends(case, world, chats)
     wrong += _summaries(case, stores, chats)
     wrong += _repeats(world, chats)
@@ -137,7 +139,9 @@ def judge(world: World, case: Case) -> list[str]:
     wrong += [f"next query: {one}" for one in chat_faults(stores, following)]
     if (following.status, following.stop) not in (("done", "complete"), ("done", "insufficient_credits")):
         wrong.append(f"the next query ended {following.status}, {following.stop}")
-    return wrong + [f"after the next query: {one}" for one in account_faults(stores, USER, world.chats())]
+    return wrong + [
+        f"after the next query: {one}" for one in account_faults(stores, world.user, world.chats())
+    ]
 
 
 def _ends(case: Case, world: World, chats: list[Chat]) -> Iterator[str]:
@@ -198,9 +202,8 @@ def _repeats(world: World, chats: list[Chat]) -> Iterator[str]:
         if recorded:
             yield f"{call_id} was on record, and its tool ran again"
     runs = Counter(call_id for call_id, _ in world.tool_runs)
-    notes = {asked.tool for asked in (NOTE,)}
     for call_id, tool in _tools(world, chats):
-        if tool in notes and runs[call_id] > 1:
+        if tool in WRITING and runs[call_id] > 1:
             yield f"{call_id} changes the world and ran {runs[call_id]} times"
         # An answer that was lost on the way to our own tables is no reason to leave a tool out.
         own = world.recorded.fault and world.recorded.fault.kind in (
@@ -208,12 +211,12 @@ def _repeats(world: World, chats: list[Chat]) -> Iterator[str]:
             "500 after the commit",
             "conflict",
         )
-        if own and tool in notes and not runs[call_id] and all(chat.status == "done" for chat in chats):
+        if own and tool in WRITING and not runs[call_id] and all(chat.status == "done" for chat in chats):
             yield f"{call_id} never ran"
 
 
 def _tools(world: World, chats: list[Chat]) -> Iterator[tuple[str, str]]:
-    stores = world.stores(Process(Trace(world.aws), "check"))
+    stores = world.look()
     for chat in chats:
         for turn in turns_of(stores, chat):
             yield from ((call.id, call.tool) for call in turn.calls if not call.refused)

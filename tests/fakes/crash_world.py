@@ -128,7 +128,7 @@ class StepFailed(Exception):  # noqa: N818 - what the workflow's Catch sees
 
     def __init__(self, cause: BaseException) -> None:
         super().__init__(repr(cause))
-        self.error = type(cause).__name__
+        self.error = str(getattr(cause, "error", type(cause).__name__))
 
 
 @dataclass
@@ -143,6 +143,7 @@ class World:
 
     aws: MemoryAws = field(default_factory=MemoryAws)
     clock: FakeClock = field(default_factory=FakeClock)
+    user: str = USER
     model_calls: list[ModelCall] = field(default_factory=list)
     tool_runs: list[tuple[str, bool]] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
@@ -157,12 +158,16 @@ class World:
         self._prepare()
 
     def _prepare(self) -> None:
-        stores = self.stores(Process(self.quiet, "setup"))
+        stores = self.look()
         client, table, now = stores.dynamodb, SETTINGS.cache_table, self.clock()
         version = catalogue.store_version(client, table, [_NOTE], now)
         catalogue.store_listings(client, table, [catalogue.Listing("kit", version, int(now))])
+        self._use_before(stores)
+
+    def _use_before(self, stores: Stores) -> None:
         if self.scenario.used_before:
-            account = stores.ledger.load(USER)
+            now = self.clock()
+            account = stores.ledger.load(self.user)
             held: Any = account.hold("ch_before", self.scenario.used_before, now)
             stores.ledger.commit(account, held)
             stores.ledger.commit(
@@ -170,6 +175,14 @@ class World:
             )
 
     # ── what a process works with ─────────────────────────────────────────────────────────────────
+
+    def process(self, step: str) -> Process:
+        """A worker for one delivery of a step."""
+        return Process(self.trace, step)
+
+    def look(self) -> Stores:
+        """The stores for somebody who looks and meets no fault."""
+        return self.stores(Process(self.quiet, "look"))
 
     def stores(self, process: Process) -> Stores:
         """The stores over a process's clients; a new process remembers no catalogue."""
@@ -204,11 +217,7 @@ class World:
         return f"turn {turn}", lambda: self._say(process, request, query, turn)
 
     def _say(self, process: Process, request: wire.Request, query: int, turn: int) -> httpx2.Response:
-        recorded = any(
-            (chat.pk, turn_key(turn)) in self.aws.table(SETTINGS.chats_table)
-            for chat in self.chats()
-            if chat.query == query
-        )
+        recorded = any(self.has_turn(chat, turn) for chat in self.chats() if chat.query == query)
         with self.lock:
             self.model_calls.append(ModelCall(query, turn, recorded, process.held.is_set()))
             number = len(self.model_calls)
@@ -254,20 +263,20 @@ class World:
         """Deliver a step once; where the fault says so twice, or beside a run that is held."""
         fault = self.fault
         if fault is None or fault.site.step != step or self.trace.struck:
-            outcome = body(Process(self.trace, step))
+            outcome = body(self.process(step))
             if self.meanwhile == "a step":
                 self.release()
             return outcome
         if fault.kind == "delivered twice":
             self.trace.struck = True
-            body(Process(self.trace, step))
-            return body(Process(self.trace, step))
+            body(self.process(step))
+            return body(self.process(step))
         if fault.kind == "held":
             return self._deliver_held(step, body)
-        return body(Process(self.trace, step))
+        return body(self.process(step))
 
     def _deliver_held(self, step: str, body: Callable[[Process], Any]) -> Any:
-        process = Process(self.trace, step)
+        process = self.process(step)
         outcome: list[Any] = []
 
         def run() -> None:
@@ -283,7 +292,7 @@ class World:
         if process.held.is_set():
             self.zombies.append((process, thread))
             if self.meanwhile.startswith("retry"):
-                result = body(Process(self.trace, step))
+                result = body(self.process(step))
                 if self.meanwhile == "retry":
                     self.release()
                 return result
@@ -331,7 +340,7 @@ class World:
         """The chat's whole life, and after it everything that comes by on a schedule."""
         self.post()
         for chat in self.chats():
-            if self.aws.executions.get(chat.chat_id) == "RUNNING":
+            if self.execution(chat.chat_id) == "RUNNING":
                 self.machine(ref_of(chat))
         self.look_after()
         self.release()
@@ -339,24 +348,13 @@ class World:
     def post(self, message: str = "What is it?", conversation_id: str = "") -> None:
         """POST /v1/chats; with a key, repeated until it is answered."""
         body = f"{message} ({self.scenario.name})"
-        repeat = Repeat("key-1", fingerprint(body.encode())) if self.scenario.keyed else None
-
-        def start(process: Process) -> Chat:
-            stores, executions = self.stores(process), self.executions(process)
-            if self.scenario.never_started:
-                process.step_functions.start_execution = lambda **_: process._die()
-            first = first_chat(stores, executions, USER, repeat) if repeat else None
-            return first or start_chat(stores, executions, NewChat(USER, body, conversation_id), repeat)
-
-        for _ in range(4 if repeat else 1):
+        for _ in range(4 if self.scenario.keyed else 1):
             try:
-                self.deliver("start", start)
-            except ApiError as error:
-                self.responses.append(error.status)
+                status = self.deliver("start", partial(self.start, body, conversation_id))
             except Exception:  # noqa: BLE001 - a 500 for the client
-                self.responses.append(500)
-            else:
-                self.responses.append(202)
+                status = 500
+            self.responses.append(status)
+            if status == 202:
                 return
 
     def machine(self, ref: ChatRef) -> None:
@@ -367,9 +365,9 @@ class World:
             ended = "FAILED"
             with contextlib.suppress(StepFailed):
                 self.abort(ref, failed.error)
-        if ended and self.aws.executions[ref.chat_id] == "RUNNING":
-            self.aws.executions[ref.chat_id] = ended
-        if self.aws.executions[ref.chat_id] in ("FAILED", "ABORTED"):
+        if ended and self.execution(ref.chat_id) == "RUNNING":
+            self.end_execution(ref.chat_id, ended)
+        if self.execution(ref.chat_id) in ("FAILED", "ABORTED"):
             self._rule(ref)
 
     def _states(self, ref: ChatRef) -> str:
@@ -384,14 +382,14 @@ class World:
             if outcome["next"] not in ("tools", "turn"):
                 break
             for call in outcome["calls"]:
-                self._tool(replace(ref, turn=recorded), call["id"])
+                self._tool(replace(ref, turn=recorded), call["id"], call["fn"])
                 if self._is_over(ref, f"tool {call['id']}"):
                     return ""
         if outcome["next"] != "answered":
             return "FAILED"
         if self._is_over(ref, "answer"):
             return ""
-        self.state("summarise", lambda process: self._summarise(process, ref), 3)
+        self.state("summarise", partial(self.summarise, ref), 3)
         return "SUCCEEDED"
 
     def go_on(self, ref: ChatRef, state: str, turn: int, calls: tuple[str, ...]) -> None:
@@ -399,70 +397,34 @@ class World:
         for call_id in calls:
             self._tool(replace(ref, turn=turn), call_id)
         if state == "Summarise":
-            self.state("summarise", lambda process: self._summarise(process, ref), 3)
+            self.state("summarise", partial(self.summarise, ref), 3)
             return
         self.machine(replace(ref, turn=turn))
 
-    def turn(self, ref: ChatRef, process: Process) -> Any:
-        """One delivery of a turn."""
-        deps = TurnDeps(
-            self.stores(process), self.claude(process), MODEL, invalid_arguments, self.clock.sleep
-        )
-        return run_turn(ref, deps)
-
-    def _tool(self, ref: ChatRef, call_id: str) -> None:
+    def _tool(self, ref: ChatRef, call_id: str, fn: str = "tool") -> None:
         with contextlib.suppress(StepFailed):
-            self.state(f"tool {call_id}", partial(self.tool, ref, call_id), 1)
-
-    def tool(self, ref: ChatRef, call_id: str, process: Process) -> Any:
-        """One delivery of a tool's call."""
-        stores = self.stores(process)
-        return run_tool(ref, call_id, stores, lambda running: self._execute(process, stores, running), 60)
-
-    def _summarise(self, process: Process, ref: ChatRef) -> Any:
-        return summarise(
-            ref, SummariseDeps(self.stores(process), self.claude(process), MODEL, self.clock.sleep)
-        )
+            self.state(f"tool {call_id}", partial(self.tool, ref, call_id, fn=fn), 1)
 
     def _is_over(self, ref: ChatRef, step: str) -> bool:
         """After a step: somebody may stop the chat, its workers may vanish."""
         if self.scenario.stopped_after == step:
             self._interfere(self.scenario.stopped_by)
-        return self.scenario.vanishes_after == step or self.aws.executions[ref.chat_id] != "RUNNING"
+        return self.scenario.vanishes_after == step or self.execution(ref.chat_id) != "RUNNING"
 
     def abort(self, ref: ChatRef, error: str) -> None:
         """The Abort state."""
         step = "abort" if error != "meanwhile" else "abort meanwhile"
-
-        def body(process: Process) -> Any:
-            return end_chat(self.stores(process), ref, failure_of({"Error": error}))
-
-        self.state(step, body, 3)
+        self.state(step, partial(self.end, ref, error), 3)
 
     def _rule(self, ref: ChatRef) -> None:
         """EventBridge tells `abort` of an execution that did not succeed."""
-        status = self.aws.executions[ref.chat_id]
-
-        def body(process: Process) -> Any:
-            return end_chat(self.stores(process), ref, failure_of({"Error": status}))
-
-        try:
-            self.state("abort by rule", body, 2)
-        except StepFailed:
-            return
+        with contextlib.suppress(StepFailed):
+            self.state("abort by rule", partial(self.end, ref, self.execution(ref.chat_id)), 2)
 
     def cancel(self, ref: ChatRef) -> None:
         """DELETE /v1/chats/{id}, repeated until it is answered."""
-
-        def body(process: Process) -> Any:
-            stores = self.stores(process)
-            chat = stores.chats.load(ref.user, ref.chat_id)
-            return cancel_chat(stores, self.executions(process), chat) if chat else None
-
-        try:
-            self.state("cancel", body, 3)
-        except StepFailed:
-            return
+        with contextlib.suppress(StepFailed):
+            self.state("cancel", partial(self.stop, ref), 3)
 
     def look_after(self) -> None:
         """The schedule: half a minute later, and twice when every deadline has passed."""
@@ -475,14 +437,12 @@ class World:
             except StepFailed:
                 continue
             for chat in self.open_chats():
-                if self.aws.executions.get(chat.chat_id) == "RUNNING" and not self.scenario.vanishes_after:
+                if self.execution(chat.chat_id) == "RUNNING" and not self.scenario.vanishes_after:
                     self.machine(ref_of(chat))
 
     def sweep(self, name: str) -> None:
         """The sweep; the schedule does not repeat it, the function's asynchronous retries do."""
-        self.state(
-            f"sweep {name}".strip(), lambda process: sweep(self.stores(process), self.executions(process)), 2
-        )
+        self.state(f"sweep {name}".strip(), self.look_at_open_chats, 2)
 
     def ask_again(self) -> Chat:
         """The next query of the user, in the same conversation if there is one, with nothing going wrong."""
@@ -490,14 +450,61 @@ class World:
         self.trace = self.quiet
         self.scenario = Scenario("next")
         known = self.chats()
-        stores = self.stores(Process(self.quiet, "next"))
-        stores.ledger.grant(USER, "grant-1", 100, "for the next query", self.clock())
-        new = NewChat(USER, "And then?", known[-1].conversation_id if known else "")
-        chat = start_chat(stores, self.executions(Process(self.quiet, "next")), new, None)
+        self.look().ledger.grant(self.user, "grant-1", 100, "for the next query", self.clock())
+        self.post("And then?", known[-1].conversation_id if known else "")
+        (chat,) = [chat for chat in self.chats() if chat.chat_id not in {one.chat_id for one in known}]
         self.machine(ref_of(chat))
-        found = stores.chats.load(USER, chat.chat_id)
+        found = self.look().chats.load(self.user, chat.chat_id)
         assert found is not None
         return found
+
+    # ── the functions ─────────────────────────────────────────────────────────────────────────────
+
+    def start(self, message: str, conversation_id: str, process: Process) -> int:
+        """POST /v1/chats → the status of the response."""
+        repeat = Repeat("key-1", fingerprint(message.encode())) if self.scenario.keyed else None
+        stores, executions = self.stores(process), self.executions(process)
+        if self.scenario.never_started:
+            process.step_functions.start_execution = lambda **_: process._die()
+        try:
+            first = first_chat(stores, executions, self.user, repeat) if repeat else None
+            if first is None:
+                start_chat(stores, executions, NewChat(self.user, message, conversation_id), repeat)
+        except ApiError as error:
+            return error.status
+        return 202
+
+    def turn(self, ref: ChatRef, process: Process) -> Any:
+        """One delivery of a turn."""
+        deps = TurnDeps(
+            self.stores(process), self.claude(process), MODEL, invalid_arguments, self.clock.sleep
+        )
+        return run_turn(ref, deps)
+
+    def tool(self, ref: ChatRef, call_id: str, process: Process, fn: str = "tool") -> Any:
+        """One delivery of a tool's call; ``fn`` is the function that has it."""
+        stores = self.stores(process)
+        return run_tool(ref, call_id, stores, lambda running: self._execute(process, stores, running), 60)
+
+    def summarise(self, ref: ChatRef, process: Process) -> Any:
+        """One delivery of the state behind the answer."""
+        return summarise(
+            ref, SummariseDeps(self.stores(process), self.claude(process), MODEL, self.clock.sleep)
+        )
+
+    def end(self, ref: ChatRef, error: str, process: Process) -> Any:
+        """One delivery to `abort`."""
+        return end_chat(self.stores(process), ref, failure_of({"Error": error}))
+
+    def stop(self, ref: ChatRef, process: Process) -> Any:
+        """DELETE /v1/chats/{id}."""
+        stores = self.stores(process)
+        chat = stores.chats.load(ref.user, ref.chat_id)
+        return cancel_chat(stores, self.executions(process), chat) if chat else None
+
+    def look_at_open_chats(self, process: Process) -> Any:
+        """One delivery to `sweep`."""
+        return sweep(self.stores(process), self.executions(process))
 
     # ── what is there ─────────────────────────────────────────────────────────────────────────────
 
@@ -509,6 +516,18 @@ class World:
             (chat_of(from_wire(item)) for (_, sk), item in items if sk == "STATE"),
             key=lambda chat: (chat.created_at, chat.query),
         )
+
+    def has_turn(self, chat: Chat, turn: int) -> bool:
+        """Whether a turn is on record."""
+        return (chat.pk, turn_key(turn)) in self.aws.table(SETTINGS.chats_table)
+
+    def execution(self, chat_id: str) -> str:
+        """The status of a chat's execution; "" if there is none."""
+        return self.aws.executions.get(chat_id, "")
+
+    def end_execution(self, chat_id: str, status: str) -> None:
+        """It runs no longer."""
+        self.aws.executions[chat_id] = status
 
     def open_chats(self) -> list[Chat]:
         """Those that have not ended."""
