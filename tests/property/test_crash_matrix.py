@@ -9,14 +9,12 @@ from __future__ import annotations
 import os
 import random
 import threading
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dualtrack.conversations import delete_conversation
 
 from tests.fakes.crash_matrix import SCENARIOS, TWO_ROUNDS, Case, cases, judge, run, table
-from tests.fakes.crash_world import BIG, Scenario, World, ref_of
+from tests.fakes.crash_world import Scenario, World, ref_of
 from tests.fakes.faults import PATIENCE, Fault, Process, Site
 
 if TYPE_CHECKING:
@@ -110,26 +108,6 @@ def test_two_runs_of_a_turn_at_once_need_two_model_calls_and_not_twelve() -> Non
     older.join(PATIENCE)
     assert [call.turn for call in world.model_calls] == [1, 1]
     assert world.chats()[0].turn == 1
-
-
-def test_a_tool_that_comes_back_to_a_deleted_conversation_leaves_nothing() -> None:
-    """Cancelled and deleted while the tool was out: neither record nor event nor body appears behind it."""
-    site = Site("tool q1-t1", "tool", "execute", "retrieve_documentation")
-    world = World(Scenario("deleted", rounds=TWO_ROUNDS, result=BIG), Fault(site, "held"))
-    world.post()
-    ref = replace(ref_of(world.chats()[0]), turn=1)
-    world.turn(replace(ref, turn=0), Process(world.trace, "turn 1"))
-    process = Process(world.trace, "tool q1-t1")
-    late = threading.Thread(target=world.tool, args=(ref, "q1-t1", process), daemon=True)
-    late.start()
-    assert process.held.wait(PATIENCE)
-    world.cancel(ref)
-    delete_conversation(world.stores(Process(world.quiet, "delete")), ref.user, ref.conversation_id)
-    process.released.set()
-    late.join(PATIENCE)
-    (end,) = world.aws.table("chats").values()
-    assert (end["data"], end["closed"], "z" in end) == ({"S": "[]"}, {"BOOL": True}, False)
-    assert (world.aws.table("history"), world.aws.objects) == ({}, {})
 
 
 def _in_thread(world: World, ref: ChatRef) -> tuple[threading.Thread, Process]:

@@ -3,7 +3,8 @@
 Up to 1 KB a text stays inline in its record. Larger ones are compressed and stored beside the
 records, over 200 KB compressed in S3. The id is the content's hash, so that writing twice is writing
 once, and a body is written before the record that points to it: a crash in between leaves an orphan
-that goes with its conversation, never a record without a body.
+that goes with its conversation, never a record without a body. Where the conversation itself may be gone
+meanwhile, the writer looks first (`Stores.while_open`) or takes back what it wrote (`delete_leftovers`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.dynamo import batch_get, get, put, transact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
     from mypy_boto3_s3.client import S3Client
@@ -25,14 +26,22 @@ INLINE_LIMIT: Final = 1_024
 ITEM_LIMIT: Final = 200 * 1_024
 
 
+def _at_any_time() -> None:
+    """Bodies may be written."""
+
+
 @dataclass(frozen=True, slots=True)
 class BodyStore:
-    """Bodies of conversations, by partition ``pk`` (one per conversation)."""
+    """Bodies of conversations, by partition ``pk`` (one per conversation).
+
+    ``may_write`` is asked before each body and raises if there shall be none.
+    """
 
     dynamodb: DynamoDBClient
     s3: S3Client
     table: str
     bucket: str
+    may_write: Callable[[], None] = _at_any_time
 
     def save_text(self, pk: str, text: str) -> dict[str, str]:
         """The attributes that stand for the text in an item: ``{"text"}`` or ``{"body"}``."""
@@ -41,6 +50,7 @@ class BodyStore:
 
     def save(self, pk: str, data: bytes) -> str:
         """The pointer to the stored bytes."""
+        self.may_write()
         digest = hashlib.sha256(data).hexdigest()[:40]
         packed = zlib.compress(data)
         if len(packed) <= ITEM_LIMIT:

@@ -229,11 +229,23 @@ def delete_conversation(stores: Stores, user: str, conversation_id: str) -> None
     _lock(stores, found)
     for number in range(1, found.queries + 1):
         _delete_chat(stores, user, conversation_id, number)
+    _delete_records(stores, user, conversation_id)
+    gone = delete("conversation", stores.history.table, conversation_key(user, conversation_id))
+    transact(stores.dynamodb, [gone])
+
+
+def delete_leftovers(stores: Stores, user: str, conversation_id: str) -> None:
+    """Remove what was written for a conversation that is not there, or is being deleted; else nothing."""
+    found = stores.history.conversation(user, conversation_id)
+    if found is None or found.lease == DELETING:
+        _delete_records(stores, user, conversation_id)
+
+
+def _delete_records(stores: Stores, user: str, conversation_id: str) -> None:
+    """Every record and body of it, not the conversation itself."""
     pk = partition(user, conversation_id)
     _delete_all(stores, stores.history.table, pk)
     _delete_objects(stores, object_prefix(pk))
-    gone = delete("conversation", stores.history.table, conversation_key(user, conversation_id))
-    transact(stores.dynamodb, [gone])
 
 
 def _lock(stores: Stores, found: Conversation) -> None:

@@ -142,7 +142,7 @@ def _end_running(stores: Stores, log: EventLog, chat: Chat, how: Failure | Cance
             return [
                 stores.chats.change_action(chat, after),
                 stores.history.record_action(chat.user, chat.conversation_id, response, "response"),
-                _track_action(stores, chat, track),
+                _track_action(stores.while_open(log), chat, track),
                 stores.history.free_action(chat.user, chat.conversation_id, chat.chat_id, iso(now)),
                 *stores.ledger.actions(account, credits),
             ]

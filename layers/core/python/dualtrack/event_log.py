@@ -57,13 +57,21 @@ class EventLog:
 
     def next_slot(self) -> int:
         """The number of the next event; raises `ChatClosed` after the terminal one, and where no log is."""
+        last = self._last_batch()
+        self._next = int(last["sk"][3:]) + int(last["n"])
+        return self._next
+
+    def must_be_open(self) -> None:
+        """Raise `ChatClosed` as `next_slot` does; the tail stays where it was, so fences still see what came in."""
+        self._last_batch()
+
+    def _last_batch(self) -> Item:
         last = next(
             query(self._client, self._table, self._pk, prefix="EV#", descending=True, page_size=1), None
         )
         if last is None or last.get("closed"):
             raise ChatClosed(self._chat_id)
-        self._next = int(last["sk"][3:]) + int(last["n"])
-        return self._next
+        return last
 
     def append(
         self,

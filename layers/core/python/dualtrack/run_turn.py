@@ -252,9 +252,10 @@ def _commit_tools(run: _Run, reply: ModelReply, decision: Decision, after: Chat)
         changed = replace(_after_hold(after, paid, credits.amount, thought), credits_remaining=available)
 
         def actions() -> list[Action]:
-            recorded = stores.chats.turn_actions(chat, run.number, reply, paid.decision, changed)
+            guarded = stores.while_open(run.log)
+            recorded = guarded.chats.turn_actions(chat, run.number, reply, paid.decision, changed)
             stored = (
-                [stores.history.record_action(chat.user, chat.conversation_id, thought, "thought")]
+                [guarded.history.record_action(chat.user, chat.conversation_id, thought, "thought")]
                 if thought
                 else []
             )
@@ -351,9 +352,10 @@ def _commit_answer(
         ]
 
         def actions() -> list[Action]:
+            guarded = stores.while_open(run.log)
             return [
-                *stores.chats.turn_actions(chat, run.number, reply, decision, changed),
-                stores.history.record_action(chat.user, chat.conversation_id, response, "response"),
+                *guarded.chats.turn_actions(chat, run.number, reply, decision, changed),
+                guarded.history.record_action(chat.user, chat.conversation_id, response, "response"),
                 stores.history.free_action(chat.user, chat.conversation_id, chat.chat_id, iso(now)),
                 *stores.ledger.actions(account, credits),
             ]

@@ -11,10 +11,12 @@ import contextlib
 import hashlib
 import itertools
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.chats import CHAT_SECONDS, Chat
 from dualtrack.clock import iso
+from dualtrack.conversations import delete_leftovers
 from dualtrack.credits.account import Refused
 from dualtrack.credits.ledger import with_account
 from dualtrack.credits.plans import CHAT_PRICE
@@ -147,14 +149,14 @@ def _admit(stores: Stores, new: NewChat, repeat: Repeat | None) -> Chat:
         deadline=int(now) + CHAT_SECONDS,
         held=CHAT_PRICE,
     )
-    query = Record(
-        query_id(chat.query),
-        "message",
-        "user",
-        new.message,
-        chat.created_at,
-        attachments=_save(stores, chat, new.files),
-    )
+
+    @cache
+    def query() -> Record:
+        """Its files are written at the first call: once, and only for a chat that can be paid."""
+        files = _save(stores, chat, new.files)
+        return Record(
+            query_id(chat.query), "message", "user", new.message, chat.created_at, attachments=files
+        )
 
     def hold(account: Account) -> Credits | Refused:
         return account.hold(chat.chat_id, CHAT_PRICE, now)
@@ -162,14 +164,14 @@ def _admit(stores: Stores, new: NewChat, repeat: Repeat | None) -> Chat:
     def commit(account: Account, credits: Credits) -> None:  # noqa: A002
         left = credits.account.available(now)
         admitted = replace(chat, credits_remaining=left)
-        events = [record_stored(query.record_id, "user", "message"), credits_now(0, CHAT_PRICE, left)]
+        events = [record_stored(query().record_id, "user", "message"), credits_now(0, CHAT_PRICE, left)]
         log = stores.log(chat)
 
         def actions() -> list[Action]:
             return [
                 _lease(stores, conversation, admitted, new.message, is_new=found is None),
                 stores.chats.create_action(admitted),
-                stores.history.record_action(chat.user, chat.conversation_id, query, "query", chat.chat_id),
+                stores.history.record_action(chat.user, chat.conversation_id, query(), "query", chat.chat_id),
                 *_repeat_actions(stores, admitted, repeat, now),
                 *stores.ledger.actions(account, credits),
             ]
@@ -177,7 +179,12 @@ def _admit(stores: Stores, new: NewChat, repeat: Repeat | None) -> Chat:
         log.begin()
         log.append(events, actions)
 
-    outcome = with_account(stores.ledger, new.user, hold, commit)
+    try:
+        outcome = with_account(stores.ledger, new.user, hold, commit)
+    except (Lost, Contended):
+        # its bodies are written; a conversation that was never made, or is gone, would not take them with it
+        delete_leftovers(stores, chat.user, chat.conversation_id)
+        raise
     if isinstance(outcome, Refused):
         raise outcome.error()
     return replace(chat, credits_remaining=outcome.account.available(now))

@@ -1,0 +1,260 @@
+"""What comes back to a conversation that was deleted meanwhile leaves nothing behind: no record, event or body.
+
+A step is held at an outside call; its chat is ended and its conversation deleted; then the step goes on.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from dualtrack.conversations import create_conversation, delete_conversation
+from dualtrack.end_chat import Cancelled, end_chat
+from dualtrack.errors import ApiError
+from dualtrack.history import partition
+from dualtrack.start_chat import File, NewChat, Repeat, first_chat, start_chat
+from dualtrack.summarise import SummariseDeps, summarise
+
+from infra.local.offline_model.reply import Reply
+from tests.fakes import crash_world
+from tests.fakes.crash_matrix import TWO_ROUNDS
+from tests.fakes.crash_world import BIG, MODEL, USER, Asked, Scenario, World, ref_of
+from tests.fakes.faults import PATIENCE, Fault, Process, Site
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import httpx2
+    from dualtrack.requests import ChatRef
+
+    from infra.local.offline_model import wire
+
+LONG: Final = " ".join(str(number) for number in range(2_000))
+"""More than stands in an item."""
+
+NOTE_DOWN: Final = ((Asked("kit_note", {"text": LONG}),),)
+AT_THE_MODEL: Final = ("model", "messages", "turn 1")
+AT_THE_ACCOUNT: Final = ("dynamodb", "get_item", "account")
+"""The last call of a step before its commit and the bodies that go with it."""
+
+SMALL_FILE: Final = File("image/png", b"\x89PNG" + LONG.encode())
+BIG_FILE: Final = File("application/pdf", b"%PDF" + random.Random(3).randbytes(300_000))
+"""One lies in the table, the other in S3."""
+
+
+@dataclass
+class Wordless(World):
+    """The model calls tools and says nothing: no delta of its turn notices that the chat was ended."""
+
+    def _say(self, process: Process, request: wire.Request, query: int, turn: int) -> httpx2.Response:
+        calls = tuple(map(crash_world._tool_use, self.scenario.rounds[turn - 1]))
+        return crash_world._stream(Reply(calls, "tool_use"))
+
+
+# ── the steps of the workflow ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "rounds"),
+    [
+        pytest.param(Wordless, AT_THE_MODEL, NOTE_DOWN, id="tools without a word, held at the model"),
+        pytest.param(World, AT_THE_MODEL, NOTE_DOWN, id="tools, held at the model"),
+        pytest.param(World, AT_THE_ACCOUNT, NOTE_DOWN, id="tools, held before the commit"),
+        pytest.param(World, AT_THE_MODEL, (), id="answer, held at the model"),
+        pytest.param(World, AT_THE_ACCOUNT, (), id="answer, held before the commit"),
+    ],
+)
+def test_a_turn_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, kind: type[World], place: tuple[str, str, str], rounds: Any
+) -> None:
+    """Cancelled and deleted while the model was asked, or in the very last moment before the turn's commit."""
+    monkeypatch.setattr(crash_world, "ANSWER", LONG)
+    world = kind(Scenario("deleted", rounds=rounds), Fault(Site("turn 1", *place), "held"))
+    ref = posted(world)
+    outcome = held(
+        world, "turn 1", lambda process: world.turn(ref, process), lambda: cancel_and_delete(world, ref)
+    )
+    assert outcome == {"turn": 1, "next": "failed", "calls": []}
+    only_the_end_is_left(world)
+
+
+@pytest.mark.parametrize(("answer", "looks"), [("A short answer.", 1), (LONG, 2)])
+def test_a_turn_looks_again_only_before_it_writes_bodies(
+    monkeypatch: pytest.MonkeyPatch, answer: str, looks: int
+) -> None:
+    """The log's tail is read as the turn begins; then once more for the turn's and the response's body together."""
+    monkeypatch.setattr(crash_world, "ANSWER", answer)
+    world = World(Scenario("counted"))
+    ref = posted(world)
+    world.turn(ref, Process(world.trace, "turn 1"))
+    calls = Counter((site.operation, site.detail) for site in world.recorded.sites if site.step == "turn 1")
+    assert calls["query", "EV"] == looks
+    assert calls["put_item", "body"] == 2 * (looks - 1)
+
+
+def test_a_tool_leaves_nothing() -> None:
+    """Cancelled and deleted while the tool was out."""
+    site = Site("tool q1-t1", "tool", "execute", "retrieve_documentation")
+    world = World(Scenario("deleted", rounds=TWO_ROUNDS, result=BIG), Fault(site, "held"))
+    ref = posted(world)
+    world.turn(ref, Process(world.trace, "turn 1"))
+    held(
+        world,
+        site.step,
+        lambda process: world.tool(replace(ref, turn=1), "q1-t1", process),
+        lambda: cancel_and_delete(world, ref),
+    )
+    only_the_end_is_left(world)
+
+
+def test_summarise_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer is delivered and the conversation deleted while its summaries are written."""
+    monkeypatch.setattr(crash_world, "ANSWER", LONG)
+    world = World(
+        Scenario("deleted"), Fault(Site("summarise", "model", "messages", "summary Response:"), "held")
+    )
+    ref = posted(world, LONG)
+    world.turn(ref, Process(world.trace, "turn 1"))
+
+    def late(process: Process) -> object:
+        return summarise(ref, SummariseDeps(world.stores(process), world.claude(process), MODEL))
+
+    held(world, "summarise", late, lambda: delete(world, ref))
+    nothing_is_left(world)
+
+
+def test_an_end_leaves_nothing() -> None:
+    """A cancel that was held comes back to a chat that was ended otherwise, and deleted."""
+    world = World(Scenario("deleted"), Fault(Site("cancel", *AT_THE_ACCOUNT), "held"))
+    ref = posted(world, LONG)
+
+    def late(process: Process) -> object:
+        return end_chat(world.stores(process), ref, Cancelled())
+
+    def meanwhile() -> None:
+        world.abort(ref, "meanwhile")
+        delete(world, ref)
+
+    held(world, "cancel", late, meanwhile)
+    only_the_end_is_left(world)
+
+
+# ── a new chat with files ─────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("file", "operation", "detail"),
+    [
+        pytest.param(SMALL_FILE, "put_item", "body", id="in the table"),
+        pytest.param(BIG_FILE, "put_object", "", id="in S3"),
+    ],
+)
+def test_a_chat_that_is_not_admitted_takes_its_files_back(file: File, operation: str, detail: str) -> None:
+    """The conversation is deleted while the files of its next chat are being written."""
+    service = "s3" if operation == "put_object" else "dynamodb"
+    world = World(Scenario("deleted"), Fault(Site("start", service, operation, detail), "held"))
+    setup = world.stores(Process(world.quiet, "setup"))
+    conversation_id = create_conversation(setup, USER, "", "").conversation_id
+
+    def start(process: Process) -> object:
+        new = NewChat(USER, LONG, conversation_id, files=(file,))
+        return start_chat(world.stores(process), world.executions(process), new, None)
+
+    refusal = held(
+        world, "start", start, lambda: delete_conversation(world.stores(quiet(world)), USER, conversation_id)
+    )
+    assert isinstance(refusal, ApiError)
+    assert refusal.code == "not_found"
+    nothing_is_left(world)
+
+
+def test_of_two_requests_with_one_key_the_slower_takes_its_files_back() -> None:
+    """Each would have made a conversation of its own; only the one that was made keeps its files."""
+    world = World(Scenario("twice"), Fault(Site("start", "dynamodb", "put_item", "body"), "held"))
+    new = NewChat(USER, LONG, files=(SMALL_FILE, BIG_FILE))
+    repeat = Repeat("key-1", "fingerprint")
+
+    def start(process: Process) -> Any:
+        return start_chat(world.stores(process), world.executions(process), new, repeat)
+
+    slower = held(world, "start", start, lambda: start(quiet(world)))
+    executions = world.executions(quiet(world))
+    assert slower == first_chat(world.stores(quiet(world)), executions, USER, repeat)
+    assert {pk for pk, _ in world.aws.table("history")} == {
+        f"USER#{USER}", partition(USER, slower.conversation_id)
+    }  # fmt: skip
+    assert [key.split("/")[:2] for key in world.aws.objects] == [[USER, slower.conversation_id]]
+
+
+def test_files_are_not_written_for_a_chat_that_cannot_be_paid() -> None:
+    """A refusal would leave them in a conversation that never was."""
+    world = World(Scenario("broke", used_before=46))
+    new = NewChat(USER, "What is this?", files=(SMALL_FILE, BIG_FILE))
+    with pytest.raises(ApiError, match="credits"):
+        start_chat(world.stores(quiet(world)), world.executions(quiet(world)), new, None)
+    nothing_is_left(world)
+
+
+# ── what the tests are told in ────────────────────────────────────────────────────────────────────
+
+
+def quiet(world: World) -> Process:
+    """A process to which nothing happens."""
+    return Process(world.quiet, "quiet")
+
+
+def posted(world: World, message: str = "What is it?") -> ChatRef:
+    """A chat that was admitted, before its first turn."""
+    world.post(message)
+    return ref_of(world.chats()[0])
+
+
+def held(world: World, step: str, body: Callable[[Process], object], meanwhile: Callable[[], object]) -> Any:
+    """What a step returns or raises that is held at the world's fault, and goes on when ``meanwhile`` is done."""
+    process = Process(world.trace, step)
+    outcome: list[object] = []
+
+    def run() -> None:
+        try:
+            outcome.append(body(process))
+        except Exception as error:  # noqa: BLE001 - handed over below
+            outcome.append(error)
+
+    late = threading.Thread(target=run, name=f"late {step}", daemon=True)
+    late.start()
+    assert process.held.wait(PATIENCE), outcome
+    meanwhile()
+    process.released.set()
+    late.join(PATIENCE)
+    assert not late.is_alive()
+    return outcome[0]
+
+
+def delete(world: World, ref: ChatRef) -> None:
+    """DELETE /v1/conversations/{id}."""
+    delete_conversation(world.stores(quiet(world)), ref.user, ref.conversation_id)
+
+
+def cancel_and_delete(world: World, ref: ChatRef) -> None:
+    """What a user does who has changed their mind."""
+    world.cancel(ref)
+    delete(world, ref)
+
+
+def nothing_is_left(world: World) -> None:
+    """No record, no body, no object, no chat."""
+    left: Mapping[str, Any] = {
+        name: world.aws.table(name) for name in ("history", "chats") if world.aws.table(name)
+    }
+    assert (left, world.aws.objects) == ({}, {})
+
+
+def only_the_end_is_left(world: World) -> None:
+    """Of a chat that was broken off stays the blank end of its log, which keeps late writers out."""
+    (end,) = world.aws.table("chats").values()
+    assert (end["data"], end["closed"], "z" in end) == ({"S": "[]"}, {"BOOL": True}, False)
+    assert (world.aws.table("history"), world.aws.objects) == ({}, {})
