@@ -22,6 +22,8 @@ import uvicorn
 from dualtrack.settings import settings_from
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.convertors import PathConvertor, register_url_convertor
+from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
@@ -69,6 +71,15 @@ _HOP_BY_HOP: Final = frozenset(
     }
 )
 _PAGE_HEADERS: Final = web.headers()
+
+
+class Anything(PathConvertor):
+    """The rest of a path, line breaks included: Starlette's own convertor stops at ``%0a``."""
+
+    regex = "(?s:.*)"
+
+
+register_url_convertor("anything", Anything())
 
 
 class TooLarge(Exception):  # noqa: N818 - named after what is wrong
@@ -157,6 +168,17 @@ def error(status: int, code: str, message: str) -> JSONResponse:
     return JSONResponse({"error": {"code": code, "message": message}}, status_code=status)
 
 
+async def _not_served(_: Request, problem: Exception) -> Response:
+    known: Any = problem
+    if known.status_code == 404:
+        return error(404, "not_found", "Not found.")
+    return error(400, "invalid_request", "This method is not served here.")
+
+
+async def _broken(_: Request, problem: Exception) -> Response:  # noqa: ARG001 - the server logs it
+    return error(500, "internal", "Something went wrong on our side.")
+
+
 class Front:
     """The whole app: guards the host name, serves events here, leaves the rest to the routes."""
 
@@ -165,7 +187,11 @@ class Front:
         self._stream = stream
         aws = Aws(config.endpoint_url)
         self._tokens = Tokens(aws, config.user_pool_id, config.client_id)
-        self._app = Starlette(routes=self._routes(), lifespan=lambda _app: self.lifespan())
+        self._app = Starlette(
+            routes=self._routes(),
+            lifespan=lambda _app: self.lifespan(),
+            exception_handlers={HTTPException: _not_served, Exception: _broken},
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -186,12 +212,12 @@ class Front:
 
     def _routes(self) -> list[Route]:
         methods = ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"]
-        forwarded = ("/v1", "/v1/{rest:path}", "/health", "/openapi.json")
+        forwarded = ("/v1", "/v1/{rest:anything}", "/health", "/openapi.json")
         return [
             Route("/dev/token", self._token, methods=["GET"]),
             Route("/dev/status", self._status, methods=["GET"]),
             *(Route(path, self._forward, methods=methods) for path in forwarded),
-            Route("/{path:path}", self._page, methods=["GET"]),
+            Route("/{path:anything}", self._page, methods=["GET"]),
         ]
 
     async def _forward(self, request: Request) -> Response:

@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from infra.local import front
 from infra.local.front_config import FrontConfig
+from infra.page import web
 from tests.fakes.loopback import serve
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Upstream:
         return Starlette(
             routes=[
                 Route("/live/v1/held", held, methods=methods),
-                Route("/live/{rest:path}", shown, methods=methods),
+                Route("/live/{rest:anything}", shown, methods=methods),
             ]
         )
 
@@ -80,7 +81,7 @@ def asked(
 
     async def go() -> Any:
         app = front.Front(config(endpoint), PlainTextResponse("events"))
-        transport = httpx.ASGITransport(app=app)
+        transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
         async with (
             app.lifespan(),
             httpx.AsyncClient(transport=transport, base_url=f"http://{host}") as client,
@@ -179,3 +180,33 @@ def test_pages_carry_a_policy_and_unknown_paths_are_not_found() -> None:
     for path in ("/nothing.js", "/../cdk.json", "/%2e%2e/cdk.json"):
         missing = got(path)
         assert (missing.status_code, missing.json()["error"]["code"]) == (404, "not_found")
+
+
+PLACES = ("%0a", "%0d%0a", "a%0ab", "x/%0a", "%0a/", "%00", "%e2%80%a8", "%ff", "a%0a.js", "index.html%0a")
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_path_with_a_line_break_in_it_is_a_path_like_any_other(place: str) -> None:
+    """Below ``/v1`` it goes on as it came; elsewhere there is nothing of that name."""
+    with serve(Upstream().app()) as url:
+        passed = asked(url, lambda client: client.get(f"/v1/chats/{place}"))
+    assert (passed.status_code, passed.json()["path"]) == (201, f"/live/v1/chats/{place}")
+    missing = got(f"/{place}")
+    assert (missing.status_code, missing.json()["error"]["code"]) == (404, "not_found")
+
+
+@pytest.mark.parametrize("path", ["/", "/dev/token", "/dev/status", "/nothing", "/health/", "/%0a"])
+@pytest.mark.parametrize("method", ["POST", "DELETE", "TRACE"])
+def test_a_method_that_is_not_served_is_refused_in_the_contracts_form(path: str, method: str) -> None:
+    answer = asked("http://127.0.0.1:9", lambda client: client.request(method, path))
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_request")
+
+
+def test_trouble_of_our_own_is_told_in_the_contracts_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("test")
+
+    monkeypatch.setattr(web, "is_served", broken)
+    answer = got("/nothing.js")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (500, "internal")
+    assert "test" not in answer.text
