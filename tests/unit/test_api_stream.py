@@ -298,6 +298,46 @@ def test_an_idle_stream_is_kept_open_by_comments(stream: Stream) -> None:
     assert rest == [HEARTBEAT] * 3
 
 
+@dataclass
+class Counting:
+    """A DynamoDB client that counts its queries."""
+
+    client: Any
+    queries: int = 0
+
+    def query(self, **request: Any) -> Any:
+        """A counted Query."""
+        self.queries += 1
+        return self.client.query(**request)
+
+    def get_item(self, **request: Any) -> Any:
+        """A GetItem."""
+        return self.client.get_item(**request)
+
+
+@pytest.mark.parametrize(
+    ("after", "searches"),
+    [
+        pytest.param(0, 0, id="from the start"),
+        pytest.param(2, 1, id="resumed at the end"),
+        pytest.param(1, 1, id="resumed within a batch"),
+        pytest.param(99, 1, id="resumed behind the end"),
+    ],
+)
+def test_a_reader_makes_one_query_a_look(stream: Stream, after: int, searches: int) -> None:
+    """One that comes back is found first, with one query more; after that it costs what any other costs."""
+    chat = stream.world.start("Hello.", user=f"looks-{after}")
+    client: Any = Counting(stream.world.stores.dynamodb)
+    looks = 8
+
+    async def pieces() -> list[bytes]:
+        reading = EventReader(client, "chats", stream.world.clock, IMPATIENT).follow(chat, after)
+        return [await anext(reading) for _ in range(looks)]
+
+    asyncio.run(pieces())
+    assert client.queries == searches + looks
+
+
 @pytest.mark.parametrize("end", ["deleted", "ended"])
 def test_a_reader_that_waits_behind_the_end_is_let_go(stream: Stream, end: str) -> None:
     """It says that it has seen events that there never were; the chat runs, ends, and none comes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import threading
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dualtrack.dynamo import Lost, put_absent
 from dualtrack.errors import ChatClosed, Superseded
-from dualtrack.event_log import EventLog, read_events
+from dualtrack.event_log import EventLog, Place, find_place, read_events, read_on
 from dualtrack.events import credits_now, delta, error, record_stored, turn_begins
 
 from tests.fakes.world import make_world
@@ -43,9 +44,9 @@ def log_of(dynamodb: Any, pk: str) -> EventLog:
     return log
 
 
-def ids(dynamodb: Any, pk: str, after: int = 0, *, aligned: bool = True) -> list[int]:
-    """The ids that a reader gets."""
-    return [event.id for event in read_events(dynamodb, "chats", pk, after=after, aligned=aligned)]
+def ids(dynamodb: Any, pk: str) -> list[int]:
+    """The ids of all events."""
+    return [event.id for event in read_events(dynamodb, "chats", pk)]
 
 
 def test_events_are_numbered_without_gaps(dynamodb: Any, pk: str) -> None:
@@ -67,7 +68,52 @@ def test_a_reader_goes_on_from_anywhere(dynamodb: Any, pk: str) -> None:
     for size in (1, 4, 2, 5):
         log.append([delta(1, str(number)) for number in range(size)])
     for after in range(13):
-        assert ids(dynamodb, pk, after, aligned=False) == list(range(after + 1, 13))
+        place = find_place(dynamodb, "chats", pk, after)
+        events, behind = read_on(dynamodb, "chats", pk, place)
+        assert [event.id for event in events] == list(range(after + 1, 13))
+        assert behind == Place(12, 12)
+
+
+@pytest.mark.parametrize("after", range(16))
+def test_a_reader_that_was_found_once_gets_what_comes_later(dynamodb: Any, pk: str, after: int) -> None:
+    """Once each and in order, wherever in a batch it came back; also one that claims to have what is yet to come."""
+    log = log_of(dynamodb, pk)
+    log.append([delta(1, "a"), delta(1, "b"), delta(1, "c")])
+    place = find_place(dynamodb, "chats", pk, after)
+    got: list[int] = []
+    for size in (1, 4, 2, 5):
+        log.append([delta(1, str(number)) for number in range(size)])
+        events, place = read_on(dynamodb, "chats", pk, place)
+        got += [event.id for event in events]
+    assert got == list(range(after + 1, 16))
+    assert place == Place(15, 15)
+    assert read_on(dynamodb, "chats", pk, place) == ([], place)
+
+
+def test_a_batch_that_is_not_visible_yet_ends_the_run(dynamodb: Any, pk: str) -> None:
+    """An eventually consistent read may show a later batch first; its reader waits for the one before."""
+    log = log_of(dynamodb, pk)
+    for size in (2, 3, 2):
+        log.append([delta(1, str(number)) for number in range(size)])
+    for after, seen in ((0, [1, 2]), (1, [2]), (3, [])):
+        place = find_place(dynamodb, "chats", pk, after)
+        with hidden(dynamodb, pk, 3):
+            events, place = read_on(dynamodb, "chats", pk, place)
+            assert [event.id for event in events] == seen
+            unseen = find_place(dynamodb, "chats", pk, max(after, 2))
+        for later in (place, unseen):
+            rest, _ = read_on(dynamodb, "chats", pk, later)
+            assert [event.id for event in rest] == list(range(max(after, 2) + 1, 8))
+
+
+@contextlib.contextmanager
+def hidden(dynamodb: Any, pk: str, first: int) -> Iterator[None]:
+    """While the batch that begins at ``first`` is not visible."""
+    key = {"pk": {"S": pk}, "sk": {"S": f"EV#{first:08d}"}}
+    item = dynamodb.get_item(TableName="chats", Key=key)["Item"]
+    dynamodb.delete_item(TableName="chats", Key=key)
+    yield
+    dynamodb.put_item(TableName="chats", Item=item)
 
 
 def test_a_taken_slot_is_noticed_and_shown_to_the_fence(dynamodb: Any, pk: str) -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import secrets
 import zlib
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.clock import iso
@@ -26,7 +27,7 @@ from dualtrack.events import TERMINAL, Event, StoredEvent
 from dualtrack.frozen import dumps, loads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
@@ -58,7 +59,7 @@ class EventLog:
     def next_slot(self) -> int:
         """The number of the next event; raises `ChatClosed` after the terminal one, and where no log is."""
         last = self._last_batch()
-        self._next = int(last["sk"][3:]) + int(last["n"])
+        self._next = _extent(last)[1] + 1
         return self._next
 
     def must_be_open(self) -> None:
@@ -131,40 +132,70 @@ def slot_key(number: int) -> str:
     return f"EV#{number:08d}"
 
 
-def read_events(
-    client: DynamoDBClient,
-    table: str,
-    pk: str,
-    *,
-    after: int = 0,
-    aligned: bool = True,
-    consistent: bool = False,
-) -> Iterator[StoredEvent]:
-    """The contiguous run of events from ``after`` + 1 on.
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a reader of a log stands: it has the events up to number ``after``.
 
-    Reads may be eventually consistent: a batch that is not visible yet ends the run, and the next
-    read goes on from there. ``aligned``: ``after`` is known to end a batch, as it does wherever a
-    read has stopped; a client's Last-Event-ID may lie within one, which costs one more query.
+    Batches begin anywhere, and its last event may lie within one. What begins at number ``read`` or before
+    holds nothing new for it: there its queries begin.
     """
-    behind = slot_key(after) if aligned else _key_behind(client, table, pk, after)
-    expected = after + 1
-    for item in query(client, table, pk, prefix="EV#", after=behind, consistent=consistent):
-        if int(item["sk"][3:]) > expected:
-            return
-        for event in unpack(item):
-            if event.id == expected:
-                yield event
-                expected += 1
+
+    after: int = 0
+    read: int = 0
 
 
-def _key_behind(client: DynamoDBClient, table: str, pk: str, after: int) -> str:
-    """A key just before the batch that holds event ``after`` (batches begin anywhere)."""
-    limit = slot_key(after + 1)
+def find_place(client: DynamoDBClient, table: str, pk: str, after: int) -> Place:
+    """The place of a reader that has the events up to ``after``, from anywhere: one query.
+
+    It may be eventually consistent: an older batch found instead of the last one only makes the next read longer.
+    """
     found = query(
-        client, table, pk, prefix="EV#", before=limit, descending=True, page_size=1, consistent=False
+        client,
+        table,
+        pk,
+        prefix="EV#",
+        before=slot_key(after + 1),
+        descending=True,
+        page_size=1,
+        consistent=False,
     )
     last = next(found, None)
-    return slot_key(int(last["sk"][3:]) - 1 if last else 0)
+    if last is None:
+        return Place(after)
+    first, end = _extent(last)
+    return Place(after, end if end <= after else first - 1)
+
+
+def read_on(
+    client: DynamoDBClient, table: str, pk: str, place: Place, *, consistent: bool = False
+) -> tuple[list[StoredEvent], Place]:
+    """The contiguous run of events behind a place, and the place behind it: one query (and its pages).
+
+    Reads may be eventually consistent: a batch that is not visible yet ends the run, and the next
+    read goes on from there.
+    """
+    events: list[StoredEvent] = []
+    after, read = place.after, place.read
+    for item in query(client, table, pk, prefix="EV#", after=slot_key(read), consistent=consistent):
+        first, end = _extent(item)
+        if first > after + 1:
+            break
+        events += [event for event in unpack(item) if event.id > after]
+        after, read = max(after, end), end
+    return events, Place(after, read)
+
+
+def read_events(
+    client: DynamoDBClient, table: str, pk: str, *, after: int = 0, consistent: bool = False
+) -> list[StoredEvent]:
+    """All events from ``after`` + 1 on, where ``after`` ends a batch (or is 0)."""
+    return read_on(client, table, pk, Place(after, after), consistent=consistent)[0]
+
+
+def _extent(batch: Item) -> tuple[int, int]:
+    """The numbers of a batch's first and last event."""
+    first = int(batch["sk"][3:])
+    return first, first + int(batch["n"]) - 1
 
 
 def unpack(item: Item) -> list[StoredEvent]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.chats import chat_of, chat_partition
 from dualtrack.dynamo import get
 from dualtrack.errors import not_found
-from dualtrack.event_log import read_events
+from dualtrack.event_log import Place, find_place, read_on
 from dualtrack.events import TERMINAL
 from dualtrack.frozen import dumps
 from dualtrack.ids import is_chat_id
@@ -80,17 +80,16 @@ class EventReader:
 
         It also ends when nothing more can come: behind the end of an ended chat, or of a deleted one.
         """
-        pace, position, aligned, consistent, is_ended = self.pace, after, after == 0, True, _is_ended(chat)
+        pace, consistent, is_ended = self.pace, True, _is_ended(chat)
+        place = await asyncio.to_thread(self._place, chat, after)
         started = last_event = last_sent = time.monotonic()
         while time.monotonic() - started < pace.stream:
-            events = await asyncio.to_thread(
-                self._read, chat, position, aligned=aligned, consistent=consistent
-            )
+            events, place = await asyncio.to_thread(self._read, chat, place, consistent=consistent)
             now = time.monotonic()
             nothing_more = consistent and is_ended
             consistent = False
             if events:
-                position, aligned, last_event, last_sent = events[-1].id, True, now, now
+                last_event = last_sent = now
                 yield b"".join(encode(event) for event in events)
                 if events[-1].event in TERMINAL:
                     return
@@ -104,11 +103,12 @@ class EventReader:
                 )
             await asyncio.sleep(pace.busy if now - last_event < pace.busy_for else pace.idle)
 
-    def _read(self, chat: Chat, after: int, *, aligned: bool, consistent: bool) -> list[StoredEvent]:
-        events = read_events(
-            self.client, self.table, chat.pk, after=after, aligned=aligned, consistent=consistent
-        )
-        return list(events)
+    def _place(self, chat: Chat, after: int) -> Place:
+        """Only a reader that comes back has to be found, and only once."""
+        return find_place(self.client, self.table, chat.pk, after) if after else Place()
+
+    def _read(self, chat: Chat, place: Place, *, consistent: bool) -> tuple[list[StoredEvent], Place]:
+        return read_on(self.client, self.table, chat.pk, place, consistent=consistent)
 
 
 def _is_ended(chat: Chat | None) -> bool:
