@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 from infra.local.offline_model import prose, reply, structured, tool_picking, wire
 from infra.local.offline_model.answer import MARK
 from infra.local.offline_model.summary import extract
+from infra.local.sample_docs import catalogue
 
 MODEL = "claude-haiku-4-5-20251001"
 
@@ -321,6 +322,54 @@ def test_a_summary_is_never_empty_and_never_long(text: str) -> None:
 )
 def test_library_and_topic(question: str, expected: tuple[str, str]) -> None:
     assert structured.split_request(question) == expected
+
+
+@pytest.mark.parametrize(
+    "product", ["the X Ads API", "DynamoDB", "Lanternfish", "Next.js", "requests", "dynamodb"]
+)
+@pytest.mark.parametrize(
+    "way",
+    [
+        "How do I use {} in Python?",
+        "How can I use {} with Python 3.12?",
+        "how to use {} from a Node.js script",
+        "Show me how to use {} in TypeScript or JavaScript.",
+        "In Go, how do I use {}?",
+        "How do I use {} on Linux using C++?",
+    ],
+)
+def test_the_language_that_code_is_wanted_in_is_not_the_product(product: str, way: str) -> None:
+    library, topic = structured.split_request(way.format(product))
+    assert library == product.removeprefix("the ")
+    assert topic
+
+
+@pytest.mark.parametrize(
+    ("question", "library"),
+    [
+        ("How do I authenticate with OAuth in the X Ads API using Python?", "X Ads API"),
+        ("What is the best way to paginate in the Twitter Ads API for Java?", "Twitter Ads API"),
+        ("how do i set up oauth for twitter ads in python", "twitter ads"),
+        ("How do I post a form with httpx in Python?", "httpx"),
+        ("How do I use C# with DynamoDB?", "DynamoDB"),
+        ("Write a Python script that lists X Ads campaigns.", "X Ads"),
+        ("How do I read a file in Python?", "Python"),
+        ("How do I call an API in Python?", "Python"),
+        ("How do I parse JSON in Go?", "Go"),
+    ],
+)
+def test_a_language_is_the_product_where_there_is_no_other(question: str, library: str) -> None:
+    assert structured.split_request(question)[0] == library
+
+
+def test_the_sample_documents_have_what_such_a_question_asks_for() -> None:
+    """Not "unknown library Python"."""
+    question = "How do I use the X Ads API in Python?"
+    asked = structured.fill(
+        {"type": "object", "properties": {"library": {"type": "string"}, "topic": {"type": "string"}}},
+        f"<question>\n{question}\n</question>",
+    )
+    assert [one.id for one in catalogue.search(asked["library"], question)][:1] == ["/sample/x-ads-api"]
 
 
 def test_a_choice_among_listed_ids() -> None:

@@ -14,7 +14,7 @@ from .prose import overlap, words
 from .schemas import resolve
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 _LABELLED = re.compile(
     r"(?:^|\n)\W*(?:the\s+)?(?:user'?s?\s+|original\s+)?(?:question|request|query|message)\W*"
@@ -32,6 +32,33 @@ _LEADING = re.compile(
     r"^(?:how (?:do|can|should|would) (?:i|we|you|one)|how to|what is|what are|please|show me|explain)\s+",
     re.IGNORECASE,
 )
+_LANGUAGE = (
+    r"(?:python|javascript|typescript|java|kotlin|scala|rust|ruby|php|perl|swift|bash|shell|golang|go|c\+\+|c#"
+    r"|\.net|node\.?js|linux|macos|windows|ubuntu|(?-i:Node|C|R))(?![\w+#]|\.\w)"
+)
+_IN_A_LANGUAGE = re.compile(
+    rf"(?<![\w.])(?:in|with|using|for|from|on|via)\s+(?:(?:an?|the|my|plain)\s+)*{_LANGUAGE}(?:\s+\d[\w.]*)?"
+    rf"(?:\s*(?:,|/|\band\b|\bor\b)\s*{_LANGUAGE})*"
+    r"(?:\s+(?:code|scripts?|programs?|app|application|project|function|service)\b)?",
+    re.IGNORECASE,
+)
+"""Where the code is to run: hardly ever the product that the question is about."""
+
+_LANGUAGE_FIRST = re.compile(rf"^({_IN_A_LANGUAGE.pattern})\s*[,:]\s*(.+)$", re.IGNORECASE)
+_ONLY_LANGUAGE = re.compile(_LANGUAGE, re.IGNORECASE)
+_GENERIC = re.compile(
+    r"(?:apis?|sdks?|cli|rest|https?|urls?|json|csv|xml|ya?ml|html|pdf|sql|ids?)", re.IGNORECASE
+)
+"""Capitalised, and yet no product's name."""
+
+_USED = re.compile(
+    r"\b(?:use|using|with|for|in|on|from|via|install|configure|integrate|set ?up|query|call|connect to)\s+"
+    r"(?:the\s+)?((?!(?:an?|my|our|some|it|them)\b)[\w.+#-]+"
+    r"(?:\s+(?!(?:and|for|from|in|of|on|or|to|using|with)\b)[\w.+#-]+){0,2})$",
+    re.IGNORECASE,
+)
+"""What a sentence without names ends in: "… use dynamodb", "… for twitter ads"."""
+
 _QUESTION_WORDS = frozenset(
     ("how", "what", "which", "where", "when", "why", "who", "can", "could", "please", "show", "i", "is", "do")
 )
@@ -79,23 +106,53 @@ def _read(prompt: str) -> _Prompt:
 def split_request(question: str) -> tuple[str, str]:
     """``(library, topic)``: the product that a question names, and the rest of it.
 
-    "How do I set up OAuth for Twitter ads?" gives ("Twitter ads", "set up OAuth").
+    "How do I set up OAuth for Twitter ads?" gives ("Twitter ads", "set up OAuth"). The language that the code
+    is wanted in is the product only where there is no other: "How do I use the X Ads API in Python?" gives
+    ("X Ads API", "use in Python"), "How do I read a file in Python?" ("Python", "read a file").
     """
-    plain = _LEADING.sub("", " ".join(question.split())).rstrip("?!. ")
-    after = [re.sub(r"^the\s+", "", match[1]) for match in _AFTER.finditer(plain)]
-    named = [phrase for phrase in after if _PROPER.search(phrase)]
-    library = _product(named[-1] if named else plain)
+    asked = _LANGUAGE_FIRST.sub(r"\2 \1", " ".join(question.split()).rstrip("?!. "))
+    plain = _LEADING.sub("", asked).rstrip("?!. ")
+    library = _apart_from_the_language(plain) or _named(plain)
     if not library:
+        after = _phrases(plain)
         library = " ".join((after[-1] if after else plain).split()[:3])
     topic = re.sub(rf"\b(?:for|with|using|in|on|from|of)?\s*(?:the\s+)?{re.escape(library)}", " ", plain)
     topic = " ".join(topic.split())
     return library[:100] or "unknown", topic or plain or "overview"
 
 
-def _product(text: str) -> str:
+def _apart_from_the_language(plain: str) -> str:
+    """The product in a question that also says a language, if it names one."""
+    rest = " ".join(_IN_A_LANGUAGE.sub(" ", plain).split())
+    if rest == plain:
+        return ""
+    used = _USED.search(rest)
+    return _named(rest, _is_a_name) or (used[1] if used and _is_a_name(used[1]) else "")
+
+
+def _is_a_name(phrase: str) -> bool:
+    return not (_ONLY_LANGUAGE.fullmatch(phrase) or _GENERIC.fullmatch(phrase))
+
+
+def _phrases(plain: str) -> list[str]:
+    """What follows each preposition."""
+    return [re.sub(r"^the\s+", "", match[1]) for match in _AFTER.finditer(plain)]
+
+
+def _named(plain: str, counts: Callable[[str], bool] = bool) -> str:
+    """The last name after a preposition, else the last one of all; of those that count."""
+    for phrase in (*reversed(_phrases(plain)), plain):
+        name = _product(phrase, counts)
+        if name:
+            return name
+    return ""
+
+
+def _product(text: str, counts: Callable[[str], bool]) -> str:
     for match in reversed(list(_PROPER.finditer(text))):
-        if match[0].split()[0].lower() not in _QUESTION_WORDS:
-            return match[0].rstrip(".-")
+        name = match[0].rstrip(".-")
+        if match[0].split()[0].lower() not in _QUESTION_WORDS and counts(name):
+            return name
     return ""
 
 
