@@ -44,7 +44,6 @@ _IN_A_LANGUAGE = re.compile(
 )
 """Where the code is to run: hardly ever the product that the question is about."""
 
-_LANGUAGE_FIRST = re.compile(rf"^({_IN_A_LANGUAGE.pattern})\s*[,:]\s*(.+)$", re.IGNORECASE)
 _ONLY_LANGUAGE = re.compile(_LANGUAGE, re.IGNORECASE)
 _GENERIC = re.compile(
     r"(?:apis?|sdks?|cli|rest|https?|urls?|json|csv|xml|ya?ml|html|pdf|sql|ids?)", re.IGNORECASE
@@ -110,8 +109,7 @@ def split_request(question: str) -> tuple[str, str]:
     is wanted in is the product only where there is no other: "How do I use the X Ads API in Python?" gives
     ("X Ads API", "use in Python"), "How do I read a file in Python?" ("Python", "read a file").
     """
-    asked = _LANGUAGE_FIRST.sub(r"\2 \1", " ".join(question.split()).rstrip("?!. "))
-    plain = _LEADING.sub("", asked).rstrip("?!. ")
+    plain = _LEADING.sub("", " ".join(question.split())).rstrip("?!. ")
     library = _apart_from_the_language(plain) or _named(plain)
     if not library:
         after = _phrases(plain)
