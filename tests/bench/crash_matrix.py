@@ -1,40 +1,109 @@
-"""The whole crash matrix, printed: ``uv run python -m tests.bench.crash_matrix [scenario]`` (docs/faults.md).
+"""The crash matrix, printed (docs/faults.md). Exit code 1 if a case did not recover.
 
-Exit code 1 if a case did not recover. An argument takes only the scenarios whose name holds it.
+    uv run python -m tests.bench.crash_matrix [SCENARIO]                       all cases, in memory: minutes
+    uv run python -m tests.bench.crash_matrix --workers [CASES] [SCENARIO]     the handlers on the emulator
+
+``SCENARIO`` takes only the scenarios whose name holds it. A case of ``--workers`` takes a second or two and there
+are thousands: without a number all of them run, with one so many, drawn by ``DUALTRACK_CRASH_SEED``.
 """
 
 from __future__ import annotations
 
+import argparse
+import logging
 import os
+import random
 import sys
+import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from multiprocessing.util import Finalize
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import tests.conftest  # noqa: F401 - credentials that lead nowhere
-from tests.fakes.crash_matrix import SCENARIOS, Case, cases, run, table
+from tests.fakes import crash_matrix, worker_world
+from tests.fakes.crash_world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from tests.fakes.crash_matrix import Case
+    from tests.fakes.crash_world import Scenario
+
+_make: Callable[..., World] = World
+_EVERY = 100
 
 
-def main(wanted: str) -> int:
+def main(scenarios: Sequence[Scenario], prepare: Callable[[], None], most: int | None) -> int:
     """Run, print, and tell what did not recover."""
     started = time.monotonic()
-    listed = [case for scenario in SCENARIOS if wanted in scenario.name for case in cases(scenario)]
-    with ProcessPoolExecutor(os.cpu_count()) as pool:
-        outcomes = list(zip(listed, pool.map(_run, listed, chunksize=20), strict=True))
-    print(table(outcomes))
+    with ProcessPoolExecutor(os.cpu_count(), initializer=prepare) as pool:
+        listed = [case for found in pool.map(_cases, scenarios) for case in found]
+        random.Random(os.environ.get("DUALTRACK_CRASH_SEED", "1")).shuffle(listed)
+        chosen = listed[:most]
+        outcomes = []
+        for outcome in zip(chosen, pool.map(_run, chosen, chunksize=4), strict=True):
+            outcomes.append(outcome)
+            if len(outcomes) % _EVERY == 0:
+                seconds = time.monotonic() - started
+                print(f"{len(outcomes)} of {len(chosen)} cases after {seconds:.0f} seconds", file=sys.stderr)
+    print(crash_matrix.table(outcomes))
     broken = [(case, wrong) for case, wrong in outcomes if wrong]
     for case, wrong in broken:
         print(f"\n{case}", *wrong, sep="\n    ")
     seconds = time.monotonic() - started
-    print(f"\n{len(outcomes) - len(broken)} of {len(outcomes)} cases recovered, in {seconds:.0f} seconds")
+    print(
+        f"\n{len(outcomes) - len(broken)} of {len(outcomes)} cases recovered, "
+        f"of {len(listed)} that there are, in {seconds:.0f} seconds"
+    )
     return 1 if broken else 0
+
+
+def in_memory() -> None:
+    """Each process runs the library's functions over an engine of its own."""
+
+
+def on_the_emulator() -> None:
+    """Each process runs the handlers on a deployed stack of its own, until it ends."""
+    global _make  # noqa: PLW0603 - what the tasks of this process stand on
+    logging.disable(logging.INFO)
+    opened = ExitStack()
+    folder = Path(opened.enter_context(tempfile.TemporaryDirectory()))
+    stands_on = opened.enter_context(worker_world.ground(folder / "stack"))
+    Finalize(None, opened.close, exitpriority=10)
+    _make = partial(worker_world.WorkerWorld, ground=stands_on)
+
+
+def _cases(scenario: Scenario) -> list[Case]:
+    return list(crash_matrix.cases(scenario, _make))
 
 
 def _run(case: Case) -> list[str]:
     try:
-        return run(case)
+        return crash_matrix.run(case, _make)
     except Exception as error:  # noqa: BLE001 - one broken case must not hide the others
         return [f"{type(error).__name__}: {error}"]
 
 
+def _asked() -> Any:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--workers", action="store_true")
+    parser.add_argument("rest", nargs="*")
+    return parser.parse_args()
+
+
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else ""))
+    asked = _asked()
+    number = next((int(one) for one in asked.rest if one.isdecimal()), None)
+    wanted = next((one for one in asked.rest if not one.isdecimal()), "")
+    known: Sequence[Scenario] = worker_world.SCENARIOS if asked.workers else crash_matrix.SCENARIOS
+    sys.exit(
+        main(
+            [scenario for scenario in known if wanted in scenario.name],
+            on_the_emulator if asked.workers else in_memory,
+            number,
+        )
+    )

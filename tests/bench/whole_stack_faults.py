@@ -1,12 +1,13 @@
 """Chats through a storm on the deployed stack: ``uv run python -m tests.bench.whole_stack_faults [CHATS] [SEED]``.
 
-5,000 chats unless told otherwise; how many are over is told on the way. Exit code 1 if anything is wrong
-(docs/faults.md).
+5,000 chats unless told otherwise; how many are over is told on the way. Ctrl-C begins no further chat and judges
+those that there are. Exit code 1 if anything is wrong (docs/faults.md).
 """
 
 from __future__ import annotations
 
 import logging
+import signal
 import sys
 import tempfile
 import time
@@ -26,12 +27,14 @@ def main(chats: int, seed: int) -> int:
     ):
         started = time.monotonic()
         made.progress = partial(_tell, chats, started)
+        signal.signal(signal.SIGINT, lambda *_: made.enough.set())
         wrong = made.run()
         seconds = time.monotonic() - started
         print(made.report())
+        ran = made.asked
     print(*wrong, sep="\n")
     print(
-        f"{chats} chats, seed {seed}, in {seconds:.0f} seconds: {'nothing' if not wrong else len(wrong)} wrong"
+        f"{ran} chats, seed {seed}, in {seconds:.0f} seconds: {'nothing' if not wrong else len(wrong)} wrong"
     )
     return 1 if wrong else 0
 

@@ -22,7 +22,7 @@ from tests.fakes.faults import Fault, Site, kinds_at
 from tests.fakes.invariants import account_faults, chat_faults, turns_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from dualtrack.chats import Chat
     from dualtrack.stores import Stores
@@ -46,6 +46,8 @@ SCENARIOS: Final = (
     Scenario("vanished before the answer", rounds=TWO_ROUNDS, vanishes_after="tool q1-t1", status="failed", stop="", charged=0),
     Scenario("vanished after the answer", vanishes_after="answer"),
 )  # fmt: skip
+
+NEVER_STRUCK: Final = "the fault never struck"
 
 BESIDE: Final = ("retry", "retry to the end", "cancel", "abort", "deadline")
 """What happens while a process is held at a call, before it goes on."""
@@ -78,18 +80,18 @@ class Case:
         )
 
 
-def record(scenario: Scenario) -> tuple[Site, ...]:
+def record(scenario: Scenario, make: Callable[..., World] = World) -> tuple[Site, ...]:
     """The outside calls of a run in which nothing goes wrong, and a check that it ends as it should."""
-    world = World(scenario)
+    world = make(scenario)
     world.run()
     wrong = judge(world, Case(scenario, Fault(Site("", "", "", ""), "nothing")))
     assert not wrong, f"{scenario.name}: {wrong}"
     return tuple(world.recorded.sites)
 
 
-def cases(scenario: Scenario) -> Iterator[Case]:
+def cases(scenario: Scenario, make: Callable[..., World] = World) -> Iterator[Case]:
     """Every case of a scenario."""
-    sites = record(scenario)
+    sites = record(scenario, make)
     for site in sites:
         for kind in kinds_at(site):
             yield Case(scenario, Fault(site, kind))
@@ -115,13 +117,13 @@ def all_cases() -> list[Case]:
     return [case for scenario in SCENARIOS for case in cases(scenario)]
 
 
-def run(case: Case) -> list[str]:
+def run(case: Case, make: Callable[..., World] = World) -> list[str]:
     """Run a case; what is wrong afterwards, nothing if it recovered."""
-    world = World(case.scenario, case.fault, case.meanwhile)
+    world = make(case.scenario, case.fault, case.meanwhile)
     world.run()
     wrong = judge(world, case)
     if not world.recorded.struck and case.fault.kind != "nothing":
-        wrong.append("the fault never struck")
+        wrong.append(NEVER_STRUCK)
     return wrong
 
 

@@ -79,7 +79,7 @@ class Asked:
     """A tool call that the model makes: the tool and its input."""
 
     tool: str
-    input: dict[str, str]
+    input: dict[str, Any]
 
 
 DOCUMENTATION: Final = Asked("retrieve_documentation", {"query": "How do I use it?"})

@@ -30,6 +30,9 @@ WRITES: Final = frozenset(
     {"put_item", "update_item", "delete_item", "transact_write_items", "batch_write_item", "put_object"}
     | {"delete_objects", "start_execution", "stop_execution", "execute"}
 )
+OVER_HTTP: Final = frozenset({"context7", "voyage", "mcp"})
+"""Services that are neither AWS nor the model."""
+
 CONFLICTING: Final = frozenset({"put_item", "update_item", "delete_item", "transact_write_items"})
 
 
@@ -71,7 +74,9 @@ class Fault:
 class Trace:
     """What the processes of one run did, and the one fault it has."""
 
-    aws: MemoryAws
+    aws: MemoryAws | None
+    """Where the processes' clients lead; None where they have clients of their own."""
+
     fault: Fault | None = None
     sites: list[Site] = field(default_factory=list)
     struck: bool = False
@@ -106,9 +111,10 @@ class Process:
     def _aws(self, service: str) -> Callable[[str, dict[str, Any]], Any]:
         def send(operation: str, request: dict[str, Any]) -> Any:
             def perform() -> Any:
+                assert self._trace.aws is not None
                 return self._trace.aws.call(service, operation, dict(request))
 
-            return self.call(service, operation, _detail(operation, request), perform)
+            return self.call(service, operation, detail_of(operation, request), perform)
 
         return send
 
@@ -157,6 +163,8 @@ def _throttled(site: Site) -> httpx2.Response | Exception:
         return httpx2.Response(529, json=body)
     if site.service == "tool":
         return ToolBroke()
+    if site.service in OVER_HTTP:
+        return httpx2.Response(429, json={"error": "slow down"}, headers={"retry-after": "1"})
     return client_error("SlowDown" if site.service == "s3" else "ThrottlingException", site.operation)
 
 
@@ -191,10 +199,16 @@ _ERRORS: Final[Mapping[str, Callable[[Site], Any]]] = {
 
 
 def _broken_stream(kind: str, whole: httpx2.Response) -> httpx2.Response:
+    """Half of a response; a malformed one ends with what nobody can parse."""
     half = whole.content[: len(whole.content) // 2]
     if kind == "malformed":
         half = half.rsplit(b"\n\n", 1)[0] + b'\n\nevent: content_block_delta\ndata: {"type": "conte\n\n'
-    return httpx2.Response(200, headers={"content-type": whole.headers["content-type"]}, content=half)
+    return httpx2.Response(
+        200,
+        headers={"content-type": whole.headers["content-type"]},
+        content=half,
+        extensions={"cut": kind == "cut"},
+    )
 
 
 def kinds_at(site: Site) -> tuple[str, ...]:
@@ -204,12 +218,12 @@ def kinds_at(site: Site) -> tuple[str, ...]:
         kinds += ["conflict", "500 after the commit"]
     if site.operation in WRITES and site.service != "tool":
         kinds.append("sent twice")
-    if site.service == "model":
+    if site.service == "model" or site.service in OVER_HTTP:
         kinds += ["cut", "malformed"]
     return tuple(kinds)
 
 
-def _detail(operation: str, request: Mapping[str, Any]) -> str:
+def detail_of(operation: str, request: Mapping[str, Any]) -> str:
     """What a call is about, so that sites keep their names from run to run: tables and kinds of items."""
     if operation == "transact_write_items":
         actions = [next(iter(action.values())) for action in request["TransactItems"]]

@@ -105,6 +105,9 @@ class Storm:
     progress: Callable[[int], None] = lambda _: None
     """Told of the number of chats that are over."""
 
+    enough: threading.Event = field(default_factory=threading.Event)
+    """Once it is set, no further chat begins."""
+
     def run(self) -> list[str]:
         """All chats through the storm; what is wrong afterwards."""
         self.users = [Person(self.root.stack.url, self.root.stack.token(f"user-{n}")) for n in range(USERS)]
@@ -124,6 +127,8 @@ class Storm:
     # ── users ─────────────────────────────────────────────────────────────────────────────────────
 
     def _chat(self, number: int) -> None:
+        if self.enough.is_set():
+            return
         drawn = random.Random(f"{self.seed} chat {number}")
         user = drawn.choice(self.users)
         marker = f"marker-{uuid.uuid4().hex[:12]}"
@@ -300,8 +305,8 @@ class Storm:
         ]
         if self.done_to_it["ended done"] < len(chats) / 4:
             wrong.append("hardly a chat was answered: this storm proves nothing about answers")
-        if len(chats) < self.chats:
-            wrong.append(f"{len(chats)} chats of {self.chats}")
+        if len(chats) < self.asked:
+            wrong.append(f"{len(chats)} chats of {self.asked}")
         for user in self.users[:3]:
             known = self.conversations.get(user.id)
             following = user.ask("Does it still work?", known[-1] if known else "")
@@ -406,6 +411,7 @@ def _proxy(stack: _Stack, state_dir: Path) -> Iterator[_Proxy]:
             env={**os.environ, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"},
             stdout=log,
             stderr=log,
+            start_new_session=True,  # a Ctrl-C of the terminal is not for it
         )
     try:
         yield _Proxy(stack.proxy)

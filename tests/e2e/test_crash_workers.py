@@ -1,0 +1,82 @@
+"""Crashes at outside calls of the real handlers, in processes that are killed (docs/faults.md).
+
+A part of what ``uv run python -m tests.bench.crash_matrix --workers`` runs; ``DUALTRACK_CRASH_SEED`` chooses
+another part, ``DUALTRACK_WORKER_CASES`` how many cases of each scenario.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.fakes.crash_matrix import NEVER_STRUCK, Case, cases, run, table
+from tests.fakes.faults import Fault, Site
+from tests.fakes.worker_world import SCENARIOS, Ground, WorkerScenario, WorkerWorld, ground
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.fakes.crash_world import World
+
+SEED = int(os.environ.get("DUALTRACK_CRASH_SEED", "20261122"))
+A_SCENARIO = int(os.environ.get("DUALTRACK_WORKER_CASES", "2"))
+
+pytestmark = pytest.mark.timeout(300 + 60 * A_SCENARIO)
+
+
+@pytest.fixture(scope="module")
+def make(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., World]]:
+    """Makes worlds on one deployed stack."""
+    stands_on: Ground
+    with ground(tmp_path_factory.mktemp("workers")) as stands_on:
+        yield partial(WorkerWorld, ground=stands_on)
+
+
+@pytest.fixture(scope="module")
+def listed(make: Callable[..., World]) -> dict[str, list[Case]]:
+    """Every case there is, by scenario: recorded from runs without a fault."""
+    return {scenario.name: list(cases(scenario, make)) for scenario in SCENARIOS}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_a_worker_may_be_killed_at_any_call(
+    scenario: WorkerScenario, make: Callable[..., World], listed: dict[str, list[Case]]
+) -> None:
+    """Whatever goes wrong once, the chat ends once and as it should, and the next query works."""
+    outcomes = [(case, run(case, make)) for case in _sample(listed[scenario.name])]
+    print(table(outcomes))
+    broken = "\n".join(f"{case}\n    " + "\n    ".join(wrong) for case, wrong in outcomes if wrong)
+    assert not broken, f"seed {SEED}\n{broken}"
+
+
+def test_every_function_and_every_service_is_in_the_matrix(listed: dict[str, list[Case]]) -> None:
+    """The scenarios reach every function that acts, and every service that one calls."""
+    sites = {case.fault.site for found in listed.values() for case in found}
+    assert {site.step.split(" ")[0] for site in sites} == {
+        "connect", "refresh", "start", "turn", "tool", "summarise", "cancel", "abort", "sweep", "reset"
+    }  # fmt: skip
+    assert {site.service for site in sites if site.service} == {
+        "dynamodb", "s3", "stepfunctions", "secretsmanager", "kms", "model", "context7", "voyage", "mcp"
+    }  # fmt: skip
+
+
+def test_a_fault_that_never_strikes_is_no_pass(make: Callable[..., World]) -> None:
+    """A call that no run makes is told, instead of counted as recovered."""
+    gone = Case(SCENARIOS[0], Fault(Site("start", "s3", "no_such_call", ""), "crash before"))
+    assert run(gone, make) == [NEVER_STRUCK]
+
+
+def _sample(found: list[Case]) -> list[Case]:
+    """Different kinds of faults first: one case of each, drawn by the seed, then a second."""
+    drawn = list(found)
+    random.Random(SEED).shuffle(drawn)
+    seen: dict[str, int] = {}
+    ranked: list[tuple[int, int, Case]] = []
+    for place, case in enumerate(drawn):
+        seen[case.kind] = seen.get(case.kind, 0) + 1
+        ranked.append((seen[case.kind], place, case))
+    return [case for _, _, case in sorted(ranked, key=lambda one: one[:2])][:A_SCENARIO]
