@@ -12,12 +12,25 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-import anthropic
 import httpx2
 
 from dualtrack.errors import DualtrackError, ModelUnavailable
 from dualtrack.frozen import freeze
+from dualtrack.on_demand import on_demand
 from dualtrack.turn import ModelReply, Usage
+
+with on_demand(  # of 2,900 modules, a call of the Messages API needs a third
+    "anthropic",
+    "anthropic.resources",
+    "anthropic.types",
+    "anthropic.types.organization",
+    "anthropic.types.beta",
+    "anthropic.types.beta.organization",
+    "anthropic.types.beta.sessions",
+):
+    import anthropic
+    import anthropic.resources.messages  # else a client would import it at its first call
+    from anthropic import Anthropic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -38,7 +51,7 @@ class ModelRefused(DualtrackError):  # noqa: N818
 class Claude:
     """A client of the Messages API."""
 
-    client: anthropic.Anthropic
+    client: Anthropic
 
     def stream(
         self, request: Mapping[str, Any], on_text: Callable[[str], None], seconds: float = CALL_SECONDS
@@ -85,7 +98,7 @@ class Claude:
 @cache
 def connect(base_url: str, api_key: str) -> Claude:
     """A client for the base URL, one per key; nothing is requested yet."""
-    return Claude(anthropic.Anthropic(base_url=base_url, api_key=api_key, max_retries=0))
+    return Claude(Anthropic(base_url=base_url, api_key=api_key, max_retries=0))
 
 
 def _timeout(seconds: float) -> httpx2.Timeout:
