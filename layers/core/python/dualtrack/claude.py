@@ -14,23 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
 
+from dualtrack.anthropic_sdk import Anthropic, anthropic
 from dualtrack.errors import DualtrackError, ModelUnavailable
 from dualtrack.frozen import freeze
-from dualtrack.on_demand import on_demand
 from dualtrack.turn import ModelReply, Usage
-
-with on_demand(  # of 2,900 modules, a call of the Messages API needs a third
-    "anthropic",
-    "anthropic.resources",
-    "anthropic.types",
-    "anthropic.types.organization",
-    "anthropic.types.beta",
-    "anthropic.types.beta.organization",
-    "anthropic.types.beta.sessions",
-):
-    import anthropic
-    import anthropic.resources.messages  # else a client would import it at its first call
-    from anthropic import Anthropic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

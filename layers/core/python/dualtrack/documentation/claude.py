@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
-import anthropic
 from pydantic import BaseModel
 
+from dualtrack.anthropic_sdk import AsyncAnthropic, anthropic
 from dualtrack.documentation.values import Degraded
-
-if TYPE_CHECKING:
-    from anthropic import AsyncAnthropic
 
 Answer = TypeVar("Answer", bound=BaseModel)
 
@@ -49,7 +46,7 @@ class Claude:
 def claude(api_key: str, base_url: str, model: str, max_tokens: int) -> Claude:
     """A client that never follows a redirect and never retries by itself."""
     http_client = anthropic.DefaultAsyncHttpxClient(follow_redirects=False)
-    client = anthropic.AsyncAnthropic(
+    client = AsyncAnthropic(
         api_key=api_key, base_url=base_url or None, max_retries=0, http_client=http_client
     )
     return Claude(client, model, max_tokens)
