@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
 import sys
@@ -30,6 +31,31 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets=sockets)
         self._on_ready()
+
+
+class _ThreadServer(_Server):
+    """Stops at once when it is told to: uvicorn's own loop looks ten times a second whether it should, and
+    waits for requests that are still open.
+    """
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
+        await super().startup(sockets=sockets)
+
+    async def main_loop(self) -> None:
+        await self._over.wait()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:  # noqa: ARG002
+        for server in self.servers:
+            server.close()
+        for _ in range(3):  # a connection just accepted is listed one turn of the loop later
+            for connection in list(self.server_state.connections):
+                if connection.transport is not None:
+                    connection.transport.abort()
+            await asyncio.sleep(0)
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._over.set)
 
 
 def _config(app: Any) -> uvicorn.Config:
@@ -65,14 +91,15 @@ def _url(listener: socket.socket) -> str:
 
 @contextlib.contextmanager
 def serve_in_thread(app: Any, port: int = 0) -> Iterator[str]:
-    """Serve ``app`` while the block runs; gives its base URL (no trailing slash).
+    """Serve ``app`` while the block runs; gives its base URL (no trailing slash). Requests that are still open
+    at the end are cancelled.
 
     Raises OSError if the port is taken, RuntimeError if the server does not start.
     """
     listener = _bind(port)
     url = _url(listener)
     ready = threading.Event()
-    server = _Server(_config(app), ready.set)
+    server = _ThreadServer(_config(app), ready.set)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
     thread.start()
     try:
@@ -80,7 +107,8 @@ def serve_in_thread(app: Any, port: int = 0) -> Iterator[str]:
             raise RuntimeError("the loopback server did not start")
         yield url
     finally:
-        server.should_exit = True
+        if ready.is_set():
+            server.stop()
         thread.join(START_SECONDS)
         listener.close()
 

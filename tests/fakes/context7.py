@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from tests.fakes.loopback import serve
+from infra.local.loopback import serve_in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -170,6 +170,6 @@ def serve_context7(control: FakeContext7) -> Iterator[FakeContext7]:
         Route("/api/v2/context", control.context),
         Route("/{rest:path}", other, methods=["GET", "POST", "PUT", "DELETE"]),
     ]
-    with serve(Starlette(routes=routes)) as url:
+    with serve_in_thread(Starlette(routes=routes)) as url:
         control.url = url
         yield control

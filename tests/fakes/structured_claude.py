@@ -13,7 +13,7 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from tests.fakes.loopback import serve
+from infra.local.loopback import serve_in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,6 +99,6 @@ def serve_structured_claude(control: FakeClaude) -> Iterator[FakeClaude]:
         Route("/v1/messages", control.messages, methods=["POST"]),
         Route("/{rest:path}", other, methods=["GET", "POST"]),
     ]
-    with serve(Starlette(routes=routes)) as url:
+    with serve_in_thread(Starlette(routes=routes)) as url:
         control.url = url
         yield control

@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from tests.fakes.loopback import serve
+from infra.local.loopback import serve_in_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -119,6 +119,6 @@ def serve_voyage(control: FakeVoyage) -> Iterator[FakeVoyage]:
         Route("/v1/embeddings", control.embeddings, methods=["POST"]),
         Route("/{rest:path}", other, methods=["GET", "POST"]),
     ]
-    with serve(Starlette(routes=routes)) as url:
+    with serve_in_thread(Starlette(routes=routes)) as url:
         control.url = url
         yield control

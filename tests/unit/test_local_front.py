@@ -13,8 +13,8 @@ from starlette.routing import Route
 
 from infra.local import front
 from infra.local.front_config import FrontConfig
+from infra.local.loopback import serve_in_thread
 from infra.page import web
-from tests.fakes.loopback import serve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -102,7 +102,7 @@ def got(path: str, host: str = "127.0.0.1:8000", **more: Any) -> httpx.Response:
 
 
 def test_a_request_goes_on_as_it_came() -> None:
-    with serve(Upstream().app()) as url:
+    with serve_in_thread(Upstream().app()) as url:
         answer = asked(
             url,
             lambda client: client.post(
@@ -120,14 +120,14 @@ def test_a_request_goes_on_as_it_came() -> None:
 
 
 def test_an_answer_without_a_body_stays_one() -> None:
-    with serve(Upstream().app()) as url:
+    with serve_in_thread(Upstream().app()) as url:
         answer = asked(url, lambda client: client.delete("/v1/held"))
     assert (answer.status_code, answer.content) == (204, b"")
     assert "content-length" not in answer.headers
 
 
 def test_a_request_over_the_gateways_limit_is_refused() -> None:
-    with serve(Upstream().app()) as url:
+    with serve_in_thread(Upstream().app()) as url:
         answer = asked(url, lambda client: client.post("/v1/chats", content=b"x" * (front.BODY_LIMIT + 1)))
     assert answer.status_code == 413
     assert answer.json()["error"]["code"] == "too_large"
@@ -136,7 +136,7 @@ def test_a_request_over_the_gateways_limit_is_refused() -> None:
 @pytest.mark.parametrize("query", ["", "?wait=25"])
 def test_requests_in_flight_are_bounded_and_none_is_lost(query: str) -> None:
     upstream = Upstream()
-    with serve(upstream.app()) as url:
+    with serve_in_thread(upstream.app()) as url:
 
         async def many(client: httpx.AsyncClient) -> list[int]:
             answers = await asyncio.gather(*(client.post(f"/v1/held{query}") for _ in range(30)))
@@ -188,7 +188,7 @@ PLACES = ("%0a", "%0d%0a", "a%0ab", "x/%0a", "%0a/", "%00", "%e2%80%a8", "%ff", 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_path_with_a_line_break_in_it_is_a_path_like_any_other(place: str) -> None:
     """Below ``/v1`` it goes on as it came; elsewhere there is nothing of that name."""
-    with serve(Upstream().app()) as url:
+    with serve_in_thread(Upstream().app()) as url:
         passed = asked(url, lambda client: client.get(f"/v1/chats/{place}"))
     assert (passed.status_code, passed.json()["path"]) == (201, f"/live/v1/chats/{place}")
     missing = got(f"/{place}")
