@@ -41,7 +41,7 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         reporter.write_line(f"{len(skipped)} tests were skipped, and DUALTRACK_NO_SKIPS is set.")
 
 
-OWN_STACKS = {"test_local_stack", "test_restart", "test_faults", "test_github_chat"}
+OWN_STACKS = {"test_local_stack", "test_restart", "test_faults", "test_github_chat", "test_crash_workers"}
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks for the groups
