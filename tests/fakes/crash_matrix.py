@@ -127,6 +127,13 @@ def run(case: Case, make: Callable[..., World] = World) -> list[str]:
     return wrong
 
 
+def occurred(case: Case, wrong: list[str]) -> bool:
+    """False where time decides how often a call is made (batches of deltas, parallel requests), and this run
+    made it less often than the one that was recorded: such a case says nothing.
+    """
+    return wrong != [NEVER_STRUCK] or case.fault.site.nth == 1
+
+
 def judge(world: World, case: Case) -> list[str]:
     """What is wrong after a run, and after one more query in the same conversation."""
     chats = world.chats()
