@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import os
 
+import hypothesis
 import pytest
+
+# No test fails because the machine is slow.
+hypothesis.settings.register_profile("dualtrack", deadline=None)
+hypothesis.settings.load_profile("dualtrack")
 
 os.environ.update(
     AWS_ACCESS_KEY_ID="test",

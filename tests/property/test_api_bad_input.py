@@ -233,7 +233,7 @@ OPERATIONS = st.sampled_from(list(operations()))
     st.sampled_from(NASTY_IDS),
 )
 @settings(
-    max_examples=150, deadline=None, derandomize=True,
+    max_examples=150, derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )  # fmt: skip
 def test_nothing_that_one_can_send_is_an_error_of_ours(

@@ -97,7 +97,7 @@ def stored_events(world: World, chat: Chat) -> list[StoredEvent]:
     readers=st.integers(1, 2),
 )
 @settings(
-    max_examples=12, deadline=None, derandomize=True, phases=(Phase.explicit, Phase.generate),
+    max_examples=12, derandomize=True, phases=(Phase.explicit, Phase.generate),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )  # fmt: skip
 def test_whatever_connections_break_a_client_ends_with_every_event_once_and_the_answers_text(
