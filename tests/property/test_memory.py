@@ -44,7 +44,6 @@ ENDS = st.sampled_from(["done", "done", "done", "no summaries", "unsummarised", 
 
 SLOW = partial(
     settings,
-    deadline=None,
     # an example is a conversation over HTTP: shrinking one takes minutes and tells little
     phases=(Phase.explicit, Phase.reuse, Phase.generate),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
