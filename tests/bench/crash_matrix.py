@@ -1,7 +1,7 @@
 """The crash matrix, printed (docs/faults.md). Exit code 1 if a case did not recover.
 
     uv run python -m tests.bench.crash_matrix [SCENARIO]                       all cases, in memory: minutes
-    uv run python -m tests.bench.crash_matrix --workers [CASES] [SCENARIO]     the handlers on the emulator
+    uv run python -m tests.bench.crash_matrix [SCENARIO] --workers [CASES]     the handlers on the emulator
 
 ``SCENARIO`` takes only the scenarios whose name holds it. A case of ``--workers`` takes a second or two and there
 are thousands: without a number all of them run, with one so many, drawn by ``DUALTRACK_CRASH_SEED``.
@@ -21,7 +21,7 @@ from contextlib import ExitStack
 from functools import partial
 from multiprocessing.util import Finalize
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import tests.conftest  # noqa: F401 - credentials that lead nowhere
 from tests.fakes import crash_matrix, worker_world
@@ -90,22 +90,16 @@ def _run(case: Case) -> list[str]:
         return [f"{type(error).__name__}: {error}"]
 
 
-def _asked() -> Any:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--workers", action="store_true")
-    parser.add_argument("rest", nargs="*")
-    return parser.parse_args()
-
-
 if __name__ == "__main__":
-    asked = _asked()
-    number = next((int(one) for one in asked.rest if one.isdecimal()), None)
-    wanted = next((one for one in asked.rest if not one.isdecimal()), "")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--workers", nargs="?", type=int, const=sys.maxsize, metavar="CASES")
+    parser.add_argument("scenario", nargs="?", default="")
+    asked = parser.parse_args()
     known: Sequence[Scenario] = worker_world.SCENARIOS if asked.workers else crash_matrix.SCENARIOS
     sys.exit(
         main(
-            [scenario for scenario in known if wanted in scenario.name],
+            [scenario for scenario in known if asked.scenario in scenario.name],
             on_the_emulator if asked.workers else in_memory,
-            number,
+            asked.workers,
         )
     )

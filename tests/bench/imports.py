@@ -19,23 +19,15 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
+from tests.fakes.zygote import BLANK, HANDLERS
+
 ROOT: Final = Path(__file__).parents[2]
 RUNS: Final = 7
 AIMS: Final = {"abort": 1.5, "sweep": 1.5, "credit_reset": 1.5, "api": 2.5, "turn": 5.5, "summarise": 5.5}
-HANDLERS: Final = ("abort", "sweep", "credit_reset", "api", "tool", "turn", "summarise", "search", "github")
 BOTO3: Final = "import boto3; boto3.client('dynamodb')"
 
 ENVIRONMENT: Final = {
-    "AWS_DEFAULT_REGION": "us-east-1",
-    "AWS_ACCESS_KEY_ID": "x",
-    "AWS_SECRET_ACCESS_KEY": "x",
-    "POWERTOOLS_SERVICE_NAME": "bench",
-    "POWERTOOLS_METRICS_NAMESPACE": "dualtrack",
-    "CREDITS_TABLE": "credits",
-    "CACHE_TABLE": "cache",
-    "CONTEXT7_BASE_URL": "http://127.0.0.1:9",
-    "VOYAGE_BASE_URL": "http://127.0.0.1:9",
-    "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
+    **BLANK,
     "HOME": os.environ.get("HOME", "/"),
     "PATH": os.environ["PATH"],
 }

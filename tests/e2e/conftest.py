@@ -17,7 +17,7 @@ from infra.local.loopback import serve_in_thread
 from infra.local.offline_model.server import serve_offline_model
 from infra.local.sample_docs.server import create_app
 from infra.local.stack import LocalStack
-from tests.fakes.stack_client import Person, Root
+from tests.fakes.stack_client import KEYS, Person, Root
 from tests.fakes.tool_server import NAME, serve_tools
 from tests.fakes.voyage import FakeVoyage, serve_voyage
 
@@ -26,13 +26,6 @@ if TYPE_CHECKING:
 
     from infra.local.offline_model.server import OfflineModel
     from tests.fakes.tool_server import ToolServer
-
-SECRETS = {
-    "ANTHROPIC_API_KEY": "test-anthropic-key",
-    "CONTEXT7_API_KEY": "test-context7-key",
-    "VOYAGE_API_KEY": "pa-test-voyage-key",
-    "GITHUB_TOKEN": "test-github-token",
-}
 
 
 @pytest.fixture(scope="session")
@@ -74,7 +67,7 @@ def documents() -> Iterator[Documents]:
 @pytest.fixture(scope="session")
 def voyage() -> Iterator[FakeVoyage]:
     """The embeddings of the stack; strict as the real ones."""
-    with serve_voyage(FakeVoyage(api_key=SECRETS["VOYAGE_API_KEY"])) as served:
+    with serve_voyage(FakeVoyage(api_key=KEYS["VOYAGE_API_KEY"])) as served:
         yield served
 
 
@@ -85,7 +78,7 @@ def environment(
     """The settings (CONTRACT 2) of the stack under test."""
     servers = [{"name": NAME, "url": tools.url, "price_class": "other"}]
     return {
-        **SECRETS,
+        **KEYS,
         "ANTHROPIC_BASE_URL": model.url,
         "CONTEXT7_BASE_URL": documents.url,
         "VOYAGE_BASE_URL": voyage.url,

@@ -66,6 +66,40 @@ class _Context:
         return 29_000
 
 
+def proxy_event(
+    claims: Mapping[str, Any],
+    method: str,
+    target: str,
+    body: str | bytes | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """What API Gateway hands the function for a request whose token has these claims."""
+    parts = urlsplit(target)
+    query = dict(parse_qsl(parts.query, keep_blank_values=True))
+    return {
+        "resource": "/{proxy+}",
+        "path": unquote(parts.path),
+        "httpMethod": method,
+        "headers": {"Content-Type": "application/json", **(headers or {})},
+        "multiValueHeaders": {name: [value] for name, value in (headers or {}).items()},
+        "queryStringParameters": query or None,
+        "multiValueQueryStringParameters": {name: [value] for name, value in query.items()} or None,
+        "pathParameters": None,
+        "stageVariables": None,
+        "requestContext": {
+            "authorizer": {"claims": dict(claims)},
+            "httpMethod": method,
+            "path": f"/live{parts.path}",
+            "resourcePath": "/{proxy+}",
+            "stage": "live",
+            "requestId": "test",
+            "identity": {"sourceIp": "192.0.2.1"},
+        },
+        "body": base64.b64encode(body).decode() if isinstance(body, bytes) else body,
+        "isBase64Encoded": isinstance(body, bytes),
+    }
+
+
 def assert_documented(method: str, path: str, answer: Answer) -> None:
     """Every answer is one that the OpenAPI document has: its status, its content type, its schema."""
     operation = _operation(method.lower(), path)
@@ -121,34 +155,10 @@ class Api:
         headers: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
         """The proxy event of a request."""
-        parts = urlsplit(target)
-        query = dict(parse_qsl(parts.query, keep_blank_values=True))
-        raw = isinstance(body, bytes)
         claims = {"sub": self.user, "token_use": "id"} | (
             {"cognito:groups": self.groups} if self.groups is not None else {}
         )
-        return {
-            "resource": "/{proxy+}",
-            "path": unquote(parts.path),
-            "httpMethod": method,
-            "headers": {"Content-Type": "application/json", **(headers or {})},
-            "multiValueHeaders": {name: [value] for name, value in (headers or {}).items()},
-            "queryStringParameters": query or None,
-            "multiValueQueryStringParameters": {name: [value] for name, value in query.items()} or None,
-            "pathParameters": None,
-            "stageVariables": None,
-            "requestContext": {
-                "authorizer": {"claims": {**claims, **self.claims}},
-                "httpMethod": method,
-                "path": f"/live{parts.path}",
-                "resourcePath": "/{proxy+}",
-                "stage": "live",
-                "requestId": "test",
-                "identity": {"sourceIp": "192.0.2.1"},
-            },
-            "body": base64.b64encode(body).decode() if isinstance(body, bytes) else body,
-            "isBase64Encoded": raw,
-        }
+        return proxy_event({**claims, **self.claims}, method, target, body, headers)
 
     def call(
         self,

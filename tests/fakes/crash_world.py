@@ -45,7 +45,7 @@ from infra.local.offline_model import rules, sse, tokens, wire
 from infra.local.offline_model.refusal import RefusalError, error_body
 from infra.local.offline_model.reply import Reply, fresh_id
 from infra.local.offline_model.summary import is_summary_request
-from tests.fakes.faults import PATIENCE, ModelTransport, Process, Trace
+from tests.fakes.faults import PATIENCE, ModelTransport, Process, Trace, start_late
 from tests.fakes.memory_aws import MemoryAws
 from tests.fakes.world import SETTINGS, FakeClock
 
@@ -277,16 +277,7 @@ class World:
 
     def _deliver_held(self, step: str, body: Callable[[Process], Any]) -> Any:
         process = self.process(step)
-        outcome: list[Any] = []
-
-        def run() -> None:
-            try:
-                outcome.append(body(process))
-            except Exception as error:  # noqa: BLE001 - handed over below
-                outcome.append(error)
-
-        thread = threading.Thread(target=run, name=f"held {step}", daemon=True)
-        thread.start()
+        thread, outcome = start_late(f"held {step}", partial(body, process))
         while thread.is_alive() and not process.held.wait(0.001):
             pass
         if process.held.is_set():

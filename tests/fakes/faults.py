@@ -74,9 +74,7 @@ class Fault:
 class Trace:
     """What the processes of one run did, and the one fault it has."""
 
-    aws: MemoryAws | None
-    """Where the processes' clients lead; None where they have clients of their own."""
-
+    aws: MemoryAws
     fault: Fault | None = None
     sites: list[Site] = field(default_factory=list)
     struck: bool = False
@@ -111,7 +109,6 @@ class Process:
     def _aws(self, service: str) -> Callable[[str, dict[str, Any]], Any]:
         def send(operation: str, request: dict[str, Any]) -> Any:
             def perform() -> Any:
-                assert self._trace.aws is not None
                 return self._trace.aws.call(service, operation, dict(request))
 
             return self.call(service, operation, detail_of(operation, request), perform)
@@ -155,6 +152,21 @@ class Process:
     def _die(self) -> None:
         self.dead = True
         raise Died(self.step)
+
+
+def start_late(name: str, body: Callable[[], object]) -> tuple[threading.Thread, list[Any]]:
+    """A step that may be held, in a thread of its own; what it returns or raises will be the list's one entry."""
+    outcome: list[Any] = []
+
+    def run() -> None:
+        try:
+            outcome.append(body())
+        except Exception as error:  # noqa: BLE001 - handed over
+            outcome.append(error)
+
+    thread = threading.Thread(target=run, name=name, daemon=True)
+    thread.start()
+    return thread, outcome
 
 
 def _throttled(site: Site) -> httpx2.Response | Exception:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from dualtrack.chats import Chat
     from dualtrack.stores import Stores
 
     from infra.local.stack import LocalStack
@@ -28,6 +29,14 @@ if TYPE_CHECKING:
 
 PATIENCE = 60.0
 """Seconds after which a test gives up waiting. Nothing that works comes near it."""
+
+KEYS = {
+    "ANTHROPIC_API_KEY": "test-anthropic-key",
+    "CONTEXT7_API_KEY": "test-context7-key",
+    "VOYAGE_API_KEY": "pa-test-voyage-key",
+    "GITHUB_TOKEN": "test-github-token",
+}
+"""The settings of a stack that has a key for every service."""
 
 ENDED = ("done", "failed", "cancelled")
 TERMINAL = ("done", "error")
@@ -252,6 +261,18 @@ class Root:
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
         return len(pids)
+
+
+def chats_of(stores: Stores, user: str) -> list[Chat]:
+    """Every chat of a user that was ever admitted, by the records of their conversations."""
+    found: list[Chat] = []
+    for one in stores.history.conversations(user, limit=1000):
+        for number in range(1, one.queries + 1):
+            chat_id = stores.history.chat_of_query(user, one.conversation_id, number)
+            chat = stores.chats.load(user, chat_id)
+            assert chat is not None, chat_id
+            found.append(chat)
+    return found
 
 
 def wait_for(true: Callable[[], object], seconds: float = PATIENCE) -> None:

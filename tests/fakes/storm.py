@@ -33,7 +33,7 @@ from infra.local.offline_model.server import serve_offline_model
 from infra.local.sample_docs.server import serve_sample_docs
 from infra.local.stack import LocalStack
 from tests.fakes.invariants import ENDED, account_faults, chat_faults
-from tests.fakes.stack_client import Person, Root
+from tests.fakes.stack_client import Person, Root, chats_of
 from tests.fakes.tool_server import NAME, serve_tools
 
 if TYPE_CHECKING:
@@ -276,17 +276,9 @@ class Storm:
         sweep(late, self.root.executions())
 
     def all_chats(self) -> list[Chat]:
-        """Every chat that was ever admitted, by the conversations' records of them."""
+        """Every chat that was ever admitted."""
         stores = self.root.stores()
-        found: list[Chat] = []
-        for user in self.users:
-            for conversation in stores.history.conversations(user.id, limit=1000):
-                for number in range(1, conversation.queries + 1):
-                    chat_id = stores.history.chat_of_query(user.id, conversation.conversation_id, number)
-                    chat = stores.chats.load(user.id, chat_id)
-                    assert chat is not None, chat_id
-                    found.append(chat)
-        return found
+        return [chat for user in self.users for chat in chats_of(stores, user.id)]
 
     def _open(self) -> list[Chat]:
         return [chat for chat in self.all_chats() if chat.status not in ENDED]

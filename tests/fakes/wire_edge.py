@@ -2,7 +2,7 @@
 
 A worker is told of it as of any proxy, by ``HTTP_PROXY``, so its requests are signed for, and answered by, the
 emulator itself; the proxy's user name says whose request it is. The MCP client asks no proxy: it gets an address
-here instead (`Edge.address_for`). What a fault does to a call is decided in tests/fakes/faults.py; here it
+here instead (`Edge.direct_address`). What a fault does to a call is decided in tests/fakes/faults.py; here it
 becomes bytes: an error as the service words it, a connection that closes without an answer, a body cut in half.
 """
 

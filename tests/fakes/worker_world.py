@@ -22,16 +22,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from botocore.exceptions import ClientError
 from dualtrack.ids import parse_record_id
 from dualtrack.stores import build_stores
 
 from infra.local.offline_model.server import serve_offline_model
 from infra.local.sample_docs.server import serve_sample_docs
 from infra.local.stack import LocalStack
+from tests.fakes.api_client import proxy_event
 from tests.fakes.crash_world import READ, UNKNOWN, Asked, Scenario, StepFailed, World
 from tests.fakes.faults import Died, Process, Trace
-from tests.fakes.stack_client import Root
+from tests.fakes.stack_client import KEYS, Root, chats_of
 from tests.fakes.tool_server import NAME, serve_tools
 from tests.fakes.voyage import FakeVoyage, serve_voyage
 from tests.fakes.wire_edge import Edge, Named, Request, serve_edge
@@ -48,12 +48,6 @@ if TYPE_CHECKING:
 
     from tests.fakes.tool_server import ToolServer
 
-SECRETS: Final = {
-    "ANTHROPIC_API_KEY": "test-anthropic-key",
-    "CONTEXT7_API_KEY": "test-context7-key",
-    "VOYAGE_API_KEY": "pa-test-voyage-key",
-    "GITHUB_TOKEN": "test-github-token",
-}
 TOKEN: Final = "ghp_" + "t" * 36
 MONTH: Final = 32 * 86_400.0
 WRITTEN: Final = "crash"
@@ -165,7 +159,7 @@ class Ground:
     tools: ToolServer
     zygote: str
     activity: str
-    environments: dict[str, dict[str, str]] = field(default_factory=dict)
+    environments: dict[str, dict[str, str]]
     tokens: dict[str, str] = field(default_factory=dict)
 
     def environment(self, handler: str, key: str) -> dict[str, str]:
@@ -287,26 +281,8 @@ class WorkerWorld(World):
     def _api(
         self, process: Process, method: str, path: str, body: Any, headers: dict[str, str]
     ) -> dict[str, Any]:
-        event = {
-            "resource": "/{proxy+}",
-            "path": path,
-            "httpMethod": method,
-            "headers": {"Content-Type": "application/json", **headers},
-            "multiValueHeaders": {name: [value] for name, value in headers.items()},
-            "queryStringParameters": None,
-            "multiValueQueryStringParameters": None,
-            "pathParameters": None,
-            "stageVariables": None,
-            "requestContext": {
-                "authorizer": {"claims": {"sub": self.user, "token_use": "id"}},
-                "requestId": "test",
-                "stage": "live",
-                "httpMethod": method,
-                "path": path,
-            },
-            "body": None if body is None else json.dumps(body),
-            "isBase64Encoded": False,
-        }
+        claims = {"sub": self.user, "token_use": "id"}
+        event = proxy_event(claims, method, path, None if body is None else json.dumps(body), headers)
         return dict(_worker(process).invoke("api", event))
 
     # ── what a worker asks of others than AWS ─────────────────────────────────────────────────────
@@ -365,13 +341,7 @@ class WorkerWorld(World):
 
     def chats(self) -> list[Chat]:
         """Every chat of the user, oldest first."""
-        stores, found = self.look(), []
-        for one in stores.history.conversations(self.user, limit=100):
-            for number in range(1, one.queries + 1):
-                chat_id = stores.history.chat_of_query(self.user, one.conversation_id, number)
-                chat = stores.chats.load(self.user, chat_id)
-                assert chat is not None, chat_id
-                found.append(chat)
+        found = chats_of(self.look(), self.user)
         return sorted(found, key=lambda chat: (chat.created_at, chat.query))
 
     def has_turn(self, chat: Chat, turn: int) -> bool:
@@ -380,12 +350,7 @@ class WorkerWorld(World):
 
     def execution(self, chat_id: str) -> str:
         """The status of a chat's execution; "" if there is none."""
-        try:
-            return self.ground.root.execution_status(chat_id)
-        except ClientError as error:
-            if error.response["Error"]["Code"] != "ExecutionDoesNotExist":
-                raise
-            return ""
+        return self.ground.root.executions().status(chat_id) or ""
 
     def end_execution(self, chat_id: str, status: str) -> None:
         """The parked execution ends."""
@@ -410,7 +375,7 @@ def _payload(ref: ChatRef) -> dict[str, Any]:
 @contextlib.contextmanager
 def ground(state_dir: Path) -> Iterator[Ground]:
     """Everything that worlds stand on, while the block runs."""
-    voyage = FakeVoyage(api_key=SECRETS["VOYAGE_API_KEY"])
+    voyage = FakeVoyage(api_key=KEYS["VOYAGE_API_KEY"])
     with (
         serve_offline_model() as model,
         serve_tools() as tools,
@@ -426,7 +391,7 @@ def ground(state_dir: Path) -> Iterator[Ground]:
             }
         ]
         settings = {
-            **SECRETS,
+            **KEYS,
             "ANTHROPIC_BASE_URL": model.url,
             "CONTEXT7_BASE_URL": documents,
             "VOYAGE_BASE_URL": voyage.url,
@@ -447,9 +412,8 @@ def ground(state_dir: Path) -> Iterator[Ground]:
             }
             edge = Edge(hosts, lambda process, *request: _worker(process).world.answer(process, *request))
             with serve_edge(edge), _zygote(state_dir) as address:
-                made = Ground(root, edge, tools, address, _park(root))
-                made.environments = {handler: _deployed(root, handler) for handler in HANDLERS}
-                yield made
+                environments = {handler: _deployed(root, handler) for handler in HANDLERS}
+                yield Ground(root, edge, tools, address, _park(root), environments)
 
 
 def _deployed(root: Root, handler: str) -> dict[str, str]:

@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 FUNCTIONS: Final = Path(__file__).parents[2] / "functions"
-HANDLERS: Final = ("api", "turn", "tool", "search", "github", "summarise", "abort", "sweep", "credit_reset")
+HANDLERS: Final = ("abort", "sweep", "credit_reset", "api", "tool", "turn", "summarise", "search", "github")
 SECONDS: Final = 60.0
 """What an invocation may take, as its context says."""
 
-_BLANK: Final = {
+BLANK: Final = {
     "AWS_DEFAULT_REGION": "us-east-1",
     "AWS_ACCESS_KEY_ID": "blank",
     "AWS_SECRET_ACCESS_KEY": "blank",
-    "POWERTOOLS_SERVICE_NAME": "zygote",
+    "POWERTOOLS_SERVICE_NAME": "blank",
     "POWERTOOLS_METRICS_NAMESPACE": "dualtrack",
     "CREDITS_TABLE": "none",
     "CACHE_TABLE": "none",
@@ -45,6 +45,7 @@ _BLANK: Final = {
     "VOYAGE_BASE_URL": "http://127.0.0.1:9",
     "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
 }
+"""What it takes to import any handler; it leads nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,7 @@ def load(handler: str) -> ModuleType:
 def main(address: str) -> None:
     """Serve until killed."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the children
-    os.environ.update(_BLANK)
+    os.environ.update(BLANK)
     for handler in HANDLERS:
         load(handler)
     for service in ("dynamodb", "s3", "stepfunctions", "kms", "secretsmanager"):

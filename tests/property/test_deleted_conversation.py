@@ -6,9 +6,9 @@ A step is held at an outside call; its chat is ended and its conversation delete
 from __future__ import annotations
 
 import random
-import threading
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
@@ -23,7 +23,7 @@ from infra.local.offline_model.reply import Reply
 from tests.fakes import crash_world
 from tests.fakes.crash_matrix import TWO_ROUNDS
 from tests.fakes.crash_world import BIG, MODEL, USER, Asked, Scenario, World, ref_of
-from tests.fakes.faults import PATIENCE, Fault, Process, Site
+from tests.fakes.faults import PATIENCE, Fault, Process, Site, start_late
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -216,16 +216,7 @@ def posted(world: World, message: str = "What is it?") -> ChatRef:
 def held(world: World, step: str, body: Callable[[Process], object], meanwhile: Callable[[], object]) -> Any:
     """What a step returns or raises that is held at the world's fault, and goes on when ``meanwhile`` is done."""
     process = Process(world.trace, step)
-    outcome: list[object] = []
-
-    def run() -> None:
-        try:
-            outcome.append(body(process))
-        except Exception as error:  # noqa: BLE001 - handed over below
-            outcome.append(error)
-
-    late = threading.Thread(target=run, name=f"late {step}", daemon=True)
-    late.start()
+    late, outcome = start_late(f"late {step}", partial(body, process))
     assert process.held.wait(PATIENCE), outcome
     meanwhile()
     process.released.set()

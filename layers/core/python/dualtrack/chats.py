@@ -182,10 +182,9 @@ class ChatStore:
         return [put_absent("turn", self.table, item), self.change_action(chat, after)]
 
     def change_action(self, before: Chat, after: Chat) -> Action:
-        """The change of a chat's state, on condition that it is still what the step has read.
-
-        The halves of the condition: the same status ──── and the view pinned since then, or not, as it was
-        (else another first attempt has pinned another view than the one that this answer rests on).
+        """The change of a chat's state, on condition that its status is still what the step has read, and that
+        its view is pinned if it was then, and only then: another first attempt may have pinned another view
+        than the one that this answer rests on.
 
         The chat leaves the index of open chats when it is done, failed or cancelled.
         """
@@ -203,9 +202,8 @@ class ChatStore:
             {"#open": "open"} if removes else {}
         )
         key = {"pk": before.pk, "sk": "STATE"}
-        same_status = "#status = :was"
         same_view = "attribute_exists(pin)" if before.pin else "attribute_not_exists(pin)"
-        condition = f"{same_status} AND {same_view}"
+        condition = f"#status = :was AND {same_view}"
         return update("chat", self.table, key, sets + removes, condition, values, names)
 
     def begin(self, chat: Chat, call_id: str, signature: str) -> Action:
