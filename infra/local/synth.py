@@ -132,10 +132,15 @@ def context(stage: str) -> dict[str, object]:
     return {**settings, "stage": stage}
 
 
-def synthesise_into(folder: Path, stage: str, extra: Mapping[str, object] | None = None) -> None:
+def synthesise_into(
+    folder: Path,
+    stage: str,
+    extra: Mapping[str, object] | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> None:
     """Run the CDK app for a stage. Raises RuntimeError with its output if it fails."""
     with tempfile.TemporaryFile("w+") as output:
-        process = _begin(folder, stage, extra or {}, output)
+        process = _begin(folder, stage, extra or {}, output, settings)
         with process:
             _finish(process, output)
 

@@ -1,22 +1,28 @@
 """What a release writes, caught in the middle of chats: the fixtures that later releases must finish.
 
 ``uv run python -m tests.fakes.release_fixtures tests/fixtures/release-N`` writes them, once, when release N is
-made; they are never written again (docs/faults.md).
+made; they are never written again (docs/faults.md). Beside them stand the release's state machine, which its
+executions keep, and its templates, which the next deploy changes.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import shutil
 import sys
+import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import tests.conftest  # noqa: F401 - credentials that lead nowhere
+from infra.layers import ROOT
+from infra.local.synth import IN_PLACE, synthesise_into
 from tests.fakes.crash_world import DOCUMENTATION, NOTE, READ, UNKNOWN, Scenario, World, ref_of
 from tests.fakes.faults import Died, Fault, Process, Site
 from tests.fakes.memory_aws import MemoryAws
+from tests.fakes.templates import WITH_MCP as SETTINGS
 from tests.fakes.world import FakeClock
 
 if TYPE_CHECKING:
@@ -161,9 +167,23 @@ def _wire(value: Any) -> Any:
     return [_wire(part) for part in value] if isinstance(value, list) else value
 
 
+def keep_infrastructure(folder: Path) -> None:
+    """The state machine's definition, and the templates of every stage (prod with GitHub's MCP server)."""
+    folder.mkdir()
+    shutil.copyfile(ROOT / "infra" / "chat.asl.json", folder / "chat.asl.json")
+    for stage, settings in (("local", {}), ("staging", {}), ("prod", SETTINGS)):
+        (folder / stage).mkdir()
+        with tempfile.TemporaryDirectory() as made:
+            synthesise_into(Path(made), stage, IN_PLACE, settings)
+            for path in sorted(Path(made).glob("*.template.json")):
+                text = json.dumps(json.loads(path.read_text(encoding="utf-8")), indent=1)
+                (folder / stage / path.name).write_text(text + "\n", encoding="utf-8")
+
+
 def main(folder: Path) -> None:
     """Write them; a release's fixtures are never written twice."""
     folder.mkdir(parents=True)
+    keep_infrastructure(folder / "infrastructure")
     for moment in (*moments(), second_query()):
         path = folder / f"{moment.name.replace(',', '').replace(' ', '-')}.json"
         path.write_text(dump(moment), encoding="utf-8")

@@ -7,22 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infra.stacks.mcp import GITHUB_MCP_VERSION
-from tests.fakes.templates import Stage
+from tests.fakes.templates import WITH_MCP, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-SETTINGS = {
-    "GITHUB_MCP_IMAGE": f"registry.example/github/github-mcp-server:{GITHUB_MCP_VERSION}@sha256:{'a' * 64}",
-    "GITHUB_MCP_PROBE_IMAGE": f"registry.example/busybox:1.37@sha256:{'b' * 64}",
-}
-
 
 @pytest.fixture(scope="module")
 def with_server(assembly: Callable[..., Path]) -> Stage:
-    return Stage("prod", assembly("prod", SETTINGS))
+    return Stage("prod", assembly("prod", WITH_MCP))
 
 
 def test_the_github_function_alone_moves_into_the_network(with_server: Stage) -> None:
