@@ -38,21 +38,17 @@ def test_images_and_pdfs_are_media() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("block", "kind"),
-    [
-        ({"type": "audio", "mimeType": "audio/wav", "data": PNG}, "audio/wav"),
-        ({"type": "image", "mimeType": "image/svg+xml", "data": PNG}, "image/svg+xml"),
-        (
-            {"type": "resource", "resource": {"uri": "x://y", "mimeType": "font/woff", "blob": PNG}},
-            "font/woff at x://y",
-        ),
-    ],
-)
-def test_what_claude_cannot_see_is_said_in_words(block: dict[str, Any], kind: str) -> None:
-    found = given(block)
-    assert found.media == ()
-    assert found.content == f"[{kind}, 9 bytes, cannot be shown]"
+def test_everything_binary_is_media_whatever_it_is() -> None:
+    """What of it can be shown is decided where it is recorded."""
+    font = {"type": "resource", "resource": {"uri": "x://y", "mimeType": "font/woff", "blob": "no base64"}}
+    sound = {"type": "audio", "mimeType": "audio/wav", "data": PNG}
+    found = given(sound, font, {"type": "resource", "resource": {"uri": "x://z", "blob": PNG}})
+    assert found.media == (
+        Media("audio/wav", PNG),
+        Media("font/woff", "no base64"),
+        Media("application/octet-stream", PNG),
+    )
+    assert found.content == "x://y\n\nx://z"
 
 
 def test_resources_are_text_and_web_addresses_are_sources() -> None:
@@ -74,6 +70,14 @@ def test_resources_are_text_and_web_addresses_are_sources() -> None:
 def test_structured_content_counts_where_no_text_says_it() -> None:
     assert given(structuredContent={"n": 1, "ö": [2]}).content == '{"n": 1, "ö": [2]}'
     assert given(text('{"n":1}'), structuredContent={"n": 1}).content == '{"n":1}'
+
+
+@pytest.mark.parametrize("value", [[], 10**5_000], ids=["deep", "long"])
+def test_structured_content_that_cannot_be_written_is_said_in_words(value: Any) -> None:
+    for _ in range(5_000):
+        value = [value]
+    result = CallToolResult.model_construct(content=[], structured_content={"n": value}, is_error=False)
+    assert tool_result(result).content.startswith("(Structured content that cannot be written")
 
 
 def test_errors_are_error_results() -> None:

@@ -23,12 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
 MAX_BREAKPOINTS = 4
+MAX_IMAGES = 100
+MAX_IMAGE_CHARACTERS = 5 * 1024 * 1024
 
 _MAGIC = {
     "image/jpeg": (b"\xff\xd8\xff",),
     "image/png": (b"\x89PNG\r\n\x1a\n",),
     "image/gif": (b"GIF87a", b"GIF89a"),
-    "image/webp": (b"RIFF",),
 }
 
 
@@ -197,14 +198,27 @@ def blocks_of(request: wire.Countable) -> Iterator[Any]:
 
 
 def _check_media(request: wire.Countable) -> None:
+    images = 0
     for block in blocks_of(request):
         source = getattr(block, "source", None)
+        images += isinstance(block, wire.Image)
         if isinstance(source, wire.Base64Image):
-            data = _decoded(source.data)
-            if not data.startswith(_MAGIC[source.media_type]):
-                raise RefusalError(f"messages: the image does not appear to be {source.media_type}")
+            _check_image(source)
         elif isinstance(source, wire.Base64Pdf) and not _decoded(source.data).startswith(b"%PDF-"):
             raise RefusalError("messages: the PDF specified was not valid")
+    if images > MAX_IMAGES:
+        raise RefusalError(f"messages: too many images: {images} > {MAX_IMAGES}")
+
+
+def _check_image(source: wire.Base64Image) -> None:
+    if len(source.data) > MAX_IMAGE_CHARACTERS:
+        raise RefusalError(
+            f"messages: image exceeds 5 MB maximum: {len(source.data)} bytes > {MAX_IMAGE_CHARACTERS} bytes"
+        )
+    data = _decoded(source.data)
+    is_webp = data.startswith(b"RIFF") and data[8:12] == b"WEBP"
+    if not (is_webp if source.media_type == "image/webp" else data.startswith(_MAGIC[source.media_type])):
+        raise RefusalError(f"messages: the image does not appear to be {source.media_type}")
 
 
 def _decoded(data: str) -> bytes:

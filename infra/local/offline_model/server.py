@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import threading
 import time
 from dataclasses import dataclass, field
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from starlette.types import Send
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
+MAX_DEPTH = 128
+"""Of a body: where serde_json stops. The API's own limit is not documented; common ones are 128 and more."""
 _SECRET_HEADERS = frozenset({"authorization", "x-api-key", "cookie"})
 _ROLES = ("user", "assistant", "system")
 _PLAIN = ScriptedResponse()
@@ -217,12 +220,34 @@ async def _read_body(http: HttpRequest) -> bytes:
 
 def _parsed(raw: bytes) -> Any:
     try:
-        body = json.loads(raw)
+        body = json.loads(raw, parse_constant=_finite, parse_float=_finite, parse_int=_whole)
+        _check_depth(body, MAX_DEPTH)
         # Lone surrogates pass Python's parser, but no text can hold them.
         json.dumps(body, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         raise RefusalError("The request body is not valid JSON") from None
     return body
+
+
+def _finite(text: str) -> float:
+    """JSON has no NaN, and no number may exceed a double."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
+def _whole(text: str) -> int:
+    _finite(text)
+    return int(text)
+
+
+def _check_depth(value: Any, levels: int) -> None:
+    if not levels:
+        raise ValueError("nested too deep")
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for one in inner:
+        _check_depth(one, levels - 1)
 
 
 def _validated(shape: type[_Body], body: Any) -> _Body:

@@ -82,6 +82,7 @@ _EMPTY: dict[str, dict[str, Any]] = {
 
 def _block(index: int, block: Mapping[str, Any], chunk: int) -> Iterator[Event]:
     start = {**block, **_EMPTY.get(block["type"], {})}
+    start.pop("input_json", None)
     yield Event(
         "content_block_start", {"type": "content_block_start", "index": index, "content_block": start}
     )
@@ -102,7 +103,9 @@ def _deltas(block: Mapping[str, Any], chunk: int) -> Iterator[dict[str, Any]]:
     elif block["type"] in ("tool_use", "server_tool_use"):
         # The API begins a tool's input with an empty piece.
         yield {"type": "input_json_delta", "partial_json": ""}
-        for piece in _pieces(json.dumps(block["input"], ensure_ascii=False), chunk):
+        for piece in _pieces(
+            block.get("input_json") or json.dumps(block["input"], ensure_ascii=False), chunk
+        ):
             yield {"type": "input_json_delta", "partial_json": piece}
 
 

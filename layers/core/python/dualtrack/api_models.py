@@ -22,6 +22,7 @@ from pydantic import (
 
 from dualtrack.errors import ApiError, invalid_request
 from dualtrack.mcp_tools.tokens import MAX_TOKEN, TOKEN_PATTERN
+from dualtrack.media import refusal
 from dualtrack.profiles import all_profiles
 from dualtrack.start_chat import File
 from dualtrack.text import preview
@@ -35,13 +36,6 @@ MAX_FILES: Final = 5
 FILES_BYTES: Final = 4 * 1024 * 1024
 
 MediaType = Literal["image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"]
-_SIGNATURES: Final[dict[str, tuple[bytes, ...]]] = {
-    "image/png": (b"\x89PNG\r\n\x1a\n",),
-    "image/jpeg": (b"\xff\xd8\xff",),
-    "image/gif": (b"GIF87a", b"GIF89a"),
-    "image/webp": (b"WEBP",),
-    "application/pdf": (b"%PDF-",),
-}
 
 
 def _plain_text(text: str) -> str:
@@ -194,8 +188,6 @@ def _file(place: int, attachment: AttachmentBody) -> File:
         data = base64.b64decode(attachment.data, validate=True)
     except (binascii.Error, ValueError):
         raise invalid_request(f"attachments.{place}.data: not valid base64") from None
-    # the form of a RIFF file stands behind its length
-    start = data[8:] if attachment.media_type == "image/webp" and data.startswith(b"RIFF") else data
-    if not start.startswith(_SIGNATURES[attachment.media_type]):
-        raise invalid_request(f"attachments.{place}: the data is not {attachment.media_type}")
+    if problem := refusal(attachment.media_type, data):
+        raise invalid_request(f"attachments.{place}: {problem}")
     return File(attachment.media_type, data)

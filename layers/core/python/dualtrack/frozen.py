@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 Json: TypeAlias = "str | int | float | bool | list[Json] | tuple[Json, ...] | Mapping[str, Json] | None"
+
+MAX_DEPTH: Final = 100
+"""Levels of a value from outside. Common parsers stop at 128 (serde_json) or 200 (jiter), a request's own included."""
 
 
 def freeze(value: Any) -> Any:
@@ -36,3 +39,56 @@ def dumps(value: Any) -> str:
 def loads(text: str | bytes) -> Any:
     """A frozen value from JSON."""
     return freeze(json.loads(text))
+
+
+def strict_loads(text: str, limit: int) -> Any:
+    """A plain value from foreign JSON that every store and service takes, or ValueError with the reason.
+
+    Python's parser lets pass what RFC 8259 excludes or others refuse: NaN, numbers beyond a double, halves of
+    surrogate pairs, any depth. ``limit``: characters. Of two members of one name the last counts.
+    """
+    if len(text) > limit:
+        raise ValueError(f"it has more than {limit:,} characters")
+    try:
+        value = json.loads(text, parse_constant=_number, parse_float=_number, parse_int=_whole)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"it is not valid JSON (character {error.pos})") from None
+    if _is_deeper(value, MAX_DEPTH):
+        raise ValueError(_TOO_DEEP)
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise ValueError("a character in it is half of a surrogate pair") from None
+    return value
+
+
+_TOO_DEEP: Final = f"it is nested more than {MAX_DEPTH} levels deep"
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if number - number != 0:  # NaN and the infinities
+        raise ValueError("a number in it is not finite")
+    return number
+
+
+def _whole(text: str) -> int:
+    _number(text)
+    return int(text)
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    """Level by level, not by recursion."""
+    row = [value]
+    for _ in range(levels + 1):
+        row = [
+            item
+            for one in row
+            if isinstance(one, dict | list)
+            for item in (one.values() if isinstance(one, dict) else one)
+        ]
+        if not row:
+            return False
+    return True

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from dualtrack.frozen import freeze
 from dualtrack.text import clean, estimate_tokens, neutralise
 
 if TYPE_CHECKING:
@@ -106,9 +105,3 @@ def block_of(record: Record) -> Block:
 def full_tokens(records: tuple[Record, ...]) -> int:
     """The estimate for a query's records sent whole, ids included."""
     return sum(estimate_tokens(block_of(record).text) for record in records)
-
-
-def frozen_input(value: Any) -> Mapping[str, Any]:
-    """A tool's input as an immutable mapping; anything that is no object becomes an empty one."""
-    frozen: Mapping[str, Any] = freeze(value if hasattr(value, "keys") else {})
-    return frozen

@@ -58,6 +58,8 @@ if TYPE_CHECKING:
 _OVERTAKES: Final = 6
 _POLL_SECONDS: Final = 1.0
 _STILL_POLLS: Final = 8
+_FOR_ITS_CONTENT: Final = frozenset({400, 413})
+"""What the model's service answers to a file that only it can read to the end: then the files are left out."""
 _UNPAID: Final = "Tool execution failed: not enough credits, so it was not run."
 
 
@@ -159,7 +161,13 @@ def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
     begins = turn_begins(run.number, run.profile.max_turns, final=bool(run.limit))
     run.log.append([begins], fence=_no_commit)
     with DeltaWriter(run.log, run.number, _no_other_run) as writer:
-        reply = run.deps.claude.stream(_request(run, state, sent), writer.write)
+        try:
+            reply = run.deps.claude.stream(_request(run, state, sent), writer.write)
+        except ModelRefused as refused:
+            if refused.status not in _FOR_ITS_CONTENT or not sent.files:
+                raise
+            sent = build(replace(state.view, without_files=True))
+            reply = run.deps.claude.stream(_request(run, state, sent), writer.write)
     decision = decide(
         reply,
         query=run.chat.query,

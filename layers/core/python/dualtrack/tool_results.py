@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-import base64
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 from dualtrack.clock import iso
 from dualtrack.dynamo import Lost
 from dualtrack.events import record_stored, source_json, tool_result
 from dualtrack.frozen import freeze
 from dualtrack.history import partition
+from dualtrack.media import viewable
 from dualtrack.records import Attachment, Record, ToolCallDetail
-from dualtrack.text import clean
-from dualtrack.tools import ToolResult
+from dualtrack.text import clean, preview
+from dualtrack.tools import Source, ToolResult
 
 if TYPE_CHECKING:
     from dualtrack.chats import Chat, RecordedTurn
     from dualtrack.event_log import EventLog
+    from dualtrack.media import Viewable
     from dualtrack.stores import Stores
-    from dualtrack.tools import Media
     from dualtrack.turn import ToolCall
+
+MAX_SOURCES: Final = 50
+"""Sources of one result; its record's item holds 400 KB in all."""
+
+MAX_TITLE: Final = 200
+MAX_URL: Final = 1_000
 
 NO_RESULT = ToolResult("Tool execution failed: the tool's process ended without a result.", is_error=True)
 OUTCOME_UNKNOWN = ToolResult(
@@ -70,11 +77,12 @@ def _record(
 ) -> Record:
     reference = freeze(result.reference) if result.reference else None
     content = result.content if reference is None else _reference_text(result)
+    files, not_shown = viewable(result.media)
     return Record(
         record_id=call.id,
         type="tool_call",
         role="user",
-        content=clean(content),
+        content=clean("\n\n".join(part for part in (content, not_shown) if part)),
         created_at=iso(stores.clock()),
         turn=turn,
         call=ToolCallDetail(
@@ -84,8 +92,11 @@ def _record(
             is_error=result.is_error,
             seconds=seconds,
             turn=turn,
-            sources=tuple(freeze(source_json(one) | {"record_id": call.id}) for one in result.sources),
-            media=tuple(_attachment(stores, chat, one) for one in result.media),
+            sources=tuple(
+                freeze(source_json(_bounded(one)) | {"record_id": call.id})
+                for one in result.sources[:MAX_SOURCES]
+            ),
+            media=tuple(_attachment(stores, chat, one) for one in files),
             reference=reference,
         ),
     )
@@ -98,8 +109,14 @@ def _reference_text(result: ToolResult) -> str:
     return f"(The record {reference['id']} was read, from character {reference['offset']} to {end} at most.)"
 
 
-def _attachment(stores: Stores, chat: Chat, media: Media) -> Attachment:
-    data = base64.b64decode(media.data)
-    return Attachment(
-        media.media_type, len(data), stores.bodies.save(partition(chat.user, chat.conversation_id), data)
+def _bounded(source: Source) -> Source:
+    """As it can be stored; half an address leads nowhere, so a long one is left out."""
+    url = clean(source.url)
+    return replace(
+        source, title=preview(clean(source.title), MAX_TITLE), url=url if len(url) <= MAX_URL else ""
     )
+
+
+def _attachment(stores: Stores, chat: Chat, file: Viewable) -> Attachment:
+    pk = partition(chat.user, chat.conversation_id)
+    return Attachment(file.media_type, len(file.data), stores.bodies.save(pk, file.data))

@@ -10,13 +10,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dualtrack.ids import tool_id
-from dualtrack.records import frozen_input
 from dualtrack.text import strip_echoes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from dualtrack.tools import Kind, PriceClass, ToolSpec
+
+    Check = Callable[[Mapping[str, Any], ToolSpec], str]
 
 MAX_CALLS_PER_TURN: Final = 20
 
@@ -52,11 +53,15 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """What came back: frozen content blocks as they must be sent again, and why it stopped."""
+    """What came back: frozen content blocks as they must be sent again, and why it stopped.
+
+    ``broken``: by tool use id, what is wrong with an input that cannot be sent again; its block has ``{}``.
+    """
 
     content: tuple[Mapping[str, Any], ...]
     stop_reason: str
     usage: Usage = Usage()
+    broken: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +107,11 @@ def decide(
     text = strip_echoes("".join(block["text"] for block in reply.content if block["type"] == "text"))
     asked = [block for block in reply.content if block["type"] == "tool_use"]
     if not limit and reply.stop_reason == "tool_use" and asked:
-        calls = _calls(asked, query, calls_before, offered, invalid)
+
+        def check(block: Mapping[str, Any], spec: ToolSpec) -> str:
+            return reply.broken.get(block["id"], "") or invalid(spec, block["input"])
+
+        calls = _calls(asked, query, calls_before, offered, check)
         runnable = any(not call.refused for call in calls)
         return Decision("tools" if runnable else "turn", text, calls)
     if not limit and reply.stop_reason == "pause_turn":
@@ -118,10 +127,10 @@ def _calls(
     query: int,
     before: int,
     offered: Mapping[str, ToolSpec],
-    invalid: Callable[[ToolSpec, Mapping[str, Any]], str],
+    check: Check,
 ) -> tuple[ToolCall, ...]:
     return tuple(
-        _call(block, tool_id(query, before + place), offered.get(block["name"]), place, invalid)
+        _call(block, tool_id(query, before + place), offered.get(block["name"]), place, check)
         for place, block in enumerate(asked, start=1)
     )
 
@@ -131,12 +140,12 @@ def _call(
     call_id: str,
     spec: ToolSpec | None,
     place: int,
-    invalid: Callable[[ToolSpec, Mapping[str, Any]], str],
+    check: Check,
 ) -> ToolCall:
-    given = frozen_input(block["input"])
+    given = block["input"]
     if spec is None:
         return ToolCall(call_id, block["id"], block["name"], given, refused=f"Unknown tool: {block['name']}")
-    reason = _refusal(spec, given, place, invalid)
+    reason = _refusal(block, spec, place, check)
     return ToolCall(
         id=call_id,
         tool_use_id=block["id"],
@@ -150,12 +159,7 @@ def _call(
     )
 
 
-def _refusal(
-    spec: ToolSpec,
-    given: Mapping[str, Any],
-    place: int,
-    invalid: Callable[[ToolSpec, Mapping[str, Any]], str],
-) -> str:
+def _refusal(block: Mapping[str, Any], spec: ToolSpec, place: int, check: Check) -> str:
     if place > MAX_CALLS_PER_TURN:
         return f"at most {MAX_CALLS_PER_TURN} tool calls run in one turn; ask again in the next one."
-    return invalid(spec, given)
+    return check(block, spec)

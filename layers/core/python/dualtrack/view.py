@@ -7,9 +7,11 @@ start of query n, because every past query contributes one immutable `QueryTrack
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import thaw
+from dualtrack.media import within_request
 from dualtrack.records import Block, QueryTrack, Record, block_of, full_tokens
 from dualtrack.text import clean, cut, estimate_tokens, neutralise
 
@@ -30,6 +32,8 @@ _FINAL_NOTES: Final[Mapping[str, str]] = {
         "found, and say what is missing.)"
     ),
 }
+_FILES_LEFT_OUT: Final = "(Files of this result that could not be shown here: {count}.)"
+_FILES_REFUSED: Final = "(The files could not be shown: one of them is broken or too large.)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +44,8 @@ class Result:
     is_error: bool = False
     media: tuple[Mapping[str, str], ...] = ()
     """``{"media_type", "data"}``, base64."""
+    note: str = ""
+    """What is said of files that are not sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +68,8 @@ class View:
     limit: Limit = ""
     max_turns: int = 0
     result_limit: int = 100_000
+    without_files: bool = False
+    """The model's service has refused the request, and a file may be why: say so in place of all files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +79,8 @@ class Sent:
     messages: tuple[Message, ...]
     sent_tokens: int
     full_history_tokens: int
+    files: int = 0
+    """How many files go with the messages."""
 
 
 def stand_in(records: tuple[Record, ...], number: int, limit: int) -> QueryTrack:
@@ -85,11 +95,13 @@ def stand_in(records: tuple[Record, ...], number: int, limit: int) -> QueryTrack
 
 def build(view: View) -> Sent:
     """The messages of a model call, with cache breakpoints, and their estimates."""
+    view, files = _with_files_that_fit(view)
     past = [_track_messages(track) for track in view.tracks]
     messages = [message for track in past for message in track]
     messages.append(_user(_query_blocks(view)))
     for turn in view.turns:
-        messages.append({"role": "assistant", "content": thaw(turn.content)})
+        if turn.content:  # a pause may come before anything was said
+            messages.append({"role": "assistant", "content": thaw(turn.content)})
         if turn.calls:
             messages.append(
                 _user([_tool_result(call, turn.results[call.id], view.result_limit) for call in turn.calls])
@@ -102,7 +114,30 @@ def build(view: View) -> Sent:
         for track, sent_as in zip(view.tracks, past, strict=True)
     )
     _mark_breakpoints(messages, [len(sent_as) for sent_as in past])
-    return Sent(tuple(messages), sent, sent + max(saved, 0))
+    return Sent(tuple(messages), sent, sent + max(saved, 0), files)
+
+
+def _with_files_that_fit(view: View) -> tuple[View, int]:
+    """The view with as many files as one request holds, and their number.
+
+    The first come first: what was sent once is sent again, and the cached prefix stays.
+    """
+    if view.without_files:
+        view = replace(view, attachments=())
+    count, characters = len(view.attachments), sum(len(one["data"]) for one in view.attachments)
+    turns = []
+    for turn in view.turns:
+        results = dict(turn.results)
+        for call in turn.calls:
+            result = results[call.id]
+            fitting = 0 if view.without_files else within_request(result.media, count, characters)
+            count += fitting
+            characters += sum(len(one["data"]) for one in result.media[:fitting])
+            left = len(result.media) - fitting
+            note = _FILES_LEFT_OUT.format(count=left) if left else ""
+            results[call.id] = replace(result, media=result.media[:fitting], note=note)
+        turns.append(replace(turn, results=MappingProxyType(results)))
+    return replace(view, turns=tuple(turns)), count
 
 
 def _user(content: list[dict[str, Any]]) -> Message:
@@ -121,7 +156,8 @@ def _track_messages(track: QueryTrack) -> list[Message]:
 
 
 def _query_blocks(view: View) -> list[dict[str, Any]]:
-    return [_text(view.query.text), *(_media(one) for one in view.attachments)]
+    said = [_text(_FILES_REFUSED)] if view.without_files else []
+    return [_text(view.query.text), *(_media(one) for one in view.attachments), *said]
 
 
 def _media(one: Mapping[str, str]) -> dict[str, Any]:
@@ -134,7 +170,11 @@ def _tool_result(call: ToolCall, result: Result, limit: int) -> dict[str, Any]:
     block: dict[str, Any] = {
         "type": "tool_result",
         "tool_use_id": call.tool_use_id,
-        "content": [_text(text), *(_media(one) for one in result.media)],
+        "content": [
+            _text(text),
+            *(_media(one) for one in result.media),
+            *([_text(result.note)] if result.note else []),
+        ],
     }
     return block | {"is_error": True} if result.is_error else block
 

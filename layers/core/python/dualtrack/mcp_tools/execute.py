@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import SchemaError
-from referencing import Registry
-from referencing.exceptions import Unresolvable
-
-from dualtrack.frozen import thaw
+from dualtrack.arguments import invalid_arguments
 from dualtrack.mcp_tools.config import find_server
 from dualtrack.mcp_tools.failures import McpFailure
 from dualtrack.tools import Source, failed
@@ -27,8 +21,6 @@ CONNECT: Final = (
     'Ask the user to connect one: PUT /v1/connections/github with {"token": a fine-grained, read-only'
     " personal access token}."
 )
-MAX_PROBLEMS: Final = 3
-MAX_PROBLEM: Final = 300
 
 
 class CallsTools(Protocol):
@@ -65,8 +57,8 @@ def execute_mcp_call(spec: ToolSpec, arguments: Mapping[str, Any], user: str, de
     server = find_server(deps.servers, spec.server)
     if server is None or (server.tools and spec.remote_name not in server.tools):
         return failed(f"{spec.name} is no longer offered.")
-    if problems := argument_problems(spec.input_schema, arguments):
-        return failed(f"invalid arguments: {'; '.join(problems)}")
+    if problem := invalid_arguments(spec, arguments):
+        return failed(problem)
     try:
         token = token_for(server, user, deps)
     except NoToken as missing:
@@ -76,24 +68,6 @@ def execute_mcp_call(spec: ToolSpec, arguments: Mapping[str, Any], user: str, de
     except McpFailure as failure:
         result = failed(_explained(failure.failure, spec))
     return _redacted(_sourced(_advised(result, server), server, arguments), token)
-
-
-def argument_problems(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> tuple[str, ...]:
-    """What is wrong with the arguments, at most three sentences; nothing if they fit the schema.
-
-    No reference leaves the schema: the empty registry fetches nothing.
-    """
-    plain = thaw(schema)
-    try:
-        Draft202012Validator.check_schema(plain)
-        errors = Draft202012Validator(plain, registry=Registry()).iter_errors(thaw(arguments))
-        found = sorted(errors, key=lambda error: list(map(str, error.path)))
-    except (SchemaError, Unresolvable, re.error):
-        return ()  # a broken schema is the server's: it decides
-    return tuple(
-        f"{'/'.join(map(str, error.path)) or 'input'}: {error.message}"[:MAX_PROBLEM]
-        for error in found[:MAX_PROBLEMS]
-    )
 
 
 def token_for(server: McpServer, user: str, deps: McpDeps) -> str | None:

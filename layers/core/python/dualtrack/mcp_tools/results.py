@@ -1,9 +1,9 @@
-"""From an MCP result to a `ToolResult`: text whole, images as media, the rest said in words."""
+"""From an MCP result to a `ToolResult`: text whole, everything binary as media."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any
 
 from mcp_types import (
     AudioContent,
@@ -23,16 +23,13 @@ if TYPE_CHECKING:
 
     from mcp_types import ContentBlock
 
-VIEWABLE: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"})
-"""The media types that Claude reads."""
-
 
 def tool_result(result: CallToolResult) -> ToolResult:
     """The result of one call. What the server marks as an error is an error result."""
     parts = [part for block in result.content if (part := _text(block))]
     if not parts and result.structured_content is not None:
         # With text beside it, it is the same once more: the specification asks servers to repeat it.
-        parts.append(json.dumps(result.structured_content, ensure_ascii=False))
+        parts.append(_structured(result.structured_content))
     content = "\n\n".join(parts)
     media = tuple(media for block in result.content if (media := _media(block)))
     if result.is_error:
@@ -54,28 +51,25 @@ def _text(block: ContentBlock) -> str:
         case EmbeddedResource(resource=TextResourceContents() as resource):
             return f"{resource.uri}\n{resource.text}"
         case EmbeddedResource(resource=BlobResourceContents() as blob):
-            return (
-                str(blob.uri)
-                if blob.mime_type in VIEWABLE
-                else _unseen(blob.mime_type, blob.blob, str(blob.uri))
-            )
-        case ImageContent() | AudioContent():
-            return "" if block.mime_type in VIEWABLE else _unseen(block.mime_type, block.data)
+            return str(blob.uri)
         case _:
             return ""
 
 
-def _unseen(media_type: str | None, data: str, where: str = "") -> str:
-    place = f" at {where}" if where else ""
-    return f"[{media_type or 'binary content'}{place}, {len(data) * 3 // 4} bytes, cannot be shown]"
+def _structured(content: Any) -> str:
+    try:
+        return json.dumps(content, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return "(Structured content that cannot be written as text: too deep, or a number too long.)"
 
 
 def _media(block: ContentBlock) -> Media | None:
+    """Whatever is binary; what of it can be shown is decided where it is recorded."""
     match block:
-        case ImageContent() if block.mime_type in VIEWABLE:
+        case ImageContent() | AudioContent():
             return Media(block.mime_type, block.data)
-        case EmbeddedResource(resource=BlobResourceContents() as blob) if blob.mime_type in VIEWABLE:
-            return Media(str(blob.mime_type), blob.blob)
+        case EmbeddedResource(resource=BlobResourceContents() as blob):
+            return Media(blob.mime_type or "application/octet-stream", blob.blob)
         case _:
             return None
 

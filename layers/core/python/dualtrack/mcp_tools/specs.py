@@ -6,7 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from dualtrack.arguments import is_usable
 from dualtrack.frozen import freeze
+from dualtrack.text import clean
 from dualtrack.tools import ToolSpec
 
 if TYPE_CHECKING:
@@ -43,8 +45,9 @@ def offered_name(prefix: str, remote_name: str) -> str:
 def specs_of(server: McpServer, listed: Iterable[ListedTool]) -> tuple[ToolSpec, ...]:
     """The tools that this deployment offers of a server, by name, so the same list has the same bytes.
 
-    Left out: what the configuration does not allow, a schema that is no object schema, a name that
-    another tool of the server already has after the signs were replaced, what exceeds `MAX_TOOLS`.
+    Left out: what the configuration does not allow, a schema that Claude's service would refuse, and with it
+    every tool (no object schema, invalid, too large or too deep), a name that another tool of the server
+    already has after the signs were replaced, what exceeds `MAX_TOOLS`.
     """
     specs: dict[str, ToolSpec] = {}
     for tool in sorted(listed, key=lambda tool: tool.name):
@@ -61,9 +64,11 @@ def _spec(server: McpServer, tool: ListedTool) -> ToolSpec | None:
         return None
     # Claude refuses these at the top of a schema; the server still checks what they said.
     schema = {key: value for key, value in tool.input_schema.items() if key not in _NOT_AT_TOP}
+    if clean(tool.name) != tool.name or not is_usable(schema):
+        return None
     return ToolSpec(
         name=offered_name(server.prefix, tool.name),
-        description=tool.description[:MAX_DESCRIPTION],
+        description=clean(tool.description[:MAX_DESCRIPTION]),
         input_schema=freeze(schema),
         kind="github",
         price_class=server.price_class,
