@@ -143,7 +143,7 @@ KEYWORDS = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(st.dictionaries(KEYWORDS, ANY | st.just("#")), st.dictionaries(st.text(), ANY))
 def test_whatever_the_schema_and_the_arguments_are_the_check_ends(schema: Any, arguments: Any) -> None:
     assert isinstance(problem({"type": "object", "properties": {"a": schema}}, a=arguments), str)

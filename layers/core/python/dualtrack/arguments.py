@@ -29,10 +29,15 @@ if TYPE_CHECKING:
 MAX_SCHEMA: Final = 50_000
 """Characters of a schema; a larger one would also cost a chat more than 12,000 tokens a call."""
 
+MAX_SCHEMA_DEPTH: Final = 60
+"""Levels of its JSON: checking it against its own schema takes 8 of Python's 1,000 frames for each."""
+
 MAX_PROBLEMS: Final = 3
 MAX_PROBLEM: Final = 300
 _MAX_FOUND: Final = 50
 _MAX_WORK: Final = 100_000
+_MAX_NESTED: Final = 80
+"""Keywords within each other. At the end of Python's stack the registry's Rust panics, past every `except`."""
 _UNCHECKED: Final = frozenset({"pattern", "patternProperties", "unevaluatedProperties", "unevaluatedItems"})
 """Regular expressions, and what walks through them (or through references) without being counted."""
 
@@ -43,6 +48,7 @@ class _Work:
 
     reference: int
     left: int = _MAX_WORK
+    depth: int = 0
 
     def spend(self, keyword: str, value: Any, instance: Any) -> None:
         """Raise `_TooMuchWork` when nothing is left."""
@@ -52,7 +58,7 @@ class _Work:
             self.left -= len(instance) ** 2 // 10 + 1  # unlike items are compared each with each
         else:
             self.left -= len(value) if isinstance(value, list | dict) and value else 1
-        if self.left < 0:
+        if self.left < 0 or self.depth > _MAX_NESTED:
             raise _TooMuchWork
 
 
@@ -75,7 +81,7 @@ def is_usable(schema: Mapping[str, Any]) -> bool:
     from jsonschema.exceptions import SchemaError  # noqa: PLC0415
 
     try:
-        Draft202012Validator.check_schema(strict_loads(dumps(schema), MAX_SCHEMA))
+        Draft202012Validator.check_schema(strict_loads(dumps(schema), MAX_SCHEMA, MAX_SCHEMA_DEPTH))
     except (SchemaError, ValueError, RecursionError):
         return False
     return True
@@ -120,7 +126,12 @@ def _counted(name: str, rule: Callable[..., Any]) -> Callable[..., Iterator[Any]
     def check(validator: Validator, value: Any, instance: Any, schema: Mapping[str, Any]) -> Iterator[Any]:
         if name == "additionalProperties" and "patternProperties" in schema:
             return  # which properties these are only the patterns tell
-        _work.get().spend(name, value, instance)
-        yield from rule(validator, value, instance, schema) or ()
+        work = _work.get()
+        work.spend(name, value, instance)
+        work.depth += 1
+        try:
+            yield from rule(validator, value, instance, schema) or ()
+        finally:  # a branch that is found invalid is not read to its end
+            work.depth -= 1
 
     return check

@@ -41,22 +41,22 @@ def loads(text: str | bytes) -> Any:
     return freeze(json.loads(text))
 
 
-def strict_loads(text: str, limit: int) -> Any:
+def strict_loads(text: str, limit: int, depth: int = MAX_DEPTH) -> Any:
     """A plain value from foreign JSON that every store and service takes, or ValueError with the reason.
 
     Python's parser lets pass what RFC 8259 excludes or others refuse: NaN, numbers beyond a double, halves of
-    surrogate pairs, any depth. ``limit``: characters. Of two members of one name the last counts.
+    surrogate pairs, any depth. ``limit``: characters, ``depth``: levels. Of two members of one name the last counts.
     """
     if len(text) > limit:
         raise ValueError(f"it has more than {limit:,} characters")
     try:
         value = json.loads(text, parse_constant=_number, parse_float=_number, parse_int=_whole)
     except RecursionError:
-        raise ValueError(_TOO_DEEP) from None
+        raise ValueError(_too_deep(depth)) from None
     except json.JSONDecodeError as error:
         raise ValueError(f"it is not valid JSON (character {error.pos})") from None
-    if _is_deeper(value, MAX_DEPTH):
-        raise ValueError(_TOO_DEEP)
+    if _is_deeper(value, depth):
+        raise ValueError(_too_deep(depth))
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -64,7 +64,8 @@ def strict_loads(text: str, limit: int) -> Any:
     return value
 
 
-_TOO_DEEP: Final = f"it is nested more than {MAX_DEPTH} levels deep"
+def _too_deep(depth: int) -> str:
+    return f"it is nested more than {depth} levels deep"
 
 
 def _number(text: str) -> float:
