@@ -147,6 +147,11 @@ class Script:
         asked = [{"type": "tool_use", "name": name, "input": given} for name, given in calls]
         self.model.script.add({"match": self.key, "content": [*said, *asked], **more})
 
+    def asks_in_writing(self, name: str, written: str) -> None:
+        """The next turn asks for a tool with exactly this for its input, valid or not."""
+        asked = {"type": "tool_use", "name": name, "input_json": written}
+        self.model.script.add({"match": self.key, "content": [asked]})
+
     def refuses(self, status: int, times: int = 1) -> None:
         """The service answers with an error so many times."""
         for _ in range(times):

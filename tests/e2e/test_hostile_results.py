@@ -98,3 +98,38 @@ def test_no_character_that_the_model_or_a_tool_writes_breaks_a_chat(
     following = script.branch("next")
     following.says("Fine.")
     assert ann.ask(following.question(), chat["conversation_id"])["response"] == "Fine."
+
+
+def test_images_that_are_none_are_said_in_words(ann: Person, script: Script) -> None:
+    png = "iVBORw0KGgoAAAAA"
+    script.asks(
+        ("kit_picture", {"media_type": "image/png", "data": "PGh0bWw+"}),
+        ("kit_picture", {"media_type": "image/png", "data": "not base64!"}),
+        ("kit_picture", {"media_type": "image/png", "data": png}),
+    )
+    script.says("One was an image.")
+    chat = ann.ask(script.question())
+    assert (chat["status"], chat["response"]) == ("done", "One was an image.")
+    results = [block["content"] for block in blocks_of(script.requests(), "tool_result")]
+    assert [[part["type"] for part in content] for content in results] == [
+        ["text"],
+        ["text"],
+        ["text", "image"],
+    ]
+    assert "could not be shown: the data is not image/png" in results[0][0]["text"]
+    assert "could not be shown: the data is not base64" in results[1][0]["text"]
+
+
+@pytest.mark.parametrize(
+    "written", ['{"text":' * 300 + "1" + "}" * 300, '{"text": "\\ud800"}', '{"text": NaN}', "[]"]
+)
+def test_a_tool_input_that_nobody_can_take_is_an_error_result(
+    ann: Person, script: Script, written: str
+) -> None:
+    script.asks_in_writing("kit_echo", written)
+    script.says("I wrote nonsense.")
+    chat = ann.ask(script.question())
+    assert (chat["status"], chat["response"]) == ("done", "I wrote nonsense.")
+    (call,) = chat["tool_calls"]
+    assert call["is_error"]
+    assert call["input"] == {}

@@ -18,7 +18,7 @@ import anyio.to_thread
 import uvicorn
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp_types import ToolAnnotations
+from mcp_types import CallToolResult, ImageContent, ToolAnnotations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -107,6 +107,12 @@ def _make(board: ToolServer) -> MCPServer:
         """The text again."""
         board.count("echo", text)
         return text
+
+    @server.tool(annotations=reading, structured_output=False)
+    async def picture(media_type: str, data: str) -> CallToolResult:
+        """What the caller calls an image."""
+        image = ImageContent(type="image", mime_type=media_type, data=data)
+        return CallToolResult(content=[image])
 
     @server.tool(annotations=reading, structured_output=False)
     async def fail(reason: str) -> str:

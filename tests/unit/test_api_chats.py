@@ -291,6 +291,7 @@ def test_files_have_4_mb_in_all(api: Api) -> None:
         [attached("image/webp", b"RIFF\0\0\0\0WAVEfmt ")],
         [attached("application/pdf", b"<html>")],
         [attached("image/svg+xml", b"<svg/>")],
+        [attached("image/png", PNG + bytes(3_932_160))],
         [{"media_type": "image/png", "data": "not base64!"}],
         [{"media_type": "image/png", "data": "iVBORw0KGgo"}],
         [{"media_type": "image/png", "data": ""}],

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 HEADERS = {"x-api-key": "key", "anthropic-version": "2026-10-21"}
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(8)).decode()
+WAVE = base64.b64encode(b"RIFF\0\0\0\0WAVEfmt ").decode()
 PDF = base64.b64encode(b"%PDF-1.7 a small one").decode()
 SCHEMA = {"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]}
 TOOL: dict[str, Any] = {"name": "look_up", "input_schema": SCHEMA}
@@ -276,6 +277,18 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         request(user(image({"type": "base64", "media_type": "image/bmp", "data": PNG}))),
         "media_type",
     ),
+    "image of more than 5 MB": (
+        request(user(image({"type": "base64", "media_type": "image/png", "data": PNG + "A" * 5_242_880}))),
+        "image exceeds 5 MB maximum",
+    ),
+    "sound that is called an image": (
+        request(user(image({"type": "base64", "media_type": "image/webp", "data": WAVE}))),
+        "does not appear to be image/webp",
+    ),
+    "more than 100 images": (
+        request(user(*[image({"type": "base64", "media_type": "image/png", "data": PNG})] * 101)),
+        "too many images",
+    ),
     "image that is something else": (
         request(user(image({"type": "base64", "media_type": "image/jpeg", "data": PNG}))),
         "does not appear to be image/jpeg",
@@ -377,6 +390,28 @@ def test_refuses(model: OfflineModel, name: str) -> None:
     assert error["error"]["type"] == "invalid_request_error"
     assert reason in error["error"]["message"]
     assert error["request_id"] == answer.headers["request-id"]
+
+
+@pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999", "9" * 400, "9" * 9_000])
+def test_a_body_with_a_number_that_no_parser_holds_is_no_json(model: OfflineModel, number: str) -> None:
+    body = json.dumps(request()).replace('"max_tokens": ', f'"x": {number}, "max_tokens": ')
+    assert number in body
+    answer = CLIENT.post(
+        f"{model.url}/v1/messages", content=body, headers={**HEADERS, "content-type": "application/json"}
+    )
+    assert (answer.status_code, answer.json()["error"]["message"]) == (
+        400,
+        "The request body is not valid JSON",
+    )
+
+
+@pytest.mark.parametrize(("levels", "status"), [(100, 200), (150, 400)])
+def test_a_tool_input_nested_too_deep_is_no_json(model: OfflineModel, levels: int, status: int) -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(levels - 1):
+        deep = {"a": deep}
+    body = with_tools(user(text()), assistant({**USE, "input": deep}), user(RESULT))
+    assert post(model, body).status_code == status
 
 
 @pytest.mark.parametrize(
