@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from aws_cdk import ArnFormat
 from aws_cdk import aws_iam as iam
+from dualtrack.leases import KEY_PREFIX as LEASE_KEYS
 
 from infra.stacks.data import ACTIVE_ACCOUNTS_INDEX, OPEN_CHATS_INDEX, bodies_export
 
@@ -31,6 +32,15 @@ def _table(table: dynamodb.ITable, *actions: str) -> iam.PolicyStatement:
 def _index(table: dynamodb.ITable, index: str, *actions: str) -> iam.PolicyStatement:
     return iam.PolicyStatement(
         actions=[f"dynamodb:{action}" for action in actions], resources=[f"{table.table_arn}/index/{index}"]
+    )
+
+
+def _leases(data: DataStack) -> iam.PolicyStatement:
+    """Take and give back leases, and change no other item of the table."""
+    return iam.PolicyStatement(
+        actions=["dynamodb:UpdateItem"],
+        resources=[data.cache.table_arn],
+        conditions={"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{LEASE_KEYS}*"]}},
     )
 
 
@@ -81,6 +91,7 @@ def of_api(data: DataStack) -> list[iam.PolicyStatement]:
         _table(data.credits, "GetItem", "PutItem", "UpdateItem", "Query"),
         # GitHub connections, and the catalogue of MCP tools for GET /v1/tools
         _table(data.cache, "GetItem", "PutItem", "DeleteItem"),
+        _leases(data),
         _objects(data, "GetObject", "PutObject", "DeleteObject"),
         _list(data),
         _key(data.connections_key, "Encrypt"),
@@ -153,4 +164,4 @@ def of_credit_reset(data: DataStack) -> list[iam.PolicyStatement]:
 
 
 def of_stream(data: DataStack) -> list[iam.PolicyStatement]:
-    return [_table(data.chats, *READ)]
+    return [_table(data.chats, *READ), _leases(data)]
