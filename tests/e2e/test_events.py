@@ -131,7 +131,9 @@ def _open(person: Person, chat_id: str, streams: ExitStack) -> int:
     """Open a stream and keep it open; its status."""
     response = streams.enter_context(person.http.stream("GET", f"/v1/chats/{chat_id}/events"))
     if response.status_code == 200:
-        next(response.iter_raw())
+        pieces = response.iter_raw()
+        next(pieces)
+        streams.callback(pieces.close)  # type: ignore[attr-defined]  # it closes the stream when it is forgotten
     else:
         response.read()
         assert response.json()["error"]["code"] == "rate_limited"
