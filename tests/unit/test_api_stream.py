@@ -113,8 +113,12 @@ def _load() -> ModuleType:
 @pytest.fixture(scope="module")
 def done(stream: Stream) -> Chat:
     """A chat that has ended just now, by the real clock."""
+    return ended_now(stream, "ann")
+
+
+def ended_now(stream: Stream, user: str) -> Chat:
     stream.world.clock.now = time.time()
-    return stream.world.ask("Hello.")
+    return stream.world.ask("Hello.", user=user)
 
 
 def code(response: httpx.Response) -> tuple[int, str]:
@@ -301,8 +305,7 @@ def bearer(user: str) -> dict[str, str]:
 
 
 def test_the_sixth_stream_of_a_user_is_refused_until_another_closes(stream: Stream) -> None:
-    chats = {user: stream.world.ask("Hello.", user=user) for user in ("many", "few")}
-    stream.world.clock.now = time.time()
+    chats = {user: ended_now(stream, user) for user in ("many", "few")}
     leases, held = take_all(stream, "many")
     refused = stream.get(chats["many"].chat_id, {**bearer("many"), "Origin": ORIGIN})
     assert code(refused) == (429, "rate_limited")
@@ -376,8 +379,7 @@ class Wire:
 
 def test_at_its_end_a_stream_has_given_its_place_back(stream: Stream) -> None:
     """Before the client can see the end: it comes back at once."""
-    chat = stream.world.ask("Hello.", user="resumer")
-    stream.world.clock.now = time.time()
+    chat = ended_now(stream, "resumer")
 
     async def serve() -> Wire:
         wire = Wire(stream, "resumer", chat.chat_id)
