@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 from aws_cdk import ArnFormat
 from aws_cdk import aws_iam as iam
-from dualtrack.leases import KEY_PREFIX as LEASE_KEYS
 
 from infra.stacks.data import ACTIVE_ACCOUNTS_INDEX, OPEN_CHATS_INDEX, bodies_export
 
@@ -21,6 +20,9 @@ READ: Final = ("GetItem", "Query")
 APPEND: Final = ("GetItem", "PutItem", "Query", "ConditionCheckItem")
 CHANGE: Final = (*APPEND, "UpdateItem")
 OWN: Final = (*CHANGE, "DeleteItem", "BatchWriteItem")
+
+_LEASE_KEYS: Final = "LEASE#*"
+"""`dualtrack.leases.KEY_PREFIX`; written out, because the templates' key covers the sources of infra alone."""
 
 
 def _table(table: dynamodb.ITable, *actions: str) -> iam.PolicyStatement:
@@ -40,7 +42,7 @@ def _leases(data: DataStack) -> iam.PolicyStatement:
     return iam.PolicyStatement(
         actions=["dynamodb:UpdateItem"],
         resources=[data.cache.table_arn],
-        conditions={"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{LEASE_KEYS}*"]}},
+        conditions={"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [_LEASE_KEYS]}},
     )
 
 

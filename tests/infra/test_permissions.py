@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from dualtrack.leases import KEY_PREFIX
 
 from tests.fakes.templates import readable
 
@@ -141,7 +142,7 @@ def test_of_the_cache_only_leases_can_be_updated(aws_stage: Stage, function: str
         and {_table(readable(r)) for r in _many(s["Resource"])} == {"Cache"}
     ]
     assert _many(updates["Action"]) == ["dynamodb:UpdateItem"]
-    assert updates["Condition"] == {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["LEASE#*"]}}
+    assert updates["Condition"] == {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{KEY_PREFIX}*"]}}
 
 
 @pytest.mark.parametrize("function", sorted(TABLES))

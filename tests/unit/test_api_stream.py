@@ -513,6 +513,7 @@ def test_a_reader_that_waits_behind_the_end_is_let_go(stream: Stream, end: str) 
 
 
 def test_a_long_stream_is_closed_by_the_server(stream: Stream) -> None:
+    assert 60 <= Pace().stream <= 120, "CONTRACT 5"
     chat = stream.world.start("Hello.", user="long")
 
     async def pieces() -> list[bytes]:
