@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import urlsplit
@@ -92,7 +92,10 @@ class StageSettings:
     is a layer and the dependencies are those of the machine (local).
     ``encrypted_transport``: storage refuses plain HTTP, which is all that the emulator speaks (local).
     ``request_rate`` and ``request_burst``: the gateway's limits, requests a second for all users
-    together. ``stream_concurrency``: open event streams; None leaves them unreserved.
+    together. ``reserved_concurrency``: executions that Lambda keeps for a
+    function by its name, which are its limit too: ``{"abort": 5, "sweep": 2, "api": 50}`` keeps for ending
+    and answering what chats and event streams would take. Empty by default: Lambda refuses what leaves an
+    account less than 100 unreserved, and a new account often has 10 in all.
     ``alarms``: raise alarms to the stack's topic. ``page``: the web page behind CloudFront (the local
     stack's front port serves it itself).
     """
@@ -104,12 +107,12 @@ class StageSettings:
     encrypted_transport: bool
     request_rate: int
     request_burst: int
-    stream_concurrency: int | None
     token_hours: int
     alarms: bool
     log_level: str
     page: bool
     callback_urls: tuple[str, ...]
+    reserved_concurrency: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
     def asset_name(self, name: str) -> str | None:
         """A fixed name for an asset, or None where its content names it.
@@ -135,7 +138,6 @@ STAGES: Final[Mapping[str, StageSettings]] = MappingProxyType(
             encrypted_transport=False,
             request_rate=1000,
             request_burst=1000,
-            stream_concurrency=None,
             token_hours=24,
             alarms=False,
             log_level="INFO",
@@ -150,7 +152,6 @@ STAGES: Final[Mapping[str, StageSettings]] = MappingProxyType(
             encrypted_transport=True,
             request_rate=50,
             request_burst=200,
-            stream_concurrency=20,
             token_hours=1,
             alarms=False,
             log_level="INFO",
@@ -165,7 +166,6 @@ STAGES: Final[Mapping[str, StageSettings]] = MappingProxyType(
             encrypted_transport=True,
             request_rate=200,
             request_burst=500,
-            stream_concurrency=200,
             token_hours=1,
             alarms=True,
             log_level="INFO",

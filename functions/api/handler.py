@@ -22,6 +22,7 @@ with collecting_later():
     from dualtrack.frozen import dumps
     from dualtrack.identity import Identity, identity_of
     from dualtrack.ids import is_chat_id, query_id
+    from dualtrack.leases import WAITS
     from dualtrack.mcp_tools.catalogue import load_catalogue
     from dualtrack.mcp_tools.tokens import Connections
     from dualtrack.openapi import openapi_document
@@ -313,7 +314,20 @@ def _view(chat: Chat) -> dict[str, Any]:
 
 
 def _await_answer(chat: Chat, seconds: float) -> Chat:
-    """The chat once it is answered or ended, or as it is when the time is up."""
+    """The chat once it is answered or ended; as it is when the time is up, or too many wait already."""
+    if chat.status != "running" or not seconds:
+        return chat
+    try:
+        lease = stores.leases.take(chat.user, WAITS)
+    except ApiError:
+        return chat  # it has been started, and that is what the answer says
+    try:
+        return _poll(chat, seconds)
+    finally:
+        stores.leases.free(lease)
+
+
+def _poll(chat: Chat, seconds: float) -> Chat:
     deadline = time.monotonic() + seconds
     while chat.status == "running" and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)

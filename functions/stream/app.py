@@ -1,7 +1,8 @@
 """The event stream of a chat as server-sent events (CONTRACT 5): a small ASGI app.
 
 On AWS it runs behind API Gateway with Lambda Web Adapter; the local front port serves the same app.
-It verifies the token itself, reads the chats table and writes nothing.
+It verifies the token itself, reads the chats table, and writes nothing but the leases that bound how many
+streams one user has open (CONTRACT 4).
 """
 
 from __future__ import annotations
@@ -10,12 +11,14 @@ import os
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+import anyio
 import anyio.to_thread
 import boto3
 from dualtrack.clock import system_clock
 from dualtrack.errors import ApiError, invalid_request, not_found
 from dualtrack.follow_events import HEARTBEAT, EventReader
 from dualtrack.id_tokens import verifier_of
+from dualtrack.leases import STREAMS, Leases
 from dualtrack.settings import settings_from, split_origins
 from dualtrack.stores import client_config
 from starlette.applications import Starlette
@@ -28,18 +31,23 @@ from starlette.routing import Route
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from dualtrack.leases import Lease
     from dualtrack.settings import Settings
     from mypy_boto3_dynamodb.client import DynamoDBClient
     from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.types import Receive, Scope, Send
 
 _NUMBER: Final = re.compile(r"\d{1,9}", re.ASCII)
 _HEADERS: Final = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
+_CUT_AFTER: Final = STREAMS.seconds - 10
+"""Seconds after which a stream is cut whose client takes nothing: it must not outlive its lease."""
 
 
 def create_app(settings: Settings, dynamodb: DynamoDBClient) -> Starlette:
-    """``GET /v1/chats/{chat_id}/events`` over a client that may read the chats table."""
+    """``GET /v1/chats/{chat_id}/events`` over a client that may read the chats table and write leases."""
     verifier = verifier_of(settings)
+    leases = Leases(dynamodb, settings.cache_table, system_clock)
     reader = EventReader(dynamodb, settings.chats_table, system_clock)
 
     async def events(request: Request) -> Response:
@@ -47,14 +55,14 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient) -> Starlette:
         after = _last_event_id(request.headers.get("last-event-id", ""))
         chat_id = request.path_params["chat_id"]
         chat = await anyio.to_thread.run_sync(reader.chat, identity.user, chat_id)
-        return StreamingResponse(
-            _body(reader.follow(chat, after)), media_type="text/event-stream; charset=utf-8", headers=_HEADERS
-        )
+        lease = await anyio.to_thread.run_sync(leases.take, identity.user, STREAMS)
+        return LeasedStream(reader.follow(chat, after), leases, lease)
 
     cors = Middleware(
         CORSMiddleware,
         allow_origins=split_origins(settings.allowed_origins),
         allow_headers=["Authorization", "Last-Event-ID"],
+        expose_headers=["Retry-After"],
         max_age=3600,
     )
     return Starlette(
@@ -64,11 +72,34 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient) -> Starlette:
     )
 
 
-async def _body(events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """A first comment at once, so that the client sees the stream open before the first event."""
-    yield HEARTBEAT
-    async for piece in events:
-        yield piece
+class LeasedStream(StreamingResponse):
+    """Events under a lease, which is given back once: before the end is sent, or when the client has gone."""
+
+    def __init__(self, events: AsyncIterator[bytes], leases: Leases, lease: Lease) -> None:
+        super().__init__(self._body(events), media_type="text/event-stream; charset=utf-8", headers=_HEADERS)
+        self._leases = leases
+        self._held: Lease | None = lease
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it all, for as long as a stream may take."""
+        try:
+            with anyio.move_on_after(_CUT_AFTER):
+                await super().__call__(scope, receive, send)
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._free()
+
+    async def _body(self, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """A first comment at once, so that the client sees the stream open before the first event."""
+        yield HEARTBEAT
+        async for piece in events:
+            yield piece
+        await self._free()  # a client that resumes at once must not find its own lease
+
+    async def _free(self) -> None:
+        held, self._held = self._held, None
+        if held:
+            await anyio.to_thread.run_sync(self._leases.free, held)
 
 
 def _last_event_id(header: str) -> int:
@@ -79,7 +110,8 @@ def _last_event_id(header: str) -> int:
 
 async def _refused(_: Request, error: Exception) -> Response:
     refusal: Any = error
-    return JSONResponse(refusal.body(), refusal.status)
+    wait = refusal.extra.get("retry_after")
+    return JSONResponse(refusal.body(), refusal.status, {"Retry-After": str(wait)} if wait else None)
 
 
 async def _not_served(_: Request, error: Exception) -> Response:

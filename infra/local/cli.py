@@ -90,7 +90,7 @@ class Outcome:
 def _converse(client: ApiClient, view: View, started: Started) -> Outcome:
     answered = False
     try:
-        for event in client.events(started.chat_id):
+        for event in client.events(started.chat_id, tell=view.notice):
             view.show(event)
             answered = answered or event.kind == "answer"
             if event.kind == "done":

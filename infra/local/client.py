@@ -32,6 +32,7 @@ _START_ATTEMPTS: Final = 3
 _STREAM_FAILURES: Final = 8
 # A chat lasts at most 15 minutes; a stream that is silent for longer will never end by itself.
 _STALLED_SECONDS: Final = 16 * 60
+_CROWDED: Final = "Too many event streams are open; this one goes on when another closes."
 _RETRY_STATUSES: Final = frozenset({429, 500, 502, 503, 504})
 
 
@@ -152,16 +153,19 @@ class ApiClient:
         """DELETE the chat; the chat object, unchanged if it had ended before."""
         return self.call("DELETE", _chat_path(chat_id))
 
-    def events(self, chat_id: str, after: int = 0) -> Iterator[ChatEvent]:
+    def events(
+        self, chat_id: str, after: int = 0, tell: Callable[[str], None] = lambda _: None
+    ) -> Iterator[ChatEvent]:
         """Every event after number ``after``, each once and in order, up to and with the terminal one.
 
-        A stream that closes or breaks is resumed with ``Last-Event-ID``. Raises `Refused` for an answer
-        that no retry mends and `Unreachable` when the stack stays away.
+        A stream that closes or breaks is resumed with ``Last-Event-ID``. A user who has too many open waits
+        for one of them to close, and ``tell`` is told so once. Raises `Refused` for an answer that no retry
+        mends and `Unreachable` when the stack stays away.
         """
         last, failures, heard = after, 0, self._clock()
+        problem: ClientError | None = None
         while True:
-            problem: ClientError | None = None
-            before = last
+            previous, problem, before = problem, None, last
             try:
                 for event in self._stream(chat_id, last):
                     last, heard = event.id, self._clock()
@@ -174,7 +178,8 @@ class ApiClient:
                 if error.status not in _RETRY_STATUSES:
                     raise
                 problem = error
-            failures = 0 if last > before else failures + (problem is not None)
+            _tell_if_crowded(tell, problem, previous)
+            failures = _failures(failures, problem) if last == before else 0
             if problem is not None and failures >= _STREAM_FAILURES:
                 raise problem
             if self._clock() - heard > _STALLED_SECONDS:
@@ -244,6 +249,22 @@ def _lost_on_the_way(error: ClientError) -> bool:
     return isinstance(error.__cause__, httpx.TransportError) and not isinstance(
         error.__cause__, httpx.ConnectError
     )
+
+
+def _is_crowded(problem: ClientError | None) -> bool:
+    return isinstance(problem, Refused) and problem.status == httpx.codes.TOO_MANY_REQUESTS
+
+
+def _tell_if_crowded(
+    tell: Callable[[str], None], problem: ClientError | None, previous: ClientError | None
+) -> None:
+    if _is_crowded(problem) and not _is_crowded(previous):
+        tell(_CROWDED)
+
+
+def _failures(before: int, problem: ClientError | None) -> int:
+    """How many there are in a row; to wait for a place is none."""
+    return before if problem is None or _is_crowded(problem) else before + 1
 
 
 def _pause(failures: int, problem: ClientError | None) -> float:

@@ -378,6 +378,7 @@ class LocalStack:
             stream_role_arn=outputs["StreamRoleArn"],
             stream_environment={
                 "CHATS_TABLE": outputs["ChatsTable"],
+                "CACHE_TABLE": outputs["CacheTable"],
                 "JWKS_URL": f"{self.endpoint_url}/{outputs['UserPoolId']}/.well-known/jwks.json",
                 "TOKEN_ISSUER": issuer,
                 "TOKEN_AUDIENCE": outputs["UserPoolClientId"],

@@ -8,7 +8,7 @@ from aws_cdk import ArnFormat, CfnOutput, CfnParameter, Stack
 from aws_cdk import aws_iam as iam
 
 from infra.stacks import permissions
-from infra.stacks.functions import SPECS, Function, Layers, Network
+from infra.stacks.functions import SPECS, Function, Layers, Network, reserved_concurrency
 from infra.stacks.observability import Observability
 from infra.stacks.rest import Rest
 from infra.stacks.workflow import Triggers, Workflow
@@ -82,6 +82,7 @@ class ChatStack(Stack):
 
     def _functions(self, github_network: Network | None) -> dict[str, Function]:
         environments = self._environments()
+        reserved = reserved_concurrency(self._stage)
         return {
             name: Function(
                 self,
@@ -92,7 +93,7 @@ class ChatStack(Stack):
                 environment=environments[name],
                 allowed=getattr(permissions, f"of_{name}")(self._data),
                 network=github_network if name == "github" else None,
-                reserved_concurrency=self._stage.stream_concurrency if name == "stream" else None,
+                reserved_concurrency=reserved.get(name),
             )
             for name, spec in SPECS.items()
         }
@@ -137,7 +138,7 @@ class ChatStack(Stack):
             "abort": {**memory, **credit},
             "sweep": {**memory, **credit},
             "credit_reset": credit,
-            "stream": {**chats, **self._web_adapter(), **self._token_check()},
+            "stream": {**chats, **cache, **self._web_adapter(), **self._token_check()},
         }  # fmt: skip
 
     def _token_check(self) -> dict[str, str]:

@@ -68,11 +68,23 @@ SPECS: Final[Mapping[str, FunctionSpec]] = MappingProxyType(
             FunctionSpec("abort", 28, 512, ("base",), "Ends a chat whose workflow failed"),
             FunctionSpec("sweep", 120, 512, ("base",), "Starts and ends what was left behind"),
             FunctionSpec("credit_reset", 900, 1769, ("base",), "Brings accounts up to date at midnight UTC"),
-            # an event stream stays open until the server closes it, at most 15 minutes
-            FunctionSpec("stream", 900, 512, ("stream",), "Serves a chat's events", handler="run.sh"),
+            # the server closes a stream after 90 s, and cuts one whose client takes nothing after 110 s
+            FunctionSpec("stream", 130, 512, ("stream",), "Serves a chat's events", handler="run.sh"),
         )
     }
 )
+
+
+def reserved_concurrency(stage: StageSettings) -> Mapping[str, int]:
+    """The stage's own setting; raises ValueError for a function that there is not, or a number below 1."""
+    wrong = {
+        name: number for name, number in stage.reserved_concurrency.items() if name not in SPECS or number < 1
+    }
+    if wrong:
+        raise ValueError(
+            f"reserved_concurrency of stage {stage.name}: {wrong}; functions are {', '.join(SPECS)}"
+        )
+    return stage.reserved_concurrency
 
 
 @dataclass(frozen=True, slots=True)

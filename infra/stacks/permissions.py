@@ -21,6 +21,9 @@ APPEND: Final = ("GetItem", "PutItem", "Query", "ConditionCheckItem")
 CHANGE: Final = (*APPEND, "UpdateItem")
 OWN: Final = (*CHANGE, "DeleteItem", "BatchWriteItem")
 
+_LEASE_KEYS: Final = "LEASE#*"
+"""`dualtrack.leases.KEY_PREFIX`; written out, because the templates' key covers the sources of infra alone."""
+
 
 def _table(table: dynamodb.ITable, *actions: str) -> iam.PolicyStatement:
     return iam.PolicyStatement(
@@ -31,6 +34,15 @@ def _table(table: dynamodb.ITable, *actions: str) -> iam.PolicyStatement:
 def _index(table: dynamodb.ITable, index: str, *actions: str) -> iam.PolicyStatement:
     return iam.PolicyStatement(
         actions=[f"dynamodb:{action}" for action in actions], resources=[f"{table.table_arn}/index/{index}"]
+    )
+
+
+def _leases(data: DataStack) -> iam.PolicyStatement:
+    """Take and give back leases, and change no other item of the table."""
+    return iam.PolicyStatement(
+        actions=["dynamodb:UpdateItem"],
+        resources=[data.cache.table_arn],
+        conditions={"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [_LEASE_KEYS]}},
     )
 
 
@@ -81,6 +93,7 @@ def of_api(data: DataStack) -> list[iam.PolicyStatement]:
         _table(data.credits, "GetItem", "PutItem", "UpdateItem", "Query"),
         # GitHub connections, and the catalogue of MCP tools for GET /v1/tools
         _table(data.cache, "GetItem", "PutItem", "DeleteItem"),
+        _leases(data),
         _objects(data, "GetObject", "PutObject", "DeleteObject"),
         _list(data),
         _key(data.connections_key, "Encrypt"),
@@ -153,4 +166,4 @@ def of_credit_reset(data: DataStack) -> list[iam.PolicyStatement]:
 
 
 def of_stream(data: DataStack) -> list[iam.PolicyStatement]:
-    return [_table(data.chats, *READ)]
+    return [_table(data.chats, *READ), _leases(data)]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from infra.stages import StageSettings
 
 STAGE_NAME: Final = ALIAS
-_EVENTS_SECONDS: Final = 900
+_EVENTS_SECONDS: Final = 130
 
 
 @dataclass(frozen=True, slots=True)

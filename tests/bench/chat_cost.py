@@ -5,7 +5,8 @@
 The chats run through the real steps over moto; every DynamoDB request is weighed by AWS's rules (a write
 takes a unit per KB, twice that in a transaction, one more for an entry of the sparse index that comes or
 goes; a consistent read a unit per 4 KB, an eventually consistent one half). Deltas are written at most
-every 130 ms, so their number follows from how long text flows: the model's pace below.
+every 130 ms, so their number follows from how long text flows: the model's pace below. One client reads the events,
+over one stream: its lease is counted, its reads are in `tests.bench.stream_cost`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.delta_writer import WRITE_SECONDS
+from dualtrack.leases import STREAMS
 from dualtrack.tools import ToolResult
 from rich.console import Console
 from rich.table import Table
@@ -150,7 +152,10 @@ def measure(world: World, meter: Meter, rounds: Sequence[Sequence[str]]) -> Cost
     world.model.script.add({"match": "turn", "text": ANSWER})
     meter.writes = meter.reads = 0.0
     meter.requests = meter.deltas = 0
-    chat = world.ask("A question of some length about setting something up?", user=f"user-{len(rounds)}")
+    user = f"user-{len(rounds)}"
+    chat = world.ask("A question of some length about setting something up?", user=user)
+    leases = world.stores.leases
+    leases.free(leases.take(user, STREAMS))
     calls = sum(map(len, rounds))
     flowing = math.ceil((chat.turn * MODEL_SECONDS / 2) / WRITE_SECONDS)
     states = 2 * chat.turn + sum(1 + len(one) for one in rounds) + 1

@@ -11,12 +11,14 @@ import sys
 import tempfile
 import time
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from infra.local.offline_model.server import serve_offline_model
 from infra.local.stack import LocalStack
 from tests.fakes.browser import chromium
 from tests.fakes.page_reader import Reader
+from tests.fakes.stack_client import PATIENCE, Root
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -37,11 +39,12 @@ WATCH = """() => {
 }"""
 
 
-def measure(browser: Browser, url: str, model: OfflineModel, thinking: float, rounds: int) -> list[float]:
+def measure(browser: Browser, root: Root, model: OfflineModel, thinking: float, rounds: int) -> list[float]:
     """Seconds, one figure a round; each is a conversation of its own."""
     found = []
-    reader = Reader(browser.new_page(), f"bench-{uuid.uuid4().hex[:8]}", url)
+    reader = Reader(browser.new_page(), f"bench-{uuid.uuid4().hex[:8]}", root.stack.url)
     reader.sign_in()
+    root.grant(root.stack.token(reader.name).user_id)
     for _ in range(rounds):
         reader.page.get_by_role("button", name="New conversation").click()
         reader.sees("What would you like to know?")
@@ -50,13 +53,21 @@ def measure(browser: Browser, url: str, model: OfflineModel, thinking: float, ro
         model.script.add({"match": "turn", "text": TEXT, "delay_first": thinking, "delay_chunk": 0.02})
         before = len(model.requests)
         reader.send("Say something.")
-        while len(model.requests) == before:
-            time.sleep(0.001)
+        _await_request(model, before)
         first_token = time.time() + thinking + 0.02
         reader.page.wait_for_function("() => window.firstText")
         found.append(float(reader.page.evaluate("window.firstText")) - first_token)
         reader.exchange("done")
     return found
+
+
+def _await_request(model: OfflineModel, before: int) -> None:
+    """Until the model is asked; a chat that was refused (no credits, a limit) never asks it."""
+    deadline = time.monotonic() + PATIENCE
+    while len(model.requests) == before:
+        if time.monotonic() > deadline:
+            raise RuntimeError("the model was not asked: was the chat refused?")
+        time.sleep(0.001)
 
 
 def main() -> None:
@@ -68,9 +79,10 @@ def main() -> None:
         LocalStack(state_dir, environment={"ANTHROPIC_BASE_URL": model.url}) as stack,
         chromium() as browser,
     ):
-        measure(browser, stack.url, model, THINKING[0], 1)  # the functions' cold starts
+        root = Root(stack, Path(state_dir))
+        measure(browser, root, model, THINKING[0], 1)  # the functions' cold starts
         for thinking in THINKING:
-            found = sorted(measure(browser, stack.url, model, thinking, rounds))
+            found = sorted(measure(browser, root, model, thinking, rounds))
             low, middle, high = (round(1000 * one) for one in (found[0], statistics.median(found), found[-1]))
             print(f"first token after {thinking:g} s: first text {middle} ms later ({low} to {high})")
 

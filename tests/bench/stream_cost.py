@@ -5,7 +5,8 @@
 
 The reader is the function's own `EventReader` over DynamoDB as moto emulates it; units are reckoned from
 each recorded request and the size of what it returned: a strong read takes one unit per 4 KB begun, an
-eventually consistent one half of that. Prices are those of us-east-1 on demand.
+eventually consistent one half of that. A stream's lease is taken and given back by the function's own
+`Leases`; each write is one unit. Prices are those of us-east-1 on demand.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ import threading
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import httpx
 from dualtrack.events import delta
-from dualtrack.follow_events import EventReader
-from httpx_sse import connect_sse
+from dualtrack.follow_events import EventReader, Pace
+from dualtrack.leases import STREAMS
 
 from infra.local.offline_model.server import serve_offline_model
 from infra.local.stack import LocalStack
+from tests.fakes.stack_client import PATIENCE, Person, Root
 from tests.fakes.world import World, make_world
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from dualtrack.chats import Chat
 
 READ_DOLLARS_PER_MILLION: Final = 0.125
+WRITE_DOLLARS_PER_MILLION: Final = 0.625
 LAMBDA_DOLLARS_PER_GB_SECOND: Final = 0.0000133334  # arm64
 STREAM_GB: Final = 0.5
 SECONDS: Final = 20.0
@@ -49,9 +51,10 @@ DELTA_TEXT: Final = "Some words of an answer as it is written. "
 
 @dataclass
 class Reads:
-    """The reads of a DynamoDB client since it was asked to count."""
+    """The requests of a DynamoDB client since it was asked to count; ``units`` are those of reads."""
 
     requests: int = 0
+    writes: int = 0
     units: float = 0.0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -76,6 +79,14 @@ class Counting:
     def query(self, **request: Any) -> Any:
         """A counted Query."""
         return self._counted(self._client.query(**request), request)
+
+    def update_item(self, **request: Any) -> Any:
+        """A counted UpdateItem, whatever comes of it."""
+        self._reads.writes += 1
+        return self._client.update_item(**request)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
 
     def _counted(self, answer: Any, request: dict[str, Any]) -> Any:
         found = answer.get("Items") or answer.get("Item") or {}
@@ -131,6 +142,17 @@ def measure(world: World, name: str, per_second: float, *, resumed: bool) -> Non
     print(f"| {name} | {reads.requests / seconds:.1f} | {units:.2f} | {dollars:.5f} |")
 
 
+def lease_writes(world: World, others: int) -> int:
+    """Writes of a stream's lease while the user has so many others open."""
+    reads = Reads()
+    client: Any = Counting(world.stores.dynamodb, reads)
+    for _ in range(others):
+        world.stores.leases.take(f"leases-{others}", STREAMS)
+    leases = replace(world.stores.leases, client=client)
+    leases.free(leases.take(f"leases-{others}", STREAMS))
+    return reads.writes
+
+
 def reads_table() -> None:
     """The table of readers."""
     print("| reader | reads a second | read units a second | dollars a reader-hour (DynamoDB) |")
@@ -139,6 +161,12 @@ def reads_table() -> None:
         measure(world, "idle, from the start", 0, resumed=False)
         measure(world, "idle, resumed within the log", 0, resumed=True)
         measure(world, "busy, 7.7 deltas a second", DELTAS_A_SECOND, resumed=False)
+        alone, beside = lease_writes(world, 0), lease_writes(world, 1)
+    dollars = alone * 3600 / Pace().stream * WRITE_DOLLARS_PER_MILLION / 1e6
+    print(
+        f"\nThe lease of a stream: {alone} writes, {beside} while another is open; a stream lasts "
+        f"{Pace().stream:.0f} s: {dollars:.5f} dollars a reader-hour."
+    )
     gateway = LAMBDA_DOLLARS_PER_GB_SECOND * STREAM_GB * 3600
     print(f"\nThe function that holds the stream open (512 MB, arm64): {gateway:.4f} dollars a reader-hour.")
 
@@ -149,14 +177,13 @@ def latency_table(times: int) -> None:
     with serve_offline_model() as model, tempfile.TemporaryDirectory() as folder:
         environment = {"ANTHROPIC_API_KEY": "bench", "ANTHROPIC_BASE_URL": model.url}
         with LocalStack(Path(folder), environment=environment) as stack:
-            token = stack.token("bench").token
-            with httpx.Client(
-                base_url=stack.url, headers={"Authorization": f"Bearer {token}"}, timeout=60
-            ) as http:
-                for number in range(times + 1):
-                    sample = _first_text(http, model, number)
-                    if number:  # the first chat starts the functions' processes
-                        samples.append(sample)
+            person = Person(stack.url, stack.token("bench"))
+            Root(stack, Path(folder)).grant(person.id)
+            for number in range(times + 1):
+                sample = _first_text(person, model, number)
+                if number:  # the first chat starts the functions' processes
+                    samples.append(sample)
+            person.close()
     ordered = sorted(samples)
     print(
         f"\nFirst token to first text, {times} chats: median {statistics.median(ordered) * 1e3:.0f} ms, "
@@ -164,26 +191,28 @@ def latency_table(times: int) -> None:
     )
 
 
-def _first_text(http: httpx.Client, model: Any, number: int) -> float:
+def _first_text(person: Person, model: Any, number: int) -> float:
     """Seconds from the first text that the model sends to the first that the client has."""
     key = f"{uuid.uuid4().hex}:"
     silence, gap = 1.5, 0.01  # the reader is idle by then, as while a model thinks
     model.script.add(
         {"match": key, "text": "word " * 40, "chunk": 5, "delay_first": silence, "delay_chunk": gap}
     )
+    chat = person.start(f"{key} {number}")
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(_asked_at, model, key)
-        chat = http.post("/v1/chats", json={"message": f"{key} {number}"}).json()
-        with connect_sse(http, "GET", chat["events_url"]) as source:
-            for event in source.iter_sse():
-                if event.event == "delta":
-                    return time.monotonic() - asked.result() - silence - gap
+        for event in person.stream(chat["chat_id"]):
+            if event.kind == "delta":
+                return time.monotonic() - asked.result() - silence - gap
     raise RuntimeError("the chat had no text")
 
 
 def _asked_at(model: Any, key: str) -> float:
     """When the model was asked; its own record of requests says so."""
+    deadline = time.monotonic() + PATIENCE
     while not any(key in json.dumps(one.body) for one in model.requests):
+        if time.monotonic() > deadline:
+            raise RuntimeError("the model was not asked: was the chat refused?")
         time.sleep(0.002)
     return time.monotonic()
 

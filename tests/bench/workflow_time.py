@@ -177,7 +177,7 @@ def main() -> None:
             root = Root(stack, Path(folder))
             people = [Person(stack.url, stack.token(f"user-{number}")) for number in range(BURST)]
             for person in people:
-                root.stores().ledger.grant(person.id, "bench", 10_000, "bench", time.time())
+                root.grant(person.id)
             console.print(f"The stack was ready after {stack.seconds_to_ready:.1f} s.")
             console.print(compare(root, people[0], model))
             console.print(throughput(root, people))

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 from dualtrack.clock import iso
-from dualtrack.dynamo import transact
+from dualtrack.dynamo import get, transact
+from dualtrack.leases import STREAMS, WAITS
+
+from tests.fakes.stack_client import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from httpx import Response
 
     from tests.e2e.conftest import Script
     from tests.fakes.stack_client import Person, Root
@@ -116,3 +122,96 @@ def test_every_reader_needs_a_token_of_its_own(someone: Callable[[], Person], sc
     assert bob.http.get(f"/v1/chats/{chat['chat_id']}/events").status_code == 404
     bare = bob.http.get(f"/v1/chats/{chat['chat_id']}/events", headers={"Authorization": ""})
     assert bare.status_code == 401
+
+
+# ── how many at a time ────────────────────────────────────────────────────────────────────────────
+
+
+def _open(person: Person, chat_id: str, streams: ExitStack) -> int:
+    """Open a stream and keep it open; its status."""
+    response = streams.enter_context(person.http.stream("GET", f"/v1/chats/{chat_id}/events"))
+    if response.status_code == 200:
+        pieces = response.iter_raw()
+        next(pieces)
+        streams.callback(pieces.close)  # type: ignore[attr-defined]  # it closes the stream when it is forgotten
+    else:
+        response.read()
+        assert response.json()["error"]["code"] == "rate_limited"
+        assert 1 <= int(response.headers["Retry-After"]) <= 10
+    return response.status_code
+
+
+def _held_chat(person: Person, script: Script) -> str:
+    script.asks(("kit_hold", {"name": script.marker}))
+    script.says("Held.")
+    return str(person.start(script.question())["chat_id"])
+
+
+def test_a_user_has_five_streams_and_the_sixth_when_one_closes(
+    tools: ToolServer, someone: Callable[[], Person], script: Script
+) -> None:
+    ann, bob = someone(), someone()
+    chat_id = _held_chat(ann, script.branch("ann"))
+    other = _held_chat(bob, script.branch("bob"))
+    with ExitStack() as streams:
+        first = streams.enter_context(ExitStack())
+        assert _open(ann, chat_id, first) == 200
+        assert [_open(ann, chat_id, streams) for _ in range(6)] == [200] * 4 + [429] * 2
+        assert [_open(bob, other, streams) for _ in range(2)] == [200] * 2, "others are not affected"
+        first.close()
+        wait_for(lambda: _open(ann, chat_id, streams) == 200)
+        assert _open(ann, chat_id, streams) == 429
+    for name in ("ann", "bob"):
+        tools.place(script.branch(name).marker).released.set()
+
+
+def test_of_twelve_streams_that_open_at_once_five_are_given(
+    tools: ToolServer, ann: Person, script: Script
+) -> None:
+    chat_id = _held_chat(ann, script)
+    with ExitStack() as streams, ThreadPoolExecutor(12) as pool:
+        given = list(pool.map(lambda _: _open(ann, chat_id, streams), range(12)))
+    assert sorted(given) == [200] * 5 + [429] * 7
+    tools.place(script.marker).released.set()
+
+
+def test_streams_that_the_server_has_closed_are_resumed_at_once(
+    tools: ToolServer, ann: Person, script: Script
+) -> None:
+    chat_id = _held_chat(ann, script)
+    with ThreadPoolExecutor(STREAMS.limit) as pool:
+        reading = [pool.submit(ann.events, chat_id) for _ in range(STREAMS.limit)]
+        assert tools.place(script.marker).arrived.wait(30)
+        tools.place(script.marker).released.set()
+        ends = [one.result()[-1].id for one in reading]
+        assert list(pool.map(lambda end: list(ann.stream(chat_id, after=end)), ends)) == [[]] * STREAMS.limit
+
+
+def test_three_requests_wait_and_the_fourth_is_answered_at_once(
+    root: Root, tools: ToolServer, someone: Callable[[], Person], script: Script
+) -> None:
+    ann, bob = someone(), someone()
+
+    def waits(name: str) -> Response:
+        branch = script.branch(name)
+        branch.asks(("kit_hold", {"name": branch.marker}))
+        branch.says("Held.")
+        return ann.post(branch.question(), wait="25")
+
+    with ThreadPoolExecutor(WAITS.limit) as pool:
+        waiting = [pool.submit(waits, str(number)) for number in range(WAITS.limit)]
+        wait_for(lambda: _leases(root, ann) == WAITS.limit)
+        assert waits("fourth").status_code == 202
+        assert not any(one.done() for one in waiting), "it has not waited as long as they do"
+        script.branch("bob").says("Hello.")
+        assert bob.post(script.branch("bob").question(), wait="25").status_code == 200
+        for name in ("0", "1", "2", "fourth"):
+            tools.place(script.branch(name).marker).released.set()
+        assert [one.result().status_code for one in waiting] == [200] * WAITS.limit
+    assert _leases(root, ann) == 0
+
+
+def _leases(root: Root, person: Person) -> int:
+    key = {"pk": f"LEASE#{person.id}", "sk": WAITS.kind}
+    item = get(root.client("dynamodb"), root.settings.cache_table, key)
+    return len(item["leases"]) if item else 0

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
     from tests.fakes.stack_client import Root
 
-KEY = {"pk": {"S": "PROBE#least-privilege"}, "sk": {"S": "PROBE"}}
+KEY = {"pk": {"S": "LEASE#least-privilege"}, "sk": {"S": "PROBE"}}
+"""A lease's, which `api` and `stream` may update; that they may update no other item of the cache is a condition
+of their policies that the emulator does not enforce (tests/infra/test_permissions.py)."""
+
 NEVER = "attribute_exists(pk) AND attribute_not_exists(pk)"
 TABLES = ("history", "chats", "credits", "cache")
 SECRETS = ("anthropic", "voyage", "context7", "github")
@@ -146,7 +149,7 @@ OWN = (*CHANGE, "delete")
 BODIES = {"read bodies", "put bodies"}
 
 ALLOWED: dict[str, set[str]] = {
-    "Api": _tables_of({"chats": OWN, "history": OWN, "credits": CHANGE, "cache": (*APPEND, "delete")})
+    "Api": _tables_of({"chats": OWN, "history": OWN, "credits": CHANGE, "cache": OWN})
     | {*BODIES, "delete bodies", "list bodies", "start a chat", "stop a chat", "encrypt connections"},
     "Turn": _tables_of({"chats": CHANGE, "history": CHANGE, "credits": CHANGE, "cache": LOOK})
     | {*BODIES, "secret anthropic"},
@@ -160,7 +163,7 @@ ALLOWED: dict[str, set[str]] = {
     "Sweep": _tables_of({"chats": CHANGE, "history": CHANGE, "credits": CHANGE})
     | {*BODIES, "find open chats", "start a chat", "stop a chat", "look at a chat"},
     "CreditReset": _tables_of({"credits": APPEND}) | {"find used accounts"},
-    "Stream": _tables_of({"chats": LOOK}),
+    "Stream": _tables_of({"chats": LOOK, "cache": ("update",)}),
 }
 
 

@@ -112,9 +112,8 @@ class Storm:
         """All chats through the storm; what is wrong afterwards."""
         self.users = [Person(self.root.stack.url, self.root.stack.token(f"user-{n}")) for n in range(USERS)]
         self.names = {user.id: f"user-{n}" for n, user in enumerate(self.users)}
-        stores = self.root.stores()
         for user in self.users:
-            stores.ledger.grant(user.id, f"grant-{uuid.uuid4().hex}", 1_000_000, "for the storm", time.time())
+            self.root.grant(user.id)
         with ThreadPoolExecutor(AT_ONCE) as pool:
             chats = [pool.submit(self._chat, number) for number in range(self.chats)]
             self._weather(chats)

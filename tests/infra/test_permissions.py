@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from dualtrack.leases import KEY_PREFIX
 
 from tests.fakes.templates import readable
 
@@ -22,7 +23,7 @@ TABLES: dict[str, dict[str, set[str]]] = {
         "Chats": OWN,
         "History": {*OWN, "BatchGetItem"},
         "Credits": {"GetItem", "PutItem", "UpdateItem", "Query"},
-        "Cache": {"GetItem", "PutItem", "DeleteItem"},
+        "Cache": {"GetItem", "PutItem", "DeleteItem", "UpdateItem"},
     },
     "Turn": {
         "Chats": CHANGE,
@@ -45,7 +46,7 @@ TABLES: dict[str, dict[str, set[str]]] = {
     "Abort": {"Chats": CHANGE, "History": {*CHANGE, "BatchGetItem"}, "Credits": CHANGE},
     "Sweep": {"Chats": CHANGE, "History": {*CHANGE, "BatchGetItem"}, "Credits": CHANGE},
     "CreditReset": {"Credits": {"GetItem", "PutItem"}},
-    "Stream": {"Chats": READ},
+    "Stream": {"Chats": READ, "Cache": {"UpdateItem"}},
 }
 
 SECRETS = {
@@ -84,14 +85,18 @@ EVERYONE = {
 
 def statements(stage: Stage, function: str) -> list[tuple[set[str], set[str]]]:
     """(actions, resources) of every statement of a function's role."""
+    return [
+        (set(_many(s["Action"])), {readable(r) for r in _many(s["Resource"])})
+        for s in _policy(stage, function)
+    ]
+
+
+def _policy(stage: Stage, function: str) -> list[Any]:
     policies = stage.resources("Chat", "AWS::IAM::Policy")
     (policy,) = [
         p for key, p in policies.items() if re.match(rf"{function}RoleDefaultPolicy[0-9A-F]{{8}}$", key)
     ]
-    return [
-        (set(_many(s["Action"])), {readable(r) for r in _many(s["Resource"])})
-        for s in policy["PolicyDocument"]["Statement"]
-    ]
+    return list(policy["PolicyDocument"]["Statement"])
 
 
 def _many(value: Any) -> list[Any]:
@@ -125,6 +130,19 @@ def _table(resource: str) -> str:
     found = re.search(r"FnGetAtt(History|Chats|Credits|Cache)[0-9A-F]{8}Arn", resource)
     assert found, resource
     return found[1]
+
+
+@pytest.mark.parametrize("function", ["Api", "Stream"])
+def test_of_the_cache_only_leases_can_be_updated(aws_stage: Stage, function: str) -> None:
+    """An item's partition key is its leading key (DynamoDB, IAM policy conditions)."""
+    (updates,) = [
+        s
+        for s in _policy(aws_stage, function)
+        if "dynamodb:UpdateItem" in _many(s["Action"])
+        and {_table(readable(r)) for r in _many(s["Resource"])} == {"Cache"}
+    ]
+    assert _many(updates["Action"]) == ["dynamodb:UpdateItem"]
+    assert updates["Condition"] == {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{KEY_PREFIX}*"]}}
 
 
 @pytest.mark.parametrize("function", sorted(TABLES))

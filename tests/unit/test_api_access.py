@@ -196,6 +196,8 @@ def test_a_user_may_send_a_burst_of_a_hundred_and_is_then_told_when_to_come_back
     assert (answer.status, answer.code) == (429, "rate_limited")
     wait = int(answer.headers["Retry-After"])
     assert 1 <= wait <= 60
+    documented = openapi_document()["paths"]["/v1/chats/{chat_id}/events"]["get"]["responses"]["429"]
+    assert set(documented["headers"]) == {"Retry-After"}
     refused = api.call("POST", "/v1/chats", {"message": "Hi."}, {"Idempotency-Key": "k"})
     assert refused.status == 429
     assert api.of("user-somebody-else").call("GET", "/v1/credits").status == 200

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.credits.plans import CHAT_PRICE
+from dualtrack.leases import WAITS
 from dualtrack.start_chat import IDEMPOTENCY_SECONDS
 
 from tests.fakes.api_client import Api, items, make_api, objects
@@ -226,6 +227,26 @@ def test_with_wait_the_answer_comes_at_once_if_it_is_there(api: Api, monkeypatch
 
 def test_with_wait_a_chat_that_takes_longer_is_a_202(api: Api) -> None:
     assert api.call("POST", "/v1/chats?wait=0.001", {"message": "Hello."}).status == 202
+
+
+def test_the_fourth_that_waits_is_answered_at_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask(caller: Api, key: str) -> int:
+        def answer(_: float) -> None:
+            for chat_id in caller.chat_ids():
+                caller.run(chat_id)
+
+        monkeypatch.setattr(api.module.time, "sleep", answer)
+        return caller.call(
+            "POST", "/v1/chats?wait=25", {"message": "Hello."}, {"Idempotency-Key": key}
+        ).status
+
+    leases = api.world.stores.leases
+    held = [leases.take(api.user, WAITS) for _ in range(WAITS.limit)]
+    assert (ask(api, "a"), ask(api, "a")) == (202, 202), "the same when it is asked again"
+    assert ask(api.of(f"{api.user}-2"), "a") == 200
+    leases.free(held[0])
+    assert ask(api, "b") == 200
+    leases.take(api.user, WAITS)  # the one that was answered has given its place back
 
 
 @pytest.mark.parametrize("wait", ["-1", "26", "25.01", "nan", "inf", "-inf", "x", "1e999", "5s"])

@@ -9,7 +9,7 @@ import hmac
 import importlib.util
 import json
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from dualtrack.follow_events import HEARTBEAT, EventReader, Pace
+from dualtrack.leases import STREAMS, Leases
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import Route
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from dualtrack.chats import Chat
+    from dualtrack.leases import Lease
     from starlette.requests import Request
 
 APP = Path(__file__).parents[2] / "functions" / "stream" / "app.py"
@@ -62,7 +64,9 @@ class Stream:
     """The app over a world, and its client."""
 
     world: World
+    module: ModuleType
     app: Any
+    jwks_url: str
 
     def get(
         self, chat_id: str, headers: Mapping[str, str] | None = None, method: str = "GET"
@@ -93,7 +97,8 @@ def stream() -> Iterator[Stream]:
             token_audience=AUDIENCE,
             allowed_origins=f"{ORIGIN}, https://b.example",
         )
-        yield Stream(world, _load().create_app(settings, world.stores.dynamodb))
+        module = _load()
+        yield Stream(world, module, module.create_app(settings, world.stores.dynamodb), settings.jwks_url)
 
 
 def _load() -> ModuleType:
@@ -108,8 +113,12 @@ def _load() -> ModuleType:
 @pytest.fixture(scope="module")
 def done(stream: Stream) -> Chat:
     """A chat that has ended just now, by the real clock."""
+    return ended_now(stream, "ann")
+
+
+def ended_now(stream: Stream, user: str) -> Chat:
     stream.world.clock.now = time.time()
-    return stream.world.ask("Hello.")
+    return stream.world.ask("Hello.", user=user)
 
 
 def code(response: httpx.Response) -> tuple[int, str]:
@@ -207,7 +216,7 @@ def test_keys_that_cannot_be_read_are_trouble_of_ours(stream: Stream, done: Chat
     settings = replace(
         SETTINGS, jwks_url="http://127.0.0.1:9/keys", token_issuer=ISSUER, token_audience=AUDIENCE
     )
-    broken = Stream(stream.world, _load().create_app(settings, stream.world.stores.dynamodb))
+    broken = replace(stream, app=_load().create_app(settings, stream.world.stores.dynamodb))
     assert code(broken.as_ann(done.chat_id)) == (503, "unavailable")
 
 
@@ -274,6 +283,151 @@ def test_the_preflight_allows_what_a_reader_sends(stream: Stream) -> None:
     response = stream.get("x", asked, "OPTIONS")
     assert response.status_code == 200
     assert response.headers["access-control-allow-origin"] == ORIGIN
+
+
+# ── how many at a time ────────────────────────────────────────────────────────────────────────────
+
+
+def open_streams(stream: Stream, user: str) -> int:
+    item = stream.world.stores.dynamodb.get_item(
+        TableName="cache", Key={"pk": {"S": f"LEASE#{user}"}, "sk": {"S": "STREAMS"}}, ConsistentRead=True
+    ).get("Item", {})
+    return len(item.get("leases", {"M": {}})["M"])
+
+
+def take_all(stream: Stream, user: str) -> tuple[Leases, list[Lease]]:
+    leases = Leases(stream.world.stores.dynamodb, "cache", time.time)
+    return leases, [leases.take(user, STREAMS) for _ in range(STREAMS.limit)]
+
+
+def bearer(user: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {signed(claims(sub=user))}"}
+
+
+def test_the_sixth_stream_of_a_user_is_refused_until_another_closes(stream: Stream) -> None:
+    chats = {user: ended_now(stream, user) for user in ("many", "few")}
+    leases, held = take_all(stream, "many")
+    refused = stream.get(chats["many"].chat_id, {**bearer("many"), "Origin": ORIGIN})
+    assert code(refused) == (429, "rate_limited")
+    assert 1 <= int(refused.headers["retry-after"]) <= 10
+    assert refused.json()["error"]["retry_after"] == int(refused.headers["retry-after"])
+    assert refused.headers["access-control-expose-headers"] == "Retry-After", "a page has to see it"
+    assert stream.get(chats["few"].chat_id, bearer("few")).status_code == 200
+    leases.free(held[0])
+    for _ in range(3):
+        assert stream.get(chats["many"].chat_id, bearer("many")).status_code == 200
+
+
+def test_what_is_refused_for_another_reason_holds_nothing(stream: Stream, done: Chat) -> None:
+    for chat_id, headers in (("x", {}), (done.chat_id, {"Last-Event-ID": "x"}), (done.chat_id, {})):
+        stream.get(chat_id, {**bearer("bob"), **headers})
+    assert open_streams(stream, "bob") == 0
+
+
+def test_a_stream_that_cannot_be_counted_is_not_opened(stream: Stream, done: Chat) -> None:
+    settings = replace(
+        SETTINGS,
+        cache_table="none",
+        jwks_url=stream.jwks_url,
+        token_issuer=ISSUER,
+        token_audience=AUDIENCE,
+    )
+    broken = replace(stream, app=_load().create_app(settings, stream.world.stores.dynamodb))
+    assert code(broken.as_ann(done.chat_id)) == (503, "unavailable")
+
+
+@dataclass
+class Wire:
+    """The server's side of one request, by hand: what the client does between the messages."""
+
+    stream: Stream
+    user: str
+    chat_id: str
+    sent: list[Any] = field(default_factory=list)
+    open_at_end: int = -1
+    gone: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def serve(self, app: Any) -> None:
+        """Until the app is through with the request."""
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "http_version": "1.1",
+            "method": "GET",
+            "scheme": "http",
+            "path": f"/v1/chats/{self.chat_id}/events",
+            "raw_path": b"",
+            "root_path": "",
+            "query_string": b"",
+            "headers": [(key.lower().encode(), value.encode()) for key, value in bearer(self.user).items()],
+            "server": ("stream", 80),
+            "client": ("reader", 1),
+        }
+        await asyncio.wait_for(app(scope, self.receive, self.send), 30)
+
+    async def receive(self) -> dict[str, Any]:
+        """Only that the client has gone, once it has."""
+        await self.gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: Any) -> None:
+        """To the client."""
+        if message["type"] == "http.response.body" and not message.get("more_body"):
+            self.open_at_end = await asyncio.to_thread(open_streams, self.stream, self.user)
+        self.sent.append(message)
+
+
+def test_at_its_end_a_stream_has_given_its_place_back(stream: Stream) -> None:
+    """Before the client can see the end: it comes back at once."""
+    chat = ended_now(stream, "resumer")
+
+    async def serve() -> Wire:
+        wire = Wire(stream, "resumer", chat.chat_id)
+        await wire.serve(stream.app)
+        return wire
+
+    wire = asyncio.run(serve())
+    assert wire.sent[0]["status"] == 200
+    assert wire.open_at_end == 0
+
+
+def test_a_client_that_goes_away_gives_its_place_back(stream: Stream) -> None:
+    chat = stream.world.start("Hello.", user="leaver")
+
+    class Leaving(Wire):
+        async def send(self, message: Any) -> None:
+            await super().send(message)
+            if message["type"] == "http.response.body":
+                self.open_at_end = await asyncio.to_thread(open_streams, stream, self.user)
+                self.gone.set()
+                await asyncio.Event().wait()
+
+    async def serve() -> Wire:
+        wire = Leaving(stream, "leaver", chat.chat_id)
+        await wire.serve(stream.app)
+        return wire
+
+    assert asyncio.run(serve()).open_at_end == 1
+    assert open_streams(stream, "leaver") == 0
+
+
+def test_a_client_that_takes_nothing_is_cut_before_its_lease_ends(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert Pace().stream < stream.module._CUT_AFTER < STREAMS.seconds
+    chat = stream.world.start("Hello.", user="sleeper")
+    monkeypatch.setattr(stream.module, "_CUT_AFTER", 0.1)
+
+    class Sleeping(Wire):
+        async def send(self, message: Any) -> None:
+            if message["type"] == "http.response.body":
+                await asyncio.Event().wait()
+
+    async def serve() -> None:
+        await Sleeping(stream, "sleeper", chat.chat_id).serve(stream.app)
+
+    asyncio.run(serve())
+    assert open_streams(stream, "sleeper") == 0
 
 
 # ── how a stream goes on and ends ─────────────────────────────────────────────────────────────────
@@ -359,6 +513,7 @@ def test_a_reader_that_waits_behind_the_end_is_let_go(stream: Stream, end: str) 
 
 
 def test_a_long_stream_is_closed_by_the_server(stream: Stream) -> None:
+    assert 60 <= Pace().stream <= 120, "CONTRACT 5"
     chat = stream.world.start("Hello.", user="long")
 
     async def pieces() -> list[bytes]:

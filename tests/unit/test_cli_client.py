@@ -48,6 +48,17 @@ def test_a_crowded_stream_function_is_asked_again_when_it_says() -> None:
     assert pauses == [7, 7]
 
 
+def test_who_has_too_many_streams_open_waits_for_one_to_close_and_says_so_once() -> None:
+    crowded = (429, {"code": "rate_limited", "message": "Too many."}, {"Retry-After": "9"})
+    script = Script(events=answered(), refusals={f"GET /v1/chats/{CHAT_ID}/events": [crowded] * 20})
+    pauses, told = Pauses(), list[str]()
+    with api_server(script) as url, ApiClient(url, "token-of-user", sleep=pauses) as client:
+        assert [event.id for event in client.events(CHAT_ID, tell=told.append)][-1] == 11
+    assert pauses == [9] * 20
+    assert len(told) == 1
+    assert "goes on when another closes" in told[0]
+
+
 def test_a_stream_that_stays_away_is_given_up() -> None:
     refusals: dict[str, list[Refusal | None]] = {f"GET /v1/chats/{CHAT_ID}/events": [BUSY] * 100}
     script = Script(events=answered(), refusals=refusals)

@@ -147,9 +147,9 @@ export class Conversation {
   async #follow(view, chatId, signal) {
     this.#setRunning({ view, chatId });
     const onEvent = (event) => this.#accept(view, event);
-    const onLive = (live) => view.exchange.live !== live && view.update({ ...view.exchange, live });
+    const onTrouble = (trouble) => view.exchange.trouble !== trouble && view.update({ ...view.exchange, trouble });
     try {
-      await follow(this.#api, chatId, { signal, onEvent, onLive });
+      await follow(this.#api, chatId, { signal, onEvent, onTrouble });
     } catch (problem) {
       if (signal.aborted) return;
       await this.#settle(view, chatId, problem);

@@ -12,31 +12,39 @@ const SILENCE = 40_000; // the server sends a comment every 15 s
 const FIRST_PAUSE = 250;
 const LONGEST_PAUSE = 8_000;
 
+const LOST = "Connection lost. Resuming…";
+const CROWDED = "Too many answers are open in other windows. This one goes on when there is room…";
+
 /**
- * Calls `onEvent({id, event, data})` in order; `onLive(boolean)` when the connection is lost or back.
+ * Calls `onEvent({id, event, data})` in order; `onTrouble(text)` when the connection is lost or refused
+ * because the user has too many, and with "" when it is back.
  * Throws the Refusal of a chat whose events are not to be had, and AbortError when `signal` aborts.
  */
-export async function follow(api, chatId, { signal, onEvent, onLive = () => {} }) {
+export async function follow(api, chatId, { signal, onEvent, onTrouble = () => {} }) {
   const seen = { id: 0, ended: false };
   let pause = FIRST_PAUSE;
   while (!seen.ended) {
     const before = seen.id;
+    let problem = null;
     try {
-      await readOnce(api, chatId, seen, { signal, onEvent, onLive });
-    } catch (problem) {
-      if (signal.aborted || isFinal(problem)) throw problem;
+      await readOnce(api, chatId, seen, { signal, onEvent, onTrouble });
+    } catch (caught) {
+      if (signal.aborted || isFinal(caught)) throw caught;
+      problem = caught;
     }
     if (seen.ended) return;
     if (seen.id > before) pause = FIRST_PAUSE;
-    else onLive(false);
-    await wait(pause, signal);
+    else if (problem) onTrouble(isCrowded(problem) ? CROWDED : LOST);
+    await wait(Math.max(pause, secondsAsked(problem) * 1000), signal);
     pause = Math.min(pause * 2, LONGEST_PAUSE);
   }
 }
 
-const isFinal = (problem) => problem instanceof Refusal && problem.status < 500 && problem.status !== 429;
+const isCrowded = (problem) => problem instanceof Refusal && problem.status === 429;
+const secondsAsked = (problem) => (isCrowded(problem) && problem.detail.retry_after) || 0;
+const isFinal = (problem) => problem instanceof Refusal && problem.status < 500 && !isCrowded(problem);
 
-async function readOnce(api, chatId, seen, { signal, onEvent, onLive }) {
+async function readOnce(api, chatId, seen, { signal, onEvent, onTrouble }) {
   const connection = new AbortController();
   const quit = () => connection.abort();
   signal.addEventListener("abort", quit);
@@ -45,7 +53,7 @@ async function readOnce(api, chatId, seen, { signal, onEvent, onLive }) {
   try {
     const headers = seen.id ? { "Last-Event-ID": String(seen.id) } : {};
     const response = await api.open("GET", `/v1/chats/${chatId}/events`, { headers, signal: connection.signal });
-    onLive(true);
+    onTrouble("");
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     for (let piece = await reader.read(); !piece.done && !seen.ended; piece = await reader.read()) {
       clearTimeout(silence);

@@ -12,7 +12,7 @@ const NO_ANSWER = /^\(no answer: (failed|cancelled)\)$/;
 export function ask(question, attachments = []) {
   return {
     messageId: "", chatId: "", question, attachments, status: "sending", turns: [], calls: {}, response: null,
-    responseId: "", sources: [], stop: "", turnCount: 0, credits: null, shortage: null, usage: null, error: null, live: true,
+    responseId: "", sources: [], stop: "", turnCount: 0, credits: null, shortage: null, usage: null, error: null, trouble: "",
   };
 }
 

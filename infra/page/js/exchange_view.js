@@ -22,7 +22,7 @@ export class ExchangeView {
   #steps = h("details", { class: "steps", hidden: true });
   #stepsHead = h("summary", {});
   #stepList = h("ol", { class: "turns" });
-  #live = h("p", { class: "connection", hidden: true }, "Connection lost. Resuming…");
+  #trouble = h("p", { class: "connection", hidden: true });
   #answer = h("div", { class: "answer prose", hidden: true });
   #markdown = new MarkdownView(this.#answer);
   #foot = h("div", { class: "exchange-foot" });
@@ -30,7 +30,7 @@ export class ExchangeView {
 
   constructor(exchange) {
     this.#steps.append(this.#stepsHead, this.#stepList);
-    this.element.append(this.#heading, this.#question, this.#steps, this.#live, this.#answer, this.#foot);
+    this.element.append(this.#heading, this.#question, this.#steps, this.#trouble, this.#answer, this.#foot);
     this.update(exchange);
   }
 
@@ -47,7 +47,8 @@ export class ExchangeView {
     if (changed("status", "turns", "calls", "shortage", "turnCount")) this.#drawSteps(before);
     if (changed("status", "turns", "response")) this.#drawAnswer();
     if (changed("status", "sources", "usage", "stop", "error", "credits", "responseId")) this.#drawFoot();
-    this.#live.hidden = exchange.live || !isOpen(exchange);
+    this.#trouble.hidden = !exchange.trouble || !isOpen(exchange);
+    this.#trouble.textContent = exchange.trouble;
     if (before) this.#say(before);
   }
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.credits.account import Refused
+from dualtrack.leases import STREAMS
 
 from tests.fakes.browser import axe_source
 from tests.fakes.cuttable import relay
@@ -129,6 +130,19 @@ def test_a_dropped_connection_resumes_with_nothing_doubled(
         seen = [request.headers.get("last-event-id") for request in reader.event_requests]
         assert seen[0] is None
         assert int(seen[-1] or 0) > 2
+
+
+def test_with_too_many_streams_open_the_page_says_so_and_goes_on_when_there_is_room(
+    reader: Reader, root: Root, script: Script
+) -> None:
+    leases = root.stores().leases
+    held = [leases.take(user_of(root, reader), STREAMS) for _ in range(STREAMS.limit)]
+    script.says("There was room.")
+    reader.send(script.question())
+    reader.sees("Too many answers are open in other windows")
+    leases.free(held[0])
+    reader.exchange("done")
+    assert reader.answer() == "There was room."
 
 
 def test_a_turn_that_is_made_anew_replaces_what_it_had_written(reader: Reader, script: Script) -> None:

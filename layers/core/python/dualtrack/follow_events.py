@@ -38,12 +38,12 @@ _ENDED: Final = frozenset({"done", "failed", "cancelled"})
 class Pace:
     """When a reader looks, in seconds.
 
-    ``stream``: then the server closes and the client resumes, so that a reader does not hold a function
-    for ever. ``busy_for``: how long after an event the log is polled every ``busy``, not every ``idle``.
+    ``stream``: then the server closes and the client resumes (CONTRACT 5: after 60 to 120 s), so that
+    nobody who has left holds a function for long: Lambda does not interrupt a response. ``busy_for``: how long after an event the log is polled every ``busy``, not every ``idle``.
     """
 
     heartbeat: float = 15.0
-    stream: float = 600.0
+    stream: float = 90.0
     busy: float = 0.1
     idle: float = 0.4
     busy_for: float = 2.0
@@ -76,7 +76,7 @@ class EventReader:
         return self.clock() > ended + KEPT_AFTER_END
 
     async def follow(self, chat: Chat, after: int) -> AsyncIterator[bytes]:
-        """Server-sent events from ``after`` + 1 on; ends after the terminal one, or after ten minutes.
+        """Server-sent events from ``after`` + 1 on; ends after the terminal one, or after 90 seconds.
 
         It also ends when nothing more can come: behind the end of an ended chat, or of a deleted one.
         """

@@ -48,6 +48,10 @@ _ADMIN: Final = "/v1/admin/users/{user_id}"
 _MEANT: Final = ("unauthorized", "rate_limited", "internal", "unavailable", "timeout")
 """What every operation behind a token may answer."""
 
+_RETRY_AFTER: Final = MappingProxyType(
+    {"Retry-After": {"description": "Seconds to wait", "schema": {"type": "integer", "minimum": 1}}}
+)
+
 ROUTES: Final = (
     Route(
         "post",
@@ -230,7 +234,11 @@ def _answer(schema: str) -> dict[str, Any]:
         return {"description": "Done"}
     if schema == "text/event-stream":
         event = {"$ref": _REF + "Event"}
-        return {"description": "Server-sent events, each like this", "content": {schema: {"schema": event}}}
+        description = (
+            "Server-sent events, each like this. A user can have five streams open; the server closes one "
+            "after 60 to 120 s, and the client resumes with Last-Event-ID"
+        )
+        return {"description": description, "content": {schema: {"schema": event}}}
     return {"description": schema, "content": {"application/json": {"schema": {"$ref": _REF + schema}}}}
 
 
@@ -241,6 +249,7 @@ def _refusals(codes: tuple[str, ...]) -> dict[str, Any]:
     content = {"application/json": {"schema": {"$ref": _REF + "Error"}}}
     return {
         str(status): {"description": " or ".join(sorted(set(listed))), "content": content}
+        | ({"headers": dict(_RETRY_AFTER)} if status == STATUS_OF_CODE["rate_limited"] else {})
         for status, listed in sorted(by_status.items())
     }
 
@@ -275,7 +284,9 @@ def _parameters() -> dict[str, Any]:
         "record_id": path("record_id", "q1-r"),
         "user_id": path("user_id", "0b5c4f6e-1111-2222-3333-444455556666"),
         "wait": query(
-            "wait", {"type": "number", "minimum": 0, "maximum": 25}, "Seconds to wait for the answer"
+            "wait",
+            {"type": "number", "minimum": 0, "maximum": 25},
+            "Seconds to wait for the answer; not at all while three requests of the user wait",
         ),
         "cursor": query(
             "cursor",

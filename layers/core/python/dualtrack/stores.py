@@ -15,6 +15,7 @@ from dualtrack.clock import system_clock
 from dualtrack.credits.ledger import Ledger
 from dualtrack.event_log import EventLog
 from dualtrack.history import HistoryStore
+from dualtrack.leases import Leases
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -34,6 +35,7 @@ class Stores:
     history: HistoryStore
     bodies: BodyStore
     ledger: Ledger
+    leases: Leases
     cache_table: str
     clock: Clock
 
@@ -68,6 +70,7 @@ def build_stores(
         history=HistoryStore(dynamodb, settings.history_table, bodies),
         bodies=bodies,
         ledger=Ledger(dynamodb, settings.credits_table),
+        leases=Leases(dynamodb, settings.cache_table, clock),
         cache_table=settings.cache_table,
         clock=clock,
     )
