@@ -44,7 +44,7 @@ def group_of(nodeid: str) -> str:
     return nodeid
 
 
-class Groups(LoadScopeScheduling):
+class Groups(LoadScopeScheduling):  # type: ignore[misc] # xdist has no types
     """A group goes to one worker as a whole; the groups come first, the rest fills up what is left of the time."""
 
     def _split_scope(self, nodeid: str) -> str:
