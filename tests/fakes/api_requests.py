@@ -102,7 +102,7 @@ RECORDS: Final = (
     "d1",
     "%23",
 )
-TOKENS: Final = ("", "Bearer ", "Bearer x", "Bearer x.y.z", "Basic YTpi", "Bearer " + "x" * 3_000)
+TOKENS: Final = ("", "Bearer", "Bearer x", "Bearer x.y.z", "Basic YTpi", "Bearer " + "x" * 3_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +333,7 @@ class Author:
             path = self.drawn.choice(("/v1/conversations", "/v1/credits/ledger"))
             return Asked("GET", f"{path}?{self.drawn.choice(BAD_QUERIES)}", frozenset({400}))
         if kind == 2:
-            path = self.drawn.choice(("/v1/credits", "/v1/chats/x/y/z", "/v1/none", "/v2/chats", "/v1/tools"))
+            path = self.drawn.choice(("/v1/credits", "/v1/chats/x/y/z", "/v1/none", "/v1/tools"))
             return Asked(self.drawn.choice(("POST", "PUT", "PATCH", "DELETE")), path, frozenset({404}), b"{}")
         if kind == 3:
             headers = {"Authorization": self.drawn.choice(TOKENS)}
@@ -477,7 +477,7 @@ _MODEL: Final[dict[str, tuple[int, _Make]]] = {
 }
 
 _KINDS: Final[tuple[tuple[Callable[[Author], Asked], int], ...]] = (
-    (Author.start, 12),
+    (Author.start, 18),
     (Author.again, 5),
     (Author.refused, 5),
     (Author.read_chat, 10),

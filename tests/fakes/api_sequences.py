@@ -1,6 +1,6 @@
 """Random sequences of API requests by several users and an administrator at once (docs/faults.md).
 
-Each answer is held to rules as it comes (`_Rules`); at the end every chat and every account is held to the
+Each answer is held to rules as it comes (`Rules`); at the end every chat and every account is held to the
 invariants of the crash matrix, everything is deleted, and nothing of it may be left.
 """
 
@@ -62,7 +62,7 @@ def holds(true: object, rule: str, detail: object = "") -> None:
 
 
 @dataclass
-class _Rules:
+class Rules:
     """What one user's answers have shown so far, and what must therefore hold for the next."""
 
     known: Known
@@ -78,14 +78,14 @@ class _Rules:
     entries: dict[str, Any] = field(default_factory=dict)
     streams: int = 0
 
-    def before(self, asked: Asked) -> _Before:
+    def before(self, asked: Asked) -> Before:
         """What is known as the request goes out."""
         with self.known.lock:
             if asked.method == "DELETE" and asked.conversation and not asked.chat:
                 self.known.touched.add(asked.conversation)
-            return _Before(asked.conversation in self.known.gone, dict(self.status))
+            return Before(asked.conversation in self.known.gone, dict(self.status))
 
-    def check(self, asked: Asked, before: _Before, answer: Answer) -> None:
+    def check(self, asked: Asked, before: Before, answer: Answer) -> None:
         """Every rule for one answer; `BrokenRuleError` names the first that does not hold."""
         self._status(asked, before, answer)
         self._form(asked, answer)
@@ -96,7 +96,7 @@ class _Rules:
             if answer.status == 204 and asked.conversation:
                 self.known.gone.add(asked.conversation)
 
-    def _status(self, asked: Asked, before: _Before, answer: Answer) -> None:
+    def _status(self, asked: Asked, before: Before, answer: Answer) -> None:
         expected = asked.expected | ALWAYS
         if asked.conversation:
             with self.known.lock:
@@ -128,7 +128,7 @@ class _Rules:
             holds(other.secret not in text, "nobody reads what is another user's", text)
         holds(f"ghp_{self.known.secret}" not in text, "a token is never returned", text)
 
-    def _body(self, asked: Asked, before: _Before, body: Any) -> None:
+    def _body(self, asked: Asked, before: Before, body: Any) -> None:
         if "chat_id" in body and "status" in body:
             self._chat(asked, before, body)
         elif "conversation_id" in body:
@@ -137,24 +137,23 @@ class _Rules:
                 self.known.conversations.append(one)
         elif "conversations" in body or "entries" in body:
             self._listed(body)
-        elif "available" in body:
-            self._credits(body)
 
-    def _chat(self, asked: Asked, before: _Before, body: Any) -> None:
+    def _chat(self, asked: Asked, before: Before, body: Any) -> None:
         chat, status, conversation = body["chat_id"], body["status"], body["conversation_id"]
         if asked.method == "POST":
             self._started(asked, chat, conversation)
+        self.moved(chat, status, before, body.get("error"))
+
+    def moved(self, chat: str, status: str, before: Before, error: object = None) -> None:
+        """A chat's status in an answer to a request that went out when ``before`` was known."""
         first = before.status.get(chat, "running")
         holds(RANK[status] >= RANK[first], "a chat's status never goes back", f"{chat} {first} {status}")
-        if RANK[first] == 2:
+        if RANK[first] == RANK["done"]:
             holds(status == first, "an ended chat stays as it ended", f"{chat} {first} {status}")
         if RANK[status] >= RANK[self.status.get(chat, "running")]:
             self.status[chat] = status
-        if status == "failed" and not self.may_fail.get(chat, True):
-            raise BrokenRuleError(
-                f"a chat fails only if the model's service refuses it | {chat} {body.get('error')}"
-            )
-        holds(body.get("credits_remaining", 0) >= 0, "available is never below 0", body)
+        failed = status == "failed" and not self.may_fail.get(chat, True)
+        holds(not failed, "a chat fails only if the model's service refuses it", f"{chat} {error}")
 
     def _started(self, asked: Asked, chat: str, conversation: str) -> None:
         self.known.chats[chat] = conversation
@@ -175,11 +174,6 @@ class _Rules:
         for entry in body.get("entries", ()):
             first = self.entries.setdefault(entry["entry_id"], entry)
             holds(first == entry, "a line of the ledger never changes", f"{first} {entry}")
-            holds(entry["available_after"] >= 0, "available is never below 0", entry)
-
-    def _credits(self, body: Any) -> None:
-        amounts = [body["available"], body["held"], body["daily"]["remaining"], body["pack"]["remaining"]]
-        holds(min(amounts) >= 0, "available is never below 0", body)
 
     def event(self, chat: str, number: int, kind: str, data: str) -> None:
         """An event is its chat's, and the same whenever it is read."""
@@ -191,7 +185,7 @@ class _Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class _Before:
+class Before:
     gone: bool
     status: dict[str, str]
 
@@ -202,7 +196,7 @@ class _User:
 
     person: Person
     author: Author
-    rules: _Rules
+    rules: Rules
     broken: Callable[[_User, Asked, BaseException], None]
     count: Callable[[str], None]
     over: Callable[[], bool]
@@ -243,12 +237,12 @@ class _User:
         request.url = request.url.copy_with(raw_path=asked.path.encode())
         return request
 
-    def _call(self, asked: Asked, before: _Before) -> int:
+    def _call(self, asked: Asked, before: Before) -> int:
         response = self.person.http.send(self._request(asked))
         self.rules.check(asked, before, _answer(response, response.text))
         return response.status_code
 
-    def _stream(self, asked: Asked, before: _Before) -> int:
+    def _stream(self, asked: Asked, before: Before) -> int:
         response = self.person.http.send(self._request(asked), stream=True)
         try:
             if response.status_code != 200:
@@ -266,8 +260,8 @@ class _User:
         holds(asked.chat, "nobody follows what is another user's", asked.path)
         with self.rules.known.lock:
             self.rules.streams += 1
-            holds(self.rules.streams <= OPEN_STREAMS, "at most 5 streams a user", self.rules.streams)
         try:
+            holds(self.rules.streams <= OPEN_STREAMS, "at most 5 streams a user", self.rules.streams)
             next_id, ended = int(asked.headers.get("Last-Event-ID") or 0) + 1, False
             for event in EventSource(response).iter_sse():
                 if not event.data:
@@ -363,7 +357,7 @@ class Sequences:
             self.tools.place(place).released.set()
 
         author = Author(random.Random(f"{self.seed} {name}"), one, others, self.model.script, let_go)
-        rules = _Rules(one, others)
+        rules = Rules(one, others)
         return _User(person, author, rules, self._broken, self._count, lambda: time.monotonic() > self.ends)
 
     def _broken(self, user: _User, asked: Asked, error: BaseException) -> None:
