@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from infra.local.offline_model.script import Script
-from tests.fakes.api_client import Answer
+from tests.fakes.api_client import Answer, make_api
 from tests.fakes.api_requests import Asked, Author, Known
 from tests.fakes.api_sequences import BrokenRuleError, Rules
+from tests.fakes.invariants import what_is_left
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -123,3 +124,20 @@ def test_the_same_seed_asks_the_same() -> None:
         return [str(author.draw()) for _ in range(1_000)]
 
     assert asked() == asked()
+
+
+def test_what_is_left_of_a_user_is_found_until_the_conversation_is_deleted() -> None:
+    with make_api() as api:
+        chat = api.ask("secretann: " + "a long text that lies in a body. " * 400)
+        stores = api.world.stores
+        found = {one.partition(": ")[2] for one in what_is_left(stores, "ann", "secretann")}
+        assert found == {
+            "a deleted conversation's text is still in a table",
+            "an item of a deleted conversation is still there",
+        }
+        stores.bodies.s3.put_object(
+            Bucket=stores.bodies.bucket, Key=f"ann/{chat['conversation_id']}/x", Body=b"x"
+        )
+        assert any("an object of" in one for one in what_is_left(stores, "ann", "secretann"))
+        assert api.call("DELETE", f"/v1/conversations/{chat['conversation_id']}").status == 204
+        assert what_is_left(stores, "ann", "secretann") == []
