@@ -11,6 +11,7 @@ import itertools
 import json
 import threading
 import uuid
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
@@ -160,6 +161,9 @@ class Author:
     script: Script
     let_go: Callable[[str], object]
     """Told of the names under which the tool ``write`` is not to wait."""
+
+    planned: Counter[str] = field(default_factory=Counter)
+    """What the model was told to do, and how often."""
 
     def first(self) -> Asked:
         """The first request: one that there is something to go on from."""
@@ -431,6 +435,7 @@ class Author:
     def _plan(self, marker: str) -> bool:
         """What the model does with the chat; whether the chat may fail by it."""
         kind = self.drawn.choices(list(_MODEL), [weight for weight, _ in _MODEL.values()])[0]
+        self.planned[f"model {kind}"] += 1
         responses = _MODEL[kind][1](self, marker)
         self.script.add(*({"match": marker, "kind": "turn", **one} for one in responses))
         return kind == "refused for good"

@@ -316,6 +316,8 @@ class Sequences:
             with ThreadPoolExecutor(len(users) + 1) as pool:
                 for running in [pool.submit(one.run) for one in (*users, admin)]:
                     running.result()
+            for one in users:
+                self.done.update(one.author.planned)
             self.model.script.clear()
             self.tools.release_all()
             self._judge(users)
