@@ -443,9 +443,6 @@ class Author:
     def _calls(self, marker: str) -> list[dict[str, Any]]:
         self.let_go(marker)
         named = {"text": f"{marker} {self.drawn.choice(HOSTILE)}"}
-        deep: Any = 1
-        for _ in range(300):
-            deep = {"a": deep}
         calls: tuple[tuple[str, dict[str, Any]], ...] = (
             (f"{NAME}_echo", named),
             (f"{NAME}_echo", named),
@@ -454,8 +451,6 @@ class Author:
             (f"{NAME}_crash", {}),
             (f"{NAME}_nothing", {"a": 1}),
             (f"{NAME}_echo", {"text": 5, "more": None}),
-            (f"{NAME}_echo", {"text": "a\ud800b"}),
-            (f"{NAME}_echo", {"text": deep}),
             (
                 "retrieve_full_context",
                 {"id": self.drawn.choice(("q1", "q1-r", "q1-t1", "q9", "", "[ID:q1]", "\0"))},
@@ -466,12 +461,22 @@ class Author:
         return [{"type": "tool_use", "name": name, "input": given} for name, given in asked]
 
 
+def _nested() -> dict[str, Any]:
+    """A call whose arguments are too deep for most readers."""
+    given: Any = 1
+    for _ in range(300):
+        given = {"a": given}
+    return {"type": "tool_use", "name": f"{NAME}_echo", "input": {"text": given}}
+
+
+_NESTED: Final = _nested()
 _Make = Any
 _MODEL: Final[dict[str, tuple[int, _Make]]] = {
     "by its rules": (4, lambda author, marker: []),
     "answers": (4, lambda author, marker: [{"text": f"{marker} {author.drawn.choice(HOSTILE)}"}]),
     "tools": (6, lambda author, marker: [{"content": author._calls(marker)}]),
     "tools twice": (2, lambda author, marker: [{"content": author._calls(marker)}] * 2),
+    "nested 300 deep": (2, lambda author, marker: [{"content": [_NESTED]}] * 6),  # in every try of the turn
     "slow": (3, lambda author, marker: [{"text": f"{marker} slow. " * 8, "chunk": 20, "delay_chunk": 0.2}]),
     "busy": (2, lambda author, marker: [{"status": author.drawn.choice((429, 529, 500)), "retry_after": 1}]),
     "cut": (2, lambda author, marker: [{"text": f"{marker} it is cut.", "cut_after": 4}]),
