@@ -7,6 +7,10 @@ import os
 import hypothesis
 import pytest
 
+from tests.grouping import pytest_xdist_make_scheduler
+
+__all__ = ["pytest_xdist_make_scheduler"]
+
 # No test fails because the machine is slow.
 hypothesis.settings.register_profile("dualtrack", deadline=None)
 hypothesis.settings.load_profile("dualtrack")
@@ -44,22 +48,3 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
     if reporter and os.environ.get("DUALTRACK_NO_SKIPS") and skipped and exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
         reporter.write_line(f"{len(skipped)} tests were skipped, and DUALTRACK_NO_SKIPS is set.")
-
-
-OWN_STACKS = {"test_local_stack", "test_restart", "test_faults", "test_github_chat", "test_crash_workers"}
-
-
-@pytest.hookimpl(tryfirst=True)  # before xdist looks for the groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What shares something dear, a file's fixtures, a deployed stack, a synthesis, stays on one worker."""
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
-
-
-def _group(item: pytest.Item) -> str:
-    folders = item.path.relative_to(item.config.rootpath / "tests").parts[:-1]
-    if folders == ("infra",):
-        return "synthesis"
-    if folders == ("e2e",) and item.path.stem not in OWN_STACKS:
-        return "stack"
-    return "/".join((*folders, item.path.stem)) if folders[-1] != "page" else "page"

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -16,7 +17,7 @@ import boto3
 from botocore.config import Config
 
 from tests.fakes.credit_tables import moto_client
-from tests.fakes.memory_dynamo import MemoryDynamo
+from tests.fakes.memory_aws import Client, MemoryAws
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -32,7 +33,7 @@ DYNAMODB_LOCAL: Final = Path(os.environ.get("DYNAMODB_LOCAL_DIR", ROOT / ".build
 @contextmanager
 def memory() -> Iterator[DynamoDBClient]:
     """Our own, the fast one."""
-    yield cast("DynamoDBClient", MemoryDynamo())
+    yield cast("DynamoDBClient", Client(partial(MemoryAws().call, "dynamodb")))
 
 
 @contextmanager

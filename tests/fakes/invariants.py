@@ -61,6 +61,27 @@ def account_faults(stores: Stores, user: str, chats: Sequence[Chat]) -> list[str
     return found
 
 
+def what_is_left(stores: Stores, user: str, secret: str) -> list[str]:
+    """What is still there of a user whose conversations are all deleted, by id or by a word of the user's texts.
+
+    May be: the counters and keys of requests (`USER#`: no text), and the blank end of a chat that was broken off.
+    """
+    found = []
+    for table in (stores.history.table, stores.chats.table, stores.cache_table):
+        for page in stores.dynamodb.get_paginator("scan").paginate(TableName=table):
+            for item in page["Items"]:
+                key = f"{item['pk']['S']} {item['sk']['S']}"
+                if secret in str(item):
+                    found.append(f"{key}: a deleted conversation's text is still in a table")
+                elif f"#{user}#" in key and item.get("data", {}).get("S") != "[]":
+                    found.append(f"{key}: an item of a deleted conversation is still there")
+    listed = stores.bodies.s3.get_paginator("list_objects_v2").paginate(Bucket=stores.bodies.bucket)
+    keys = [one["Key"] for page in listed for one in page.get("Contents", [])]
+    return found + [
+        f"{key}: an object of a deleted conversation is still there" for key in keys if user in key
+    ]
+
+
 def turns_of(stores: Stores, chat: Chat) -> list[RecordedTurn]:
     """The turns on record, as far as the chat counts them."""
     numbers = range(1, chat.turn + 1)

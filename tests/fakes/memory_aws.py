@@ -1,5 +1,8 @@
 """As much of DynamoDB, S3 and Step Functions as a chat uses, in memory: thousands of crashes in a minute.
 
+Its DynamoDB also runs the credit simulation, whose seeds leave the same items on moto, MiniStack and DynamoDB
+Local (tests/property/test_credit_simulation.py).
+
 Expressions are parsed, not guessed: one that this engine does not know raises. It also refuses what a
 deceived test would let through: an item over 400 KB, two writes to one item in a transaction, values that no
 expression uses. Transactions obey their ClientRequestToken as DynamoDB does.
@@ -206,6 +209,22 @@ class MemoryAws:
         return self.tables.setdefault(name, {})
 
     # ── DynamoDB ──────────────────────────────────────────────────────────────────────────────────
+
+    def _create_table(self, **request: Any) -> Wire:
+        self.tables[request["TableName"]] = {}
+        return {}
+
+    def _delete_table(self, **request: Any) -> Wire:
+        """Tokens of transactions go with it: the credit simulation makes 100,000 chats in one account."""
+        del self.tables[request["TableName"]]
+        self._tokens.clear()
+        return {}
+
+    def _scan(self, **request: Any) -> Wire:
+        index = request.get("IndexName")
+        return {
+            "Items": [one for one in self.table(request["TableName"]).values() if not index or index in one]
+        }
 
     def _get_item(self, **request: Any) -> Wire:
         found = self.table(request["TableName"]).get(_key(request["Key"]))

@@ -1,0 +1,30 @@
+"""Random requests of several users and an administrator at once, on the stack that all tests share.
+
+``DUALTRACK_SEQUENCE_SECONDS`` and ``DUALTRACK_SEQUENCE_SEED`` make it longer and another one; the long form is
+``uv run python -m tests.bench.api_sequences`` (docs/faults.md).
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.fakes.api_sequences import Sequences
+
+if TYPE_CHECKING:
+    from infra.local.offline_model.server import OfflineModel
+    from tests.fakes.stack_client import Root
+    from tests.fakes.tool_server import ToolServer
+
+SECONDS = float(os.environ.get("DUALTRACK_SEQUENCE_SECONDS", "20"))
+SEED = int(os.environ.get("DUALTRACK_SEQUENCE_SEED", "20261122"))
+
+
+@pytest.mark.timeout(300 + 2 * SECONDS)
+def test_no_sequence_of_requests_breaks_a_rule(root: Root, model: OfflineModel, tools: ToolServer) -> None:
+    made = Sequences(root, model, tools, SEED, SECONDS)
+    wrong = made.run()
+    print(made.report())
+    assert not wrong, f"seed {SEED}\n" + "\n".join(wrong)
