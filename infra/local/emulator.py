@@ -11,23 +11,28 @@ The ``ORIGIN``s are the pages that may call the REST API (the setting ALLOWED_OR
 
 from __future__ import annotations
 
+import hmac
 import os
 import re
+import secrets
 import sys
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, quote
 
 from ministack import app as ministack
-from ministack.core import sigv4
+from ministack.core import lambda_runtime, sigv4
 from ministack.core.iam_evaluator import ResolvedCredential, is_root_access_key, resolve_credential
 from ministack.core.router import extract_access_key_id
+from ministack.services import sts
 
 from infra.local.guard import LOOPBACK, Guard, foreign, headers_of, refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    Config = dict[str, Any]
 
 HEALTH: Final = "/_ministack/health"
 _OWN_PATHS: Final = ("/_ministack/", "/_localstack/")
@@ -183,9 +188,30 @@ def guarded(app: Any, origins: Collection[str] = ()) -> Guard:
     return Guard(SignedOnly(app), check)
 
 
+def secretly(issue: Callable[[Config], dict[str, str]], salt: bytes) -> Callable[[Config], dict[str, str]]:
+    """Issues functions their roles' sessions with secrets that nobody can work out.
+
+    The emulator derives them from the names of function and role, which are the same on every machine.
+    """
+
+    def issued(config: Config) -> dict[str, str]:
+        credentials = issue(config)
+        key = credentials["AWS_ACCESS_KEY_ID"]
+        secret, token = (hmac.new(salt, f"{part}:{key}".encode(), "sha256").hexdigest() for part in "st")
+        session = {**sts._sessions[key], "SecretAccessKey": secret, "SessionToken": token}
+        sts.register_session(key, session)
+        return {**credentials, "AWS_SECRET_ACCESS_KEY": secret, "AWS_SESSION_TOKEN": token}
+
+    return issued
+
+
 def main() -> None:
     """Serve as the emulator does by itself, with its settings of the environment."""
     origins, sys.argv[1:] = sys.argv[1:], []
+    # before the module that invokes functions takes the name over from there
+    lambda_runtime.execution_credentials = secretly(
+        lambda_runtime.execution_credentials, secrets.token_bytes(32)
+    )
     ministack.app = guarded(ministack.app, origins)
     ministack.main()
 

@@ -93,10 +93,9 @@ _STORED: Final = frozenset(
         "sqs",
         "ssm",
         "stepfunctions",
-        "sts",
     }
 )
-"""The emulator's own names for the parts of its state that the stack uses."""
+"""The emulator's own names for the parts of its state that outlive a run; sessions of roles do not."""
 
 
 class CannotStart(RuntimeError):  # noqa: N818 - what the user is told, with what to do
