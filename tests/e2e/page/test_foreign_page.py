@@ -1,7 +1,7 @@
 """What a page of another origin can do to a developer whose local stack runs: nothing.
 
-Its requests are those that a browser sends without asking the server first: forms' content types, credentials
-in the query. The emulator by itself answers them all, with the secrets, and for the key ``test``.
+Most of its requests are those that a browser sends without asking the server first: a form's content type,
+credentials in the query. The emulator by itself answers them all for the key ``test``, preflights too.
 """
 
 from __future__ import annotations
@@ -67,24 +67,26 @@ def page(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
         context.close()
 
 
-def asked(page: Page, url: str, body: Any = None, mode: str = "cors", method: str = "") -> str:
+def asked(
+    page: Page, url: str, body: Any = None, mode: str = "cors", *, method: str = "POST", target: str = ""
+) -> str:
     """What the page learns of the answer; ``refused`` if it may not read it."""
-    script = """async ([url, body, mode, method]) => {
-        const options = body === null ? {} : {method: "POST", body, headers: {"Content-Type": "text/plain"}};
-        if (method) options.method = method;
+    script = """async ([url, body, mode, method, target]) => {
+        const headers = {"Content-Type": "text/plain", ...(target && {"X-Amz-Target": target})};
+        const options = body === null ? {} : {method, body, headers};
         try {
             const response = await fetch(url, {...options, mode});
             return `${response.status} ${await response.text()}`;
         } catch (error) { return "refused"; }
     }"""
     sent = body if body is None or isinstance(body, str) else json.dumps(body)
-    return str(page.evaluate(script, [url, sent, mode, method]))
+    return str(page.evaluate(script, [url, sent, mode, method, target]))
 
 
-def call(port: int, service: str, path: str = "/", **query: str) -> str:
+def call(port: int, service: str, path: str = "/") -> str:
     """An address of the emulator with the credentials that it takes for the root's."""
     credential = f"test/20261122/us-east-1/{service}/aws4_request"
-    pairs = {**query, "X-Amz-Algorithm": "AWS4-HMAC-SHA256", "X-Amz-Credential": credential}
+    pairs = {"X-Amz-Algorithm": "AWS4-HMAC-SHA256", "X-Amz-Credential": credential}
     pairs |= {"X-Amz-Date": "20261122T000000Z", "X-Amz-SignedHeaders": "host", "X-Amz-Signature": "0" * 64}
     return f"http://127.0.0.1:{port}{path}?" + "&".join(f"{name}={value}" for name, value in pairs.items())
 
@@ -99,9 +101,9 @@ def code() -> str:
 
 def test_it_reads_no_secret(page: Page, stack: LocalStack, ports: dict[str, int]) -> None:
     secret = {"SecretId": stack.outputs["GithubSecretName"]}
-    url = call(ports["emulator"], "secretsmanager", Action="GetSecretValue", Version="2017-10-17")
+    url = call(ports["emulator"], "secretsmanager")
     assert stack.aws.client("secretsmanager").get_secret_value(**secret)["SecretString"] == SECRET
-    assert asked(page, url, secret) == "refused"
+    assert asked(page, url, secret, target="secretsmanager.GetSecretValue") == "refused"
 
 
 def test_it_runs_no_code(page: Page, stack: LocalStack, ports: dict[str, int]) -> None:
