@@ -10,34 +10,18 @@ from botocore.credentials import RefreshableCredentials
 from botocore.session import Session
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from infra.local.credentials import Credentials
 
 REGION: Final = "us-east-1"
 ACCOUNT: Final = "000000000000"
-ADMIN_KEY: Final = "test"
-"""The emulator's own name for the account's root; it is reachable on the loopback interface only."""
-
-
-@dataclass(frozen=True, slots=True)
-class Credentials:
-    """Temporary or root credentials of the emulated account."""
-
-    access_key: str = ADMIN_KEY
-    secret_key: str = ADMIN_KEY
-    session_token: str | None = None
-
-    def environment(self) -> Mapping[str, str]:
-        """As the variables that every SDK reads."""
-        values = {"AWS_ACCESS_KEY_ID": self.access_key, "AWS_SECRET_ACCESS_KEY": self.secret_key}
-        return {**values, "AWS_SESSION_TOKEN": self.session_token} if self.session_token else values
 
 
 @dataclass(frozen=True, slots=True)
 class Aws:
-    """Clients of the emulated account, as its root unless other credentials are given."""
+    """Clients of the emulated account."""
 
     endpoint_url: str
-    credentials: Credentials = field(default_factory=Credentials)
+    credentials: Credentials
     _session: Session = field(default_factory=Session, repr=False, compare=False)
 
     def client(self, service: str) -> Any:

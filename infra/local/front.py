@@ -31,7 +31,9 @@ from starlette.staticfiles import StaticFiles
 from infra.layers import ROOT
 from infra.local import lifeline
 from infra.local.aws import Aws, role_client
+from infra.local.credentials import Credentials
 from infra.local.front_config import FrontConfig
+from infra.local.guard import foreign, headers_of
 from infra.local.tokens import BadName, Tokens
 from infra.page import web
 
@@ -53,8 +55,9 @@ GATEWAY_SECONDS: Final = 32.0
 """API Gateway gives up after 29 s; the emulator answers that itself, a little later at worst."""
 
 PAGE: Final = web.FOLDER
+_API: Final = re.compile(r"/(v1(/|$)|health$|openapi\.json$)")
+_REFUSED: Final = "This stack answers its own page and the programs of this machine"
 _EVENTS: Final = re.compile(r"/v1/chats/[^/]+/events")
-_OWN_HOSTS: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
 _HOP_BY_HOP: Final = frozenset(
     {
         "connection",
@@ -131,9 +134,11 @@ class Gateway:
         return self._base.copy_with(raw_path=raw)
 
     def _headers(self, request: Request) -> list[tuple[bytes, bytes]]:
-        kept = [
-            (name, value) for name, value in request.headers.raw if name.decode().lower() not in _HOP_BY_HOP
-        ]
+        # The emulator refuses pages; to the page's own server its own page is no stranger.
+        left_out = _HOP_BY_HOP | (
+            {"origin"} if request.headers.get("origin") in _own(request.headers) else set()
+        )
+        kept = [(name, value) for name, value in request.headers.raw if name.decode().lower() not in left_out]
         return [*kept, (b"host", self._host.encode())]
 
 
@@ -180,13 +185,12 @@ async def _broken(_: Request, problem: Exception) -> Response:  # noqa: ARG001 -
 
 
 class Front:
-    """The whole app: guards the host name, serves events here, leaves the rest to the routes."""
+    """The whole app: guards against strangers' pages, serves events here, leaves the rest to the routes."""
 
     def __init__(self, config: FrontConfig, stream: ASGIApp) -> None:
         self._config = config
         self._stream = stream
-        aws = Aws(config.endpoint_url)
-        self._tokens = Tokens(aws, config.user_pool_id, config.client_id)
+        self._tokens = Tokens(_root(config), config.user_pool_id, config.client_id)
         self._app = Starlette(
             routes=self._routes(),
             lifespan=lambda _app: self.lifespan(),
@@ -195,9 +199,12 @@ class Front:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            if not _is_own_host(scope):
-                # a page of another site that made its name point here must not be handed tokens
-                refused = error(403, "forbidden", "This stack answers on the loopback address only.")
+            headers = headers_of(scope)
+            others = self._config.origins if _API.match(scope["path"]) else ()
+            reason = foreign(headers, origins={*_own(headers), *others})
+            if reason:
+                # another site's page must not be handed tokens
+                refused = error(403, "forbidden", f"{_REFUSED}: {reason}.")
                 return await refused(scope, receive, send)
             if scope["method"] == "GET" and _EVENTS.fullmatch(scope["path"]):
                 return await self._stream(scope, receive, send)
@@ -246,9 +253,14 @@ class Front:
         return response
 
 
-def _is_own_host(scope: Scope) -> bool:
-    host = next((value for name, value in scope["headers"] if name == b"host"), b"").decode("latin-1")
-    return re.sub(r":\d+$", "", host) in _OWN_HOSTS
+def _own(headers: Mapping[str, str]) -> tuple[str, str]:
+    """The origins of a page that was read at the address which these headers ask for."""
+    host = headers.get("host", "")
+    return f"http://{host}", f"https://{host}"
+
+
+def _root(config: FrontConfig) -> Aws:
+    return Aws(config.endpoint_url, Credentials(config.access_key, config.secret_key))
 
 
 def _placeholder(status: Mapping[str, Any]) -> str:
@@ -261,7 +273,7 @@ def _placeholder(status: Mapping[str, Any]) -> str:
 
 def stream_app(module: ModuleType, config: FrontConfig) -> ASGIApp:
     """The ASGI app of the function ``stream``, with its environment and its role."""
-    client = role_client(Aws(config.endpoint_url), config.stream_role_arn, "dynamodb")
+    client = role_client(_root(config), config.stream_role_arn, "dynamodb")
     app: ASGIApp = module.create_app(settings_from(config.stream_environment), client)
     return app
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 
 @dataclass(frozen=True, slots=True)
 class FrontConfig:
-    """Addresses and ids of the deployed stack.
+    """Addresses and ids of the deployed stack, and the root's key of its account.
 
+    ``origins`` are the pages of other origins that may call the API (the setting ALLOWED_ORIGINS).
     ``status`` is what ``GET /dev/status`` answers; ``stream_environment`` is the environment that the
     function ``stream`` has on AWS.
     """
 
     endpoint_url: str
+    access_key: str
+    secret_key: str = field(repr=False)
     rest_api_id: str
     gateway_stage: str
     user_pool_id: str
@@ -25,3 +28,4 @@ class FrontConfig:
     stream_role_arn: str
     stream_environment: Mapping[str, str]
     status: Mapping[str, Any]
+    origins: Sequence[str] = ()

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
+from infra.local.guard import Guard
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
@@ -114,7 +116,10 @@ def serve_in_thread(app: Any, port: int = 0) -> Iterator[str]:
 
 
 def serve_in_foreground(app: Any, port: int, port_file: Path | None = None) -> None:
-    """Serve until SIGINT or SIGTERM; once it serves, print ``ready URL`` and write ``port_file``."""
+    """Serve until SIGINT or SIGTERM; once it serves, print ``ready URL`` and write ``port_file``.
+
+    Programs of this machine are served; pages that a browser shows are not.
+    """
     try:
         listener = _bind(port)
     except OSError:
@@ -131,4 +136,4 @@ def serve_in_foreground(app: Any, port: int, port_file: Path | None = None) -> N
         print(f"ready {url}", flush=True)
 
     with contextlib.suppress(KeyboardInterrupt):
-        _Server(_config(app), announce).run(sockets=[listener])
+        _Server(_config(Guard(app)), announce).run(sockets=[listener])

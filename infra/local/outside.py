@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from dualtrack.settings import split_origins
+
 from infra.stages import PARAMETER_NAMES, Services, services_from
 
 if TYPE_CHECKING:
@@ -71,6 +73,14 @@ class Outside:
     def parameters(self) -> dict[str, str]:
         """The values of the local template's parameters."""
         return {name: getattr(self.services, field) or "" for field, name in PARAMETER_NAMES.items()}
+
+    def origins(self) -> list[str]:
+        """The pages of other origins that may call the API (ALLOWED_ORIGINS).
+
+        The front port lets no others through, so the API behind it answers any (``services``): there one
+        parameter stands for one origin.
+        """
+        return split_origins(services_from(self.settings).allowed_origins or "")
 
     def keys(self) -> dict[str, str]:
         """What goes into the local Secrets Manager, by secret; ``none`` where there is no key.

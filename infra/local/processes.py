@@ -11,6 +11,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from infra.local.private import make_private
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
@@ -64,8 +66,9 @@ class Children:
         keep_open: Sequence[int] = (),
     ) -> Child:
         """Run ``python -m MODULE ARGS`` with exactly this environment."""
-        self._logs.mkdir(parents=True, exist_ok=True)
+        make_private(self._logs)
         log = self._logs / f"{name}.log"
+        log.touch(mode=0o600)
         with log.open("ab") as output:
             process = subprocess.Popen(
                 [sys.executable, "-m", "infra.local.child", module, *args],
@@ -74,6 +77,7 @@ class Children:
                 stderr=subprocess.STDOUT,
                 env=dict(environment),
                 pass_fds=tuple(keep_open),
+                umask=0o077,  # what they store holds keys, tokens and conversations
                 process_group=0,  # a Ctrl-C of the terminal is ours to hand on, in order
             )
         child = Child(name, process, log)

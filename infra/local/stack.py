@@ -24,15 +24,17 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
+from infra.local.credentials import Credentials
 from infra.local.front_config import FrontConfig
 from infra.local.outside import Outside, outside_from
+from infra.local.private import make_private, write_private
 from infra.local.processes import Child, ChildDied, Children
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import TracebackType
 
-    from infra.local.aws import Aws, Credentials
+    from infra.local.aws import Aws
     from infra.local.deploy import Deployed
     from infra.local.tokens import Identity, Tokens
 
@@ -42,6 +44,8 @@ HOST: Final = "127.0.0.1"
 DEFAULT_PORT: Final = 8000
 DEFAULT_STATE_DIR: Final = Path(".dualtrack")
 RUNNER_FILE: Final = "dev.json"
+KEYS_FILE: Final = "aws.env"
+"""How a shell reaches the emulated account while the stack runs: ``. .dualtrack/aws.env``."""
 GATEWAY_STAGE: Final = "live"
 START_SECONDS: Final = 60.0
 _CHECK_SECONDS: Final = 0.5
@@ -89,10 +93,9 @@ _STORED: Final = frozenset(
         "sqs",
         "ssm",
         "stepfunctions",
-        "sts",
     }
 )
-"""The emulator's own names for the parts of its state that the stack uses."""
+"""The emulator's own names for the parts of its state that outlive a run; sessions of roles do not."""
 
 
 class CannotStart(RuntimeError):  # noqa: N818 - what the user is told, with what to do
@@ -118,19 +121,22 @@ class _Paths:
         return self.root / RUNNER_FILE
 
     @property
+    def keys(self) -> Path:
+        return self.root / KEYS_FILE
+
+    @property
     def lock(self) -> Path:
         return self.root / "lock"
 
     def prepare(self, *, reset: bool) -> None:
         """Make the folder; with ``reset`` everything in it but the lock goes."""
-        self.root.mkdir(parents=True, exist_ok=True)
         stale = [path for path in self.root.iterdir() if path != self.lock] if reset else [self.root / "tmp"]
         for path in stale:
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
             else:
                 path.unlink(missing_ok=True)
-        (self.root / "tmp").mkdir()
+        (self.root / "tmp").mkdir(mode=0o700)
         for path in (self.root / "aws").glob("*.json"):
             # The emulator saves, and would load again, what it merely imported: half of a second start.
             if path.stem not in _STORED:
@@ -174,6 +180,7 @@ class LocalStack:
         self._environment = dict(os.environ if environment is None else environment)
         self._report = report or (lambda _step: None)
         self._running: _Running | None = None
+        self._credentials = Credentials.random()
         self.seconds_to_ready = 0.0
 
     def __enter__(self) -> Self:
@@ -203,8 +210,8 @@ class LocalStack:
 
     @property
     def credentials(self) -> Credentials:
-        """The root's credentials of the emulated account."""
-        return self.aws.credentials
+        """The root's credentials of the emulated account, for this run alone."""
+        return self._credentials
 
     @property
     def outputs(self) -> Mapping[str, str]:
@@ -260,7 +267,8 @@ class LocalStack:
         running, self._running = self._running, None
         if running is None:
             return
-        self._paths.runner.unlink(missing_ok=True)
+        for path in (self._paths.runner, self._paths.keys):
+            path.unlink(missing_ok=True)
         running.children.stop()
         running.listener.close()
         os.close(running.lock)
@@ -287,9 +295,9 @@ class LocalStack:
                 self._report("Synthesising the templates (once for each change of the infrastructure)")
             ports = _Ports(self._paths)
             ports.remember(front=now.listener.getsockname()[1])
-            emulator = self._start_emulator(ports.of("emulator"))
-            front = self._start_front()
             outside = outside_from(self._environment)
+            emulator = self._start_emulator(ports.of("emulator"), outside)
+            front = self._start_front()
             now.outside = outside.with_stand_ins(self._start_stand_ins(outside, ports))
             import infra.local.deploy  # noqa: PLC0415, F401 - loads botocore while the children start
 
@@ -300,13 +308,15 @@ class LocalStack:
         self._await_serving()
         self._sweep()
         self._list_tools()
-        _write(self._paths.runner, {"url": self.url, "pid": os.getpid()})
+        write_private(self._paths.keys, _exports(self.aws))
+        write_private(self._paths.runner, json.dumps({"url": self.url, "pid": os.getpid()}))
 
-    def _start_emulator(self, port: int) -> Child:
+    def _start_emulator(self, port: int, outside: Outside) -> Child:
         root = self._paths.root
         return self._now.children.start(
             "emulator",
-            "ministack",
+            "infra.local.emulator",
+            *outside.origins(),
             environment={
                 **self._clean_environment(),
                 "AUTH": "true",  # signatures and IAM policies are checked
@@ -320,8 +330,7 @@ class LocalStack:
                 "SFTP_ENABLED": "0",
                 "IOT_MTLS_ENABLED": "0",
                 "DOCKER_HOST": f"unix://{root}/no-docker.sock",
-                "AWS_ACCESS_KEY_ID": "test",
-                "AWS_SECRET_ACCESS_KEY": "test",
+                **self.credentials.environment(),
             },
         )
 
@@ -360,7 +369,7 @@ class LocalStack:
 
         self._report("Deploying")
         now = self._now
-        now.aws = Aws(f"http://{HOST}:{port}")
+        now.aws = Aws(f"http://{HOST}:{port}", self.credentials)
         now.deployed = deploy(now.aws, assembly, outside.parameters())
         outputs = now.deployed.outputs
         now.tokens = Tokens(now.aws, outputs["UserPoolId"], outputs["UserPoolClientId"])
@@ -371,6 +380,8 @@ class LocalStack:
         issuer = f"https://cognito-idp.us-east-1.amazonaws.com/{outputs['UserPoolId']}"
         config = FrontConfig(
             endpoint_url=self.endpoint_url,
+            access_key=self.credentials.access_key,
+            secret_key=self.credentials.secret_key,
             rest_api_id=outputs["RestApiId"],
             gateway_stage=GATEWAY_STAGE,
             user_pool_id=outputs["UserPoolId"],
@@ -386,6 +397,7 @@ class LocalStack:
                 "STAGE": "local",
             },
             status=outside.status(),
+            origins=outside.origins(),
         )
         front.send(json.dumps(dataclasses.asdict(config)).encode())
 
@@ -462,7 +474,7 @@ class _Ports:
 
     def remember(self, **ports: int) -> None:
         self._given.update(ports)
-        _write(self._paths.ports, {**self._known, **self._given})
+        write_private(self._paths.ports, json.dumps({**self._known, **self._given}))
 
 
 def serve(
@@ -498,7 +510,7 @@ def _stop(*_: object) -> None:
 
 def _lock(paths: _Paths) -> int:
     """The exclusive right to the state folder, held until the descriptor is closed."""
-    paths.root.mkdir(parents=True, exist_ok=True)
+    make_private(paths.root)
     descriptor = os.open(paths.lock, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -549,10 +561,11 @@ def _put_secrets(aws: Aws, outputs: Mapping[str, str], keys: Mapping[str, str]) 
             manager.put_secret_value(SecretId=secret, SecretString=key)
 
 
-def _write(path: Path, value: object) -> None:
-    beside = path.with_name(f"{path.name}.new")
-    beside.write_text(json.dumps(value), encoding="utf-8")
-    beside.replace(path)
+def _exports(aws: Aws) -> str:
+    from infra.local.aws import REGION  # noqa: PLC0415 - the light part of this module starts fast
+
+    values = {"AWS_ENDPOINT_URL": aws.endpoint_url, "AWS_REGION": REGION, **aws.credentials.environment()}
+    return "".join(f"export {name}={value}\n" for name, value in values.items())
 
 
 def main() -> None:

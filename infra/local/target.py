@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from infra.local.client import ApiClient, ClientError, Refused, Unreachable, is_loopback
+from infra.local.private import make_private
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -75,7 +76,9 @@ def open_target(wanted: Wanted, report: Report) -> Iterator[Target]:
         yield _identified(wanted.url.rstrip("/"), wanted.token or wanted.env_token)
         return
     with ExitStack() as held:
-        wanted.state_dir.mkdir(parents=True, exist_ok=True)
+        make_private(wanted.state_dir)
+        for name in ("guests", "starting"):
+            (wanted.state_dir / name).touch(mode=0o600)
         guests = held.enter_context((wanted.state_dir / "guests").open("a"))
         fcntl.flock(guests, fcntl.LOCK_SH)
         with (wanted.state_dir / "starting").open("a") as starting:

@@ -83,6 +83,7 @@ def environment(
         "CONTEXT7_BASE_URL": documents.url,
         "VOYAGE_BASE_URL": voyage.url,
         "MCP_SERVERS": json.dumps(servers),
+        "ALLOWED_ORIGINS": "https://chat.example.com",
     }
 
 

@@ -62,6 +62,7 @@ def run(state_dir: Path, *options: str) -> Runner:
         stderr=subprocess.DEVNULL,
         text=True,
         env=settings,
+        umask=0o022,
     )
     return Runner(state_dir, process)
 
@@ -127,6 +128,59 @@ def test_state_survives_a_restart_and_no_process_survives_the_end(running: Runne
     finally:
         assert again.end(signal.SIGINT) == 0
     assert again.left_behind() == []
+
+
+def readable(folder: Path) -> list[str]:
+    """What others than the owner may do anything with."""
+    found = (folder, *folder.rglob("*"))
+    return [str(path) for path in found if not path.is_symlink() and path.stat().st_mode & 0o077]
+
+
+def test_nobody_else_reads_what_it_stores(tmp_path: Path) -> None:
+    """A folder of an earlier release is tightened; what children and functions write is private as well."""
+    state_dir = tmp_path / "state"
+    (state_dir / "logs").mkdir(parents=True)
+    (state_dir / "logs" / "emulator.log").write_text("of an earlier run")
+    (state_dir / "kept").write_text("of an earlier run")
+    assert len(readable(state_dir)) == 4
+    runner = run(state_dir, "--port", "0")
+    try:
+        url = runner.ready()
+        token = httpx.get(f"{url}/dev/token", params={"user": "ann"}).json()["token"]
+        headers = {"Authorization": f"Bearer {token}"}
+        httpx.post(f"{url}/v1/conversations", json={"title": "Mine"}, headers=headers, timeout=30)
+        assert readable(state_dir) == []
+    finally:
+        runner.end()
+    assert len(list(state_dir.rglob("*"))) > 20, "the emulator has saved its state"
+    assert readable(state_dir) == []
+
+
+def account(keys: Path) -> subprocess.CompletedProcess[str]:
+    """What a shell that has read the file of keys is told by the account."""
+    identity = "import boto3; print(boto3.client('sts').get_caller_identity()['Arn'])"
+    command = f'. "{keys}" && exec "{sys.executable}" -c "{identity}"'
+    return subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_the_file_of_keys_opens_the_account_for_one_run(running: Runner) -> None:
+    running.ready()
+    keys = running.state_dir / "aws.env"
+    written = keys.read_text()
+    asked = account(keys)
+    assert asked.stdout == "arn:aws:iam::000000000000:root\n", asked.stderr
+    assert running.end() == 0
+    assert not keys.exists()
+
+    again = run(running.state_dir, "--port", "0")
+    try:
+        again.ready()
+        assert keys.read_text() != written
+        old = running.state_dir.parent / "old.env"
+        old.write_text(written)
+        assert "403" in account(old).stderr or "Refused" in account(old).stderr
+    finally:
+        again.end()
 
 
 def test_no_process_survives_a_runner_that_was_killed(running: Runner) -> None:

@@ -28,14 +28,14 @@ FLAGS = (
 
 
 @contextlib.contextmanager
-def chromium() -> Iterator[Browser]:
+def chromium(*flags: str) -> Iterator[Browser]:
     """A running browser, or skip the test."""
     program = shutil.which("chromium")
     if program is None:
         pytest.skip(f"Chromium is not installed: {INSTALL}")
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with playwright.sync_playwright() as driver:
-        browser: Browser = driver.chromium.launch(executable_path=program, args=list(FLAGS))
+        browser: Browser = driver.chromium.launch(executable_path=program, args=[*FLAGS, *flags])
         yield browser
         browser.close()
 

@@ -399,7 +399,7 @@ def _proxy(stack: _Stack, state_dir: Path) -> Iterator[_Proxy]:
                 str(port),
                 "--resign",
             ],
-            env={**os.environ, "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"},
+            env={**os.environ, **stack.credentials.environment()},
             stdout=log,
             stderr=log,
             start_new_session=True,  # a Ctrl-C of the terminal is not for it

@@ -39,6 +39,7 @@ class Upstream:
                     "query": request.url.query,
                     "host": request.headers["host"],
                     "authorization": request.headers.get("authorization"),
+                    "origin": request.headers.get("origin"),
                     "size": len(body),
                 },
                 status_code=201,
@@ -64,6 +65,8 @@ class Upstream:
 def config(endpoint: str) -> FrontConfig:
     return FrontConfig(
         endpoint_url=endpoint,
+        access_key="AKIAEXAMPLE",
+        secret_key="example",
         rest_api_id="abcd1234",
         gateway_stage="live",
         user_pool_id="us-east-1_x",
@@ -71,6 +74,7 @@ def config(endpoint: str) -> FrontConfig:
         stream_role_arn="arn:aws:iam::000000000000:role/stream",
         stream_environment={},
         status={"mode": "offline"},
+        origins=("https://chat.example.com",),
     )
 
 
@@ -163,6 +167,63 @@ def test_a_foreign_host_name_gets_no_token(host: str) -> None:
     for path in ("/dev/token?user=ann&admin=1", "/v1/chats/ch_1/events", "/"):
         answer = got(path, host)
         assert answer.status_code == 403
+
+
+OWN_ADDRESS = "127.0.0.1:8000"
+CHAT_PAGE = "https://chat.example.com"
+
+
+@pytest.mark.parametrize(
+    ("path", "headers"),
+    [
+        ("/", {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}),
+        ("/app.js", {"Sec-Fetch-Site": "same-origin"}),
+        ("/dev/status", {"Origin": f"http://{OWN_ADDRESS}", "Sec-Fetch-Site": "same-origin"}),
+        ("/v1/chats/x", {"Origin": f"http://{OWN_ADDRESS}", "Sec-Fetch-Site": "same-origin"}),
+        ("/v1/chats/x", {"Origin": CHAT_PAGE, "Sec-Fetch-Site": "cross-site"}),
+        ("/v1/chats/x", {}),
+    ],
+)
+def test_programs_the_stacks_page_and_the_named_origins_are_served(
+    path: str, headers: dict[str, str]
+) -> None:
+    assert got(path, headers=headers).status_code != 403
+
+
+@pytest.mark.parametrize("path", ["/dev/token?user=ann&admin=1", "/dev/status", "/v1/chats/ch_1/events", "/"])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Origin": ""},
+        {"Origin": "http://127.0.0.1:8001"},
+        {"Origin": "http://127.0.0.1:8000.evil.example"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
+def test_another_sites_page_is_refused(path: str, headers: dict[str, str]) -> None:
+    answer = got(path, headers=headers)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "forbidden")
+    assert "access-control-allow-origin" not in answer.headers
+
+
+@pytest.mark.parametrize("path", ["/dev/token?user=ann", "/dev/status", "/", "/v1x"])
+def test_an_origin_that_may_call_the_api_gets_no_tokens(path: str) -> None:
+    assert got(path, headers={"Origin": CHAT_PAGE}).status_code == 403
+
+
+def _get_as(origin: str) -> Callable[[httpx.AsyncClient], Coroutine[Any, Any, httpx.Response]]:
+    return lambda client: client.get("/v1/x", headers={"Origin": origin})
+
+
+def test_the_own_page_is_no_foreigner_to_the_gateway_either() -> None:
+    origins = {f"http://{OWN_ADDRESS}": None, CHAT_PAGE: CHAT_PAGE}
+    with serve_in_thread(Upstream().app()) as url:
+        for origin, passed_on in origins.items():
+            answer = asked(url, _get_as(origin))
+            assert answer.json()["origin"] == passed_on
 
 
 def test_a_name_that_the_pool_would_not_take_is_refused() -> None:

@@ -1,0 +1,77 @@
+"""Who may talk to a port of the local stack: programs of this machine, and no browser's page but its own.
+
+A browser lets any page send requests to the loopback interface, and some of them without asking there
+first. It names the page in ``Origin`` or says in ``Sec-Fetch-Site`` that the page is another site's, and a
+page that made its own name point here shows that name in ``Host`` (DNS rebinding). A program sends none of
+these.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+LOOPBACK: Final = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:[0-9]{1,5})?")
+"""The values of ``Host`` that only this machine can mean."""
+
+_OWN_SITES: Final = frozenset({"none", "same-origin"})
+"""``Sec-Fetch-Site`` of an address that the user typed, and of a page for its own server (W3C Fetch Metadata)."""
+
+
+def headers_of(scope: Scope) -> dict[str, str]:
+    """The headers by their names in lower case; the values of a repeated one are joined by commas."""
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in scope["headers"]:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+        headers[name] = f"{headers[name]},{value}" if name in headers else value
+    return headers
+
+
+def foreign(
+    headers: Mapping[str, str], hosts: re.Pattern[str] = LOOPBACK, origins: Collection[str] = ()
+) -> str:
+    """Why a request comes from elsewhere, empty if it does not.
+
+    ``origins`` are the pages that may ask although they are others' (``*``: any).
+    """
+    if not hosts.fullmatch(headers.get("host", "")):
+        return "Host is not an address of this machine"
+    origin = headers.get("origin")
+    if origin is not None:
+        return "" if origin in origins or "*" in origins else "a page of another origin asks (Origin)"
+    if headers.get("sec-fetch-site", "none") not in _OWN_SITES:
+        return "a page of another site asks (Sec-Fetch-Site)"
+    return ""
+
+
+class Guard:
+    """ASGI middleware: what ``check`` has a reason against is refused with it, HTTP or WebSocket."""
+
+    def __init__(self, app: ASGIApp, check: Callable[[Scope], str] | None = None) -> None:
+        self._app = app
+        self._check = check or (lambda scope: foreign(headers_of(scope)))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        reason = self._check(scope) if scope["type"] in ("http", "websocket") else ""
+        if reason:
+            await refuse(scope, send, reason)
+        else:
+            await self._app(scope, receive, send)
+
+
+async def refuse(scope: Scope, send: Send, reason: str) -> None:
+    """403 and the reason, which goes to the log too; a WebSocket is closed before it is open."""
+    print(f"Refused {scope.get('method', 'WebSocket')} {scope['path']!r}: {reason}", file=sys.stderr)
+    if scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": 1008})
+        return
+    body = f"Refused by the local stack: {reason}.\n".encode()
+    headers = [(b"content-type", b"text/plain"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": 403, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,28 @@
+"""Files that nobody but their owner may read: what the local stack stores holds keys, tokens, conversations."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def make_private(folder: Path) -> None:
+    """Make the folder, if need be, for its owner alone; what others could reach in it they no longer can."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.stat().st_mode & 0o077:
+        folder.chmod(0o700)
+        for path in folder.rglob("*"):
+            with contextlib.suppress(FileNotFoundError):  # it went while we looked
+                if not path.is_symlink():
+                    path.chmod(path.stat().st_mode & ~0o077)
+
+
+def write_private(path: Path, text: str) -> None:
+    """Written beside and renamed, so that a reader never sees half of it."""
+    beside = path.with_name(f"{path.name}.new")
+    beside.touch(mode=0o600)
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(path)
