@@ -155,7 +155,8 @@ class ChatStore:
     def count_sweep(self, chat: Chat) -> None:
         """Say that a sweep begins to start or to end the chat. Raises `Lost` if the chat is gone."""
         key = {"pk": chat.pk, "sk": "STATE"}
-        change = update("chat", self.table, key, "ADD sweeps :one", "attribute_exists(pk)", {":one": 1})
+        values = {":sweeps": chat.sweeps + 1}
+        change = update("chat", self.table, key, "SET sweeps = :sweeps", "attribute_exists(pk)", values)
         transact(self.client, [change])
 
     def load_with_turns(self, user: str, chat_id: str) -> tuple[Chat, tuple[RecordedTurn, ...]] | None:
