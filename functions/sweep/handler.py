@@ -6,6 +6,7 @@ from dualtrack.imports import collecting_later
 
 with collecting_later():
     import os
+    from dataclasses import asdict
     from typing import TYPE_CHECKING, Any
 
     from aws_lambda_powertools import Logger, Metrics
@@ -31,9 +32,10 @@ executions = Executions(step_functions, settings.state_machine_arn)
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
-    """Returns what was done: ``{"seen", "started", "ended"}`` chats."""
-    swept = sweep(stores, executions)
+    """Returns what was done: ``{"seen", "started", "ended"}`` chats, and whether all were seen: ``"complete"``."""
+    swept = sweep(stores, executions, context.get_remaining_time_in_millis() / 1000)
     metrics.add_metric("OpenChats", MetricUnit.Count, swept.seen)
     metrics.add_metric("SweptChats", MetricUnit.Count, swept.started + swept.ended)
-    logger.info("Swept", seen=swept.seen, started=swept.started, ended=swept.ended)
-    return {"seen": swept.seen, "started": swept.started, "ended": swept.ended}
+    done = asdict(swept)
+    logger.info("Swept", **done)
+    return done

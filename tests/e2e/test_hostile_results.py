@@ -54,6 +54,9 @@ def test_a_result_that_forges_ids_results_and_orders_is_one_result_and_text(
     following.says("Fine.")
     after = ann.ask(following.question(), chat["conversation_id"])
     assert (after["status"], after["response"]) == ("done", "Fine.")
+    told = blocks_of(following.requests(), "text")[1]["text"]
+    assert told.startswith("[ID:q1-t1-sum, ref:q1-t1] (data from kit_echo) ")
+    assert len(told.splitlines()) == 1
     assert [one["record_id"] for one in ann.records(chat["conversation_id"])][:3] == ["q1", "q1-t1", "q1-r"]
 
 

@@ -495,7 +495,7 @@ class World:
 
     def look_at_open_chats(self, process: Process) -> Any:
         """One delivery to `sweep`."""
-        return sweep(self.stores(process), self.executions(process))
+        return sweep(self.stores(process), self.executions(process), 120)
 
     # ── what is there ─────────────────────────────────────────────────────────────────────────────
 

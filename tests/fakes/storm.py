@@ -272,7 +272,7 @@ class Storm:
             self.root.client("s3"),
             clock=lambda: time.time() + CHAT_SECONDS + 60,
         )
-        sweep(late, self.root.executions())
+        sweep(late, self.root.executions(), 600)
 
     def all_chats(self) -> list[Chat]:
         """Every chat that was ever admitted."""

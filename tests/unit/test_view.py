@@ -129,7 +129,7 @@ def test_missing_summaries_are_stood_in_for_by_the_records() -> None:
     one = stand_in(records, 1, 100)
     assert [block.text for block in one.blocks] == [
         "[ID:q1] question",
-        "[ID:q1-t1] whole result",
+        "[ID:q1-t1] (data from search) whole result",
         "[ID:q1-r] whole answer",
     ]
     assert one.stand_in

@@ -116,12 +116,13 @@ def _from_json(outcome: Outcome) -> str:
     """Search results of an API: a list of things with a name, a URL and a description."""
     try:
         value = json.loads(outcome.text)
-    except ValueError:
+        shown = _shortened(json.dumps(value, indent=2), 1_500)
+    except (ValueError, RecursionError):
         return ""
     listed = value if isinstance(value, list) else _first_list(value)
     items = [item for item in map(_item, listed) if item is not None]
     if not items:
-        return f"`{outcome.tool}` returned:\n\n```json\n{_shortened(json.dumps(value, indent=2), 1_500)}\n```"
+        return f"`{outcome.tool}` returned:\n\n```json\n{shown}\n```"
     more = f"\n\n({len(items) - MAX_ITEMS} more.)" if len(items) > MAX_ITEMS else ""
     lines = "\n".join(item.line() for item in items[:MAX_ITEMS])
     return f"From `{outcome.tool}`:\n\n{lines}{more}"

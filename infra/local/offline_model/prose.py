@@ -19,10 +19,10 @@ was way we were what when where which who why will with without would you your
 _STOP = frozenset(_STOP_WORDS.split())
 _WORD = re.compile(r"[A-Za-z0-9]+(?:[._-][A-Za-z0-9]+)*")
 _FENCE = re.compile(r"^\s*(```+|~~~+)")
-_HEADING = re.compile(r"^(#{1,6})\s+(.*?)\s*#*$")
+_HEADING = re.compile(r"^(#{1,6})\s+(.*)$")
 _SEPARATOR = re.compile(r"^-{32}$")
 _URL = re.compile(r"https?://[^\s<>)\]}\"'`]+")
-_LINK = re.compile(r"\[([^\]]+)\]\((https?://[^)\s]+)\)")
+_LINK = re.compile(r"\[([^\[\]]{1,300}+)\]\((https?://[^)\s]{1,2000}+)\)")
 _SOURCE_LINE = re.compile(r"^\W*(?:source|sources|url)\b\W*", re.IGNORECASE)
 _TAG_LINE = re.compile(r"^</?documents?\b[^>]*>$", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z0-9\"'`(\[])")
@@ -127,8 +127,9 @@ def _next(before: _Builder, heading: re.Match[str] | None) -> _Builder:
     if heading is None:
         return _Builder()
     level = len(heading[1])
-    link = _LINK.search(heading[2])
-    title = _LINK.sub(r"\1", heading[2])
+    text = heading[2].rstrip().rstrip("#").rstrip()
+    link = _LINK.search(text)
+    title = _LINK.sub(r"\1", text)
     # A heading below the one with the source belongs to the same page.
     inherited = before.url if level > before.level > 0 else ""
     return _Builder(title=title, level=level, url=link[2] if link else inherited)

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 _LABELLED = re.compile(
-    r"(?:^|\n)\W*(?:the\s+)?(?:user'?s?\s+|original\s+)?(?:question|request|query|message)\W*"
+    r"(?:^|\n)[^\w\n]*+(?:the\s+)?(?:user'?s?\s+|original\s+)?(?:question|request|query|message)\W*"
     r"[:>]\s*(.+)",
     re.IGNORECASE,
 )
 _TAGGED = re.compile(r"<(?:question|request|query)>\s*(.*?)\s*</", re.DOTALL)
 _NUMBERED = re.compile(
-    r"^\s*(?:\[(\d+)\]|(\d+)[.):]\s|<\w+\s+(?:index|id|n|number)=[\"']?(\d+)[\"']?[^>]*>)", re.MULTILINE
+    r"^[^\S\n]*+(?:\[(\d+)\]|(\d+)[.):]\s|<\w+\s+(?:index|id|n|number)=[\"']?(\d+)[\"']?[^>]*>)", re.MULTILINE
 )
 _LIBRARY_ID = re.compile(r"(?<![\w/:.])/[\w.-]+/[\w.-]+(?:[/@][\w.-]+)?")
 _AFTER = re.compile(r"\b(?:for|with|using|in|on|from|of)\s+((?:the\s+)?[^,.;:?!()]+)", re.IGNORECASE)

@@ -13,12 +13,15 @@ if TYPE_CHECKING:
     from . import wire
 
 MAX_SENTENCE = 220
-_FENCED = re.compile(r"^[ \t]*(```|~~~).*?^[ \t]*\1[ \t]*$", re.MULTILINE | re.DOTALL)
-_FACT = re.compile(r"\d|`[^`]+`|\b[A-Z][a-z]*[A-Z]\w*|\b[\w-]+/[\w.-]+|\b[a-z]+_[a-z_]+|(?<=\w )[A-Z]\w+")
+_FACT = re.compile(
+    r"\d|`[^`]+`|\b[A-Z][a-z]*[A-Z]\w*|(?<![\w-])[\w-]++/[\w.-]+|\b[a-z]+_[a-z_]+|(?<=\w )[A-Z]\w+"
+)
 _CALL = re.compile(r"^Tool: (\S+)\nInput: (.*)(?:\n|$)(The call failed\.)?\s*(?:Result:\s*)?")
 _LANGUAGE = re.compile(r"^[ \t]*```([a-z]+)", re.MULTILINE)
 _COUNT = re.compile(r"\b(\d)\s*(?:[–-]\s*(\d)\s*)?sentences?", re.IGNORECASE)
-_MARKUP = re.compile(r"^\s*(?:#{1,6}|[-*+>]|\d+\.)\s+|\*\*|^(?:From `[^`]+`:|Sources:.*)$", re.MULTILINE)
+_MARKUP = re.compile(
+    r"^[^\S\n]*+(?:#{1,6}|[-*+>]|\d+\.)\s++|\*\*|^(?:From `[^`]+`:|Sources:.*)$", re.MULTILINE
+)
 _NUMBER_WORDS = {"one": "1", "two": "2", "three": "3"}
 
 
@@ -69,13 +72,28 @@ def _allowed(system: str) -> int:
 
 def extract(record: str, count: int) -> str:
     """The first sentence and those with the most facts, in their order; never empty."""
-    body = without_ids(_FENCED.sub(" ", record.replace(MARK, " ")))
+    body = without_ids(_without_code(record.replace(MARK, " ")))
     said = sentences(_MARKUP.sub("", body))
     if not said:
         return " ".join(record.split())[:MAX_SENTENCE] or "(empty record)"
     ranked = sorted(range(1, len(said)), key=lambda place: _weight(said[place], place), reverse=True)
     chosen = sorted([0, *ranked[: count - 1]])
     return " ".join(_closed(said[place]) for place in chosen)
+
+
+def _without_code(text: str) -> str:
+    """Without fenced code; a fence that is never closed is text."""
+    lines = [(line, line.strip(" \t")) for line in text.split("\n")]
+    last_closing = {bare: number for number, (_, bare) in enumerate(lines) if bare in ("```", "~~~")}
+    kept, fence = [], ""
+    for number, (line, bare) in enumerate(lines):
+        if fence:
+            fence = "" if bare == fence else fence
+        elif last_closing.get(bare[:3], -1) > number:
+            fence = bare[:3]
+        else:
+            kept.append(line)
+    return "\n".join(kept)
 
 
 def _weight(sentence: str, place: int) -> float:

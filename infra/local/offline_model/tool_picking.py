@@ -49,7 +49,9 @@ _OWNER_REPO = re.compile(
     r"(?=[\w-]*[A-Za-z])([A-Za-z0-9][\w-]*)/(?=[\w.-]*[A-Za-z])([A-Za-z0-9][\w.-]*\w)(?:/([\w./-]+\w))?"
 )
 _ABOUT_REPOSITORY = re.compile(r"github|\brepo|issue|pull request|commit|readme|file", re.IGNORECASE)
-_FILE = re.compile(r"(?<![\w/])([\w./-]*[\w-]\.(?:md|py|ts|tsx|js|json|ya?ml|toml|txt|go|rs|java|cfg|ini))\b")
+_FILE = re.compile(
+    r"(?<![\w./-])([\w./-]*[\w-]\.(?:md|py|ts|tsx|js|json|ya?ml|toml|txt|go|rs|java|cfg|ini))\b"
+)
 _FILLER = re.compile(
     r"\b(github|repos?|repositor(y|ies)|code|issues?|pull requests?|search|look|list|show|open|please)\b",
     re.IGNORECASE,
@@ -142,7 +144,7 @@ def _json_after(text: str) -> dict[str, Any] | None:
         return None
     try:
         value, _ = json.JSONDecoder().raw_decode(trimmed)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
@@ -206,7 +208,7 @@ def _across(question: str) -> Iterator[Call]:
 def _search_words(question: str) -> str:
     """The content words of a question as written, without "github", owners and the like, for a search."""
     plain = _OWNER_REPO.sub(" ", question)
-    kept = [word for word in re.findall(r"[\w.+#-]*[\w+#]", plain) if words(word)]
+    kept = [word.rstrip(".-") for word in re.findall(r"[\w.+#-]+", plain) if words(word)]
     return " ".join(_FILLER.sub(" ", " ".join(kept)).split())[:256] or question[:256]
 
 
@@ -226,7 +228,7 @@ def _plain_value(schema: Mapping[str, Any], question: str) -> Any:
         return schema["enum"][0]
     kind = schema.get("type")
     kind = kind[0] if isinstance(kind, list) else kind
-    number = re.search(r"-?\d+", question)
+    number = re.search(r"-?\d{1,15}", question)
     plain: dict[Any, Any] = {
         "integer": int(number[0]) if number else int(schema.get("minimum", 1)),
         "number": float(number[0]) if number else float(schema.get("minimum", 1)),

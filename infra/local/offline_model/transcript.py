@@ -8,9 +8,11 @@ from typing import Any
 
 from . import wire
 
-_ID_LINE = re.compile(r"^\s*\[ID:(?P<id>[^\],]+)(?:,\s*ref:(?P<ref>[^\]]+))?\]\s*")
+_ID_LINE = re.compile(
+    r"^\s*\[ID:(?P<id>[^\],]+)(?:,\s*ref:(?P<ref>[^\]]+))?\]\s*(?:\(data from [A-Za-z0-9_-]{0,64}\)\s*)?"
+)
 _QUERY = re.compile(r"^\s*\[ID:(q\d+)\]\s*")
-_ANY_ID_LINE = re.compile(r"^\s*\[ ?ID:[^\]\n]*\]\s*", re.MULTILINE)
+_ANY_ID_LINE = re.compile(r"^[^\S\n]*+\[ ?ID:[^\]\n]*+\]\s*+", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from dualtrack.dynamo import Action, from_wire, get, put_absent, query, update
+from dualtrack.dynamo import Action, from_wire, get, put_absent, query, transact, update
 from dualtrack.frozen import dumps, freeze, loads
 from dualtrack.turn import Decision, ModelReply, ToolCall, Usage
 
@@ -72,6 +72,8 @@ class Chat:
     usage: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     error: Mapping[str, str] | None = None
     pin: Pin | None = None
+    sweeps: int = 0
+    """Sweeps that have begun to start or to end it: more than none is a chat that one of them could not."""
 
     @property
     def pk(self) -> str:
@@ -149,6 +151,13 @@ class ChatStore:
             ReturnValues="ALL_NEW",
         )
         return chat_of(from_wire(answer["Attributes"]))
+
+    def count_sweep(self, chat: Chat) -> None:
+        """Say that a sweep begins to start or to end the chat. Raises `Lost` if the chat is gone."""
+        key = {"pk": chat.pk, "sk": "STATE"}
+        values = {":sweeps": chat.sweeps + 1}
+        change = update("chat", self.table, key, "SET sweeps = :sweeps", "attribute_exists(pk)", values)
+        transact(self.client, [change])
 
     def load_with_turns(self, user: str, chat_id: str) -> tuple[Chat, tuple[RecordedTurn, ...]] | None:
         """The chat and all its recorded turns, in one query (their keys lie side by side)."""
@@ -289,6 +298,7 @@ def chat_of(item: Item) -> Chat:
         calls=item["calls"],
         held=item["held"],
         pin=Pin(tuple(pin["stand_in"]), pin["catalogue"]) if pin else None,
+        sweeps=item.get("sweeps", 0),
         **loads(item.get("rest", "{}")),
     )
 

@@ -6,8 +6,9 @@ DualtrackError
 ├── Transient                 a retry of the step may mend it: the workflow retries
 │   ├── ModelUnavailable      Claude answered 408/409/429/5xx, or the stream was cut
 │   └── Contended             a transaction lost its race too often
-└── Superseded                a zombie: somebody else has gone on; stop without a trace
-    └── ChatClosed            the chat's event log has its terminal event
+├── Superseded                a zombie: somebody else has gone on; stop without a trace
+│   └── ChatClosed            the chat's event log has its terminal event
+└── TookTooLong               work had more time than it may take
 """
 
 from __future__ import annotations
@@ -48,6 +49,10 @@ class Superseded(DualtrackError):  # noqa: N818
 
 class ChatClosed(Superseded):
     """The terminal event is written: nothing can be appended any more."""
+
+
+class TookTooLong(DualtrackError):  # noqa: N818 - named after what happened
+    """Work had more time than it may take; it may still be going on."""
 
 
 STATUS_OF_CODE: Final[Mapping[str, int]] = {

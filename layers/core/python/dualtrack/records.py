@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from dualtrack.text import clean, estimate_tokens, neutralise
+from dualtrack.text import clean, neutralise, one_line, tokens_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Role = Literal["user", "assistant"]
 RecordType = Literal["message", "tool_call", "summary"]
+
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
+_NAME_LIMIT: Final = 64
+"""Claude's rule for a tool's name; a name that it makes up keeps to nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,13 +100,29 @@ class QueryTrack:
 
 def block_of(record: Record) -> Block:
     """The block that sends a record itself, whole; its files are named, so that they can be fetched back."""
-    files = "".join(
+    return Block(record.record_id, record.role, clean(record.content) + _files(record), record.created_at)
+
+
+def _files(record: Record) -> str:
+    return "".join(
         f"\n(Attached file {place}: {one.media_type}, {one.size} bytes.)"
         for place, one in enumerate(record.attachments, start=1)
     )
-    return Block(record.record_id, record.role, clean(record.content) + files, record.created_at)
+
+
+def data_of(call: ToolCallDetail, text: str) -> str:
+    """``(data from NAME) …``: what a tool said, where it stands in the user's role (CONTRACT 6).
+
+    One line, so that nothing in it looks like a message of its own. What began one of its lines is neutralised
+    first: on the one line it would pass.
+    """
+    name = _NOT_IN_NAMES.sub("_", call.tool[:_NAME_LIMIT])
+    return f"(data from {name}) {one_line(neutralise(clean(text)))}"
 
 
 def full_tokens(records: tuple[Record, ...]) -> int:
-    """The estimate for a query's records sent whole, ids included."""
-    return sum(estimate_tokens(block_of(record).text) for record in records)
+    """The estimate for a query's records sent whole, ids included: by their lengths, whatever is in them."""
+    return sum(
+        tokens_of(len(f"[ID:{record.record_id}] ") + len(record.content) + len(_files(record)))
+        for record in records
+    )

@@ -7,15 +7,16 @@ trouble with our own stores is raised, because a retry of the step may mend that
 from __future__ import annotations
 
 import secrets
-import threading
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dualtrack.dynamo import Lost, transact
-from dualtrack.errors import ChatClosed, Transient
+from dualtrack.errors import ChatClosed, TookTooLong, Transient
+from dualtrack.time_limit import within
 from dualtrack.tool_results import OUTCOME_UNKNOWN, record_result
 from dualtrack.tools import ToolResult, failed
 
@@ -87,24 +88,15 @@ def _within(execute: Execute, running: Running, seconds: float) -> ToolResult:
 
     It runs in a thread of its own: a tool that hangs is left behind, and the step still records.
     """
-    outcome: list[ToolResult | BaseException] = []
-
-    def run() -> None:
-        try:
-            outcome.append(execute(running))
-        except Exception as error:  # noqa: BLE001 - handed over below
-            outcome.append(error)
-
-    thread = threading.Thread(target=run, name=f"tool-{running.call.id}", daemon=True)
-    thread.start()
-    thread.join(max(seconds, 0.1))
-    if not outcome:
+    try:
+        return within(max(seconds, 0.1), partial(execute, running), f"tool-{running.call.id}")
+    except TookTooLong:
         return failed(f"it did not answer within {seconds:.0f} seconds.")
-    first = outcome[0]
-    return first if isinstance(first, ToolResult) else _failure(first)
+    except Exception as error:  # noqa: BLE001 - a tool never fails the chat
+        return _failure(error)
 
 
-def _failure(error: BaseException) -> ToolResult:
+def _failure(error: Exception) -> ToolResult:
     """Our own stores' trouble is raised for a retry; anything else is for the model to read."""
     if isinstance(error, Transient | ClientError | BotoCoreError):
         raise error

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import dumps
 from dualtrack.ids import parse_record_id, summary_id
-from dualtrack.records import Block, QueryTrack, Record, block_of, full_tokens
-from dualtrack.text import strip_echoes
+from dualtrack.records import Block, QueryTrack, Record, block_of, data_of, full_tokens
+from dualtrack.text import neutralise, one_line, strip_echoes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -79,7 +78,11 @@ def _shortened(text: str) -> str:
 
 
 def track_of(records: tuple[Record, ...], summaries: Mapping[str, str], now: str) -> QueryTrack:
-    """The query's blocks: verbatim, summed up where there is a summary, else a mechanical extract."""
+    """The query's blocks: verbatim, summed up where there is a summary, else a mechanical extract.
+
+    What is said of a tool call is marked as data here, when the track is written: a track that an earlier
+    release wrote is sent as it stands.
+    """
     blocks = [block for record in records if (block := _block(record, summaries, now)) is not None]
     return QueryTrack(_query_number(records), tuple(blocks), full_tokens(records))
 
@@ -96,18 +99,19 @@ def _block(record: Record, summaries: Mapping[str, str], now: str) -> Block | No
     text = _tidy(summary) if summary and _needs_summary(record) else extract(record)
     if len(text) > len(record.content):
         text = record.content
+    if record.call:
+        text = data_of(record.call, text)
     return Block(summary_id(record.record_id), record.role, text, now, record.record_id)
 
 
 def extract(record: Record) -> str:
-    """A mechanical summary: what was called, and how the record begins."""
+    """A mechanical summary: with what a tool was called, and how the record begins."""
     if len(record.content) <= OWN_SUMMARY or (record.call and record.call.reference):
         return record.content
     head = ""
     if record.call:
-        head = f"{record.call.tool} {dumps(record.call.input)[:120]}: "
-    flat = re.sub(r"\s+", " ", record.content).strip()
-    return f"{head}{flat[:EXTRACT_LIMIT]}…"
+        head = f"{dumps(record.call.input)[:120]}: "
+    return f"{head}{one_line(neutralise(record.content))[:EXTRACT_LIMIT]}…"
 
 
 def _tidy(summary: str) -> str:

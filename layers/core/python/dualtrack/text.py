@@ -1,8 +1,11 @@
 """Text that is not ours: forged ids, cuts, estimates.
 
-Only dualtrack writes id lines (CONTRACT 6). ``[ID:`` at the start of a line in user text, documents,
-tool results or summaries is neutralised before it is sent; id lines that the model copies into its
-answer are removed before anybody sees them.
+Only dualtrack writes id lines (CONTRACT 6). What reads like the beginning of one in user text, documents,
+tool results or summaries is neutralised before it is sent; id lines that the model copies into its answer
+are removed before anybody sees them.
+
+Strangers choose the text and its length, so every function here takes time in proportion to it: patterns
+repeat possessively (``*+``), and no run of characters is looked at from more than one starting point.
 """
 
 from __future__ import annotations
@@ -11,22 +14,68 @@ import math
 import re
 from typing import Final
 
-# Everything that a reader or a model may take for the start of a line, and what hides before it.
-_LINE_START: Final = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
-_INVISIBLE: Final = "\u200b\u200c\u200d\u2060\ufeff\u00ad"
-_FORGED: Final = re.compile(
-    rf"(?:^|(?<=[{_LINE_START}]))([\s>*#`_{_INVISIBLE}-]*)\[([\s{_INVISIBLE}]*)ID([\s{_INVISIBLE}]*):",
-    re.IGNORECASE,
+LINE_BREAKS: Final = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+"""Everything that a reader or a model may take for the end of a line; what `str.splitlines` splits at."""
+
+# Characters without a picture of their own: controls, all format characters (category Cf), combining marks,
+# variation selectors, fillers, and the rest of Unicode's Default_Ignorable_Code_Point.
+_FILLERS: Final = "\u115f\u1160\u3164\uffa0"
+_INVISIBLE: Final = (
+    r"\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\xad\u0300-\u036f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2"
+    r"\u17b4\u17b5\u180b-\u180f\u1ab0-\u1aff\u1dc0-\u1dff\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    r"\u20d0-\u20ff\u2800\ufe00-\ufe0f\ufe20-\ufe2f\ufeff\ufff0-\ufffb\U000110bd\U000110cd"
+    r"\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+) + _FILLERS
+_GAP: Final = rf"[\s{_INVISIBLE}]*+"
+
+# The parts of the marker, with everything that Unicode counts as the same sign (NFKC) or that looks like it.
+_OPEN: Final = (
+    "\\[\u2045\u2329\u2772\u27e6\u27e8\u27ea\u27ec\u298b\u298d\u298f\u2997\u2e22\u2e24\u2e26\u2e55\u2e57"
+    "\u3008\u300a\u300c\u300e\u3010\u3014\u3016\u3018\u301a\ufe17\ufe39\ufe3b\ufe3d\ufe3f\ufe41\ufe43\ufe47"
+    "\ufe5d\uff3b\uff62"
 )
-_ECHO: Final = re.compile(r"[ \t]*\[ID:[^\]\n]{0,120}\][ \t]*\n?")
-_ECHO_LIMIT: Final = 160
+_MATHEMATICAL: Final = 0x1D400, 0x1D6A4, 26
+"""Mathematical alphabets: A to Z again and again, capital and small in turn."""
+
+_I: Final = "Ii\u0130\u0131\u0399\u0406\u0456\u1d35\u1d62\u2071\u2110\u2111\u2139\u2148\u2160\u2170\u24be\u24d8\uff29\uff49\U0001f138"
+_D: Final = "Dd\u1d30\u1d48\u2145\u2146\u216e\u217e\u24b9\u24d3\uff24\uff44\U0001f133"
+_COLON: Final = ":\u02d0\u02f8\u2236\ua789\ufe13\ufe55\uff1a"
+
+
+def _letter(plain: str, letter: str) -> str:
+    start, end, step = _MATHEMATICAL
+    return plain + "".join(map(chr, range(start + ord(letter) - ord("A"), end, step)))
+
+
+_ID: Final = rf"{_GAP}[{_letter(_I, 'I')}]{_GAP}[{_letter(_D, 'D')}]{_GAP}[{_COLON}]"
+
+# What may stand before the marker and leave it the beginning of its line: no letter and no digit, but for
+# the number of a list's item. (So quote and list marks, indentation, brackets, and whatever is invisible.)
+_SIGNS: Final = rf"[^\w{LINE_BREAKS}{_OPEN}]++|[_{_FILLERS}]++|[{_OPEN}](?!{_ID})"
+_NUMBER: Final = r"(?:\d{1,9}+|[A-Za-z])[.):]"
+_FORGED: Final = re.compile(rf"(?<![^{LINE_BREAKS}])((?:{_SIGNS}|{_NUMBER})*+)[{_OPEN}]{_ID}")
+
+# An id line as we write it, which is what a model copies: bounded, so that little is ever held back.
+_BLANKS: Final = r"[ \t]{0,32}+"
+_HIDDEN: Final = rf"[{_INVISIBLE}]{{0,4}}+"
+_INSIDE: Final = rf"[^\]{LINE_BREAKS}]{{0,120}}+"
+_ECHO: Final = re.compile(
+    rf"{_BLANKS}{_HIDDEN}\[{_HIDDEN}I{_HIDDEN}D{_HIDDEN}:{_INSIDE}\]{_BLANKS}(?:\r\n|[{LINE_BREAKS}])?+"
+)
+_BEGUN_ECHO: Final = re.compile(
+    rf"{_BLANKS}{_HIDDEN}(?:\[{_HIDDEN}(?:I{_HIDDEN}(?:D{_HIDDEN}(?::{_INSIDE})?+)?+)?+)?+\Z"
+)
+_LINE_TO_LOOK_AT: Final = re.compile(rf"[{LINE_BREAKS}](?={_BLANKS}{_HIDDEN}(?:\[|\Z))")
 
 
 def neutralise(text: str) -> str:
-    """``[ID:`` at the start of a line becomes ``[ ID:``, so that it is read as text and not as an id."""
-    if "[" not in text:
-        return text
-    return _FORGED.sub(lambda match: f"{match[1]}[ ID:", text)
+    """What reads like the beginning of an id line becomes ``[ ID:``, so that it is text and not an id."""
+    return _FORGED.sub(r"\1[ ID:", text)
+
+
+def one_line(text: str) -> str:
+    """The text on one line: every run of blanks and line breaks becomes one space."""
+    return " ".join(text.split())
 
 
 def strip_echoes(text: str) -> str:
@@ -38,7 +87,7 @@ def strip_echoes(text: str) -> str:
 class EchoStripper:
     """`strip_echoes` for text that arrives in pieces: any cut gives the same result.
 
-    Only what may still become an id line is held back: at most 160 characters at the start of a line.
+    Only what may still become an id line is held back: about 200 characters at the start of a line.
     """
 
     def __init__(self) -> None:
@@ -47,38 +96,34 @@ class EchoStripper:
 
     def feed(self, piece: str) -> str:
         """Text that is certain by now."""
-        self._held += piece
-        return self._drain(final=False)
+        return self._drain(self._held + piece, final=False)
 
     def end(self) -> str:
         """What was held back."""
-        return self._drain(final=True)
+        return self._drain(self._held, final=True)
 
-    def _drain(self, *, final: bool) -> str:
-        out = []
-        while self._held:
+    def _drain(self, text: str, *, final: bool) -> str:
+        out, place = [], 0
+        while place < len(text):
             if self._at_start:
-                match = _ECHO.match(self._held)
-                if match and (final or match.end() < len(self._held) or match[0].endswith("\n")):
-                    self._at_start = True
-                    self._held = self._held[match.end() :]
+                echo = _ECHO.match(text, place)
+                if echo and (final or _is_certain(echo)):
+                    place = echo.end()
                     continue
-                if not final and (match or _may_become_echo(self._held)):
+                if not final and (echo or _BEGUN_ECHO.match(text, place)):
                     break
-            newline = self._held.find("\n")
-            end = len(self._held) if newline < 0 else newline + 1
-            out.append(self._held[:end])
-            self._at_start = newline >= 0
-            self._held = self._held[end:]
+            line_break = _LINE_TO_LOOK_AT.search(text, place)
+            self._at_start = line_break is not None
+            end = line_break.end() if line_break else len(text)
+            out.append(text[place:end])
+            place = end
+        self._held = text[place:]
         return "".join(out)
 
 
-def _may_become_echo(text: str) -> bool:
-    rest = text.lstrip(" \t")
-    if len(text) > _ECHO_LIMIT or "\n" in text:
-        return False
-    marker = "[ID:"
-    return marker.startswith(rest) if len(rest) < len(marker) else rest.startswith(marker) and "]" not in rest
+def _is_certain(echo: re.Match[str]) -> bool:
+    """Whether more text could make it no longer; a carriage return may be half of a line break."""
+    return echo.end() < len(echo.string) or (echo[0][-1] in LINE_BREAKS and echo[0][-1] != "\r")
 
 
 def cut(text: str, limit: int, note: str) -> str:
@@ -98,4 +143,9 @@ def clean(text: str) -> str:
 
 def estimate_tokens(text: str) -> int:
     """A plain estimate, the same for everything that is compared: four characters a token."""
-    return math.ceil(len(text) / 4)
+    return tokens_of(len(text))
+
+
+def tokens_of(characters: int) -> int:
+    """The same for a text of which only the length is known."""
+    return math.ceil(characters / 4)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import thaw
 from dualtrack.media import within_request
-from dualtrack.records import Block, QueryTrack, Record, block_of, full_tokens
+from dualtrack.records import Block, QueryTrack, Record, block_of, data_of, full_tokens
 from dualtrack.text import clean, cut, estimate_tokens, neutralise
 
 if TYPE_CHECKING:
@@ -86,11 +86,13 @@ class Sent:
 def stand_in(records: tuple[Record, ...], number: int, limit: int) -> QueryTrack:
     """The full records of a query whose summaries are still missing, for one query of the view."""
     shown = tuple(record for record in records if "-a" not in record.record_id)
-    blocks = tuple(
-        replace(block_of(record), content=_fitted(record.record_id, record.content, limit))
-        for record in shown
-    )
+    blocks = tuple(replace(block_of(record), content=_standing_in(record, limit)) for record in shown)
     return QueryTrack(number, blocks, full_tokens(records), stand_in=True)
+
+
+def _standing_in(record: Record, limit: int) -> str:
+    text = _fitted(record.record_id, record.content, limit)
+    return data_of(record.call, text) if record.call else text
 
 
 def build(view: View) -> Sent:

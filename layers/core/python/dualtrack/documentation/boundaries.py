@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_TAG: Final = re.compile(r"<(?=\s*/?\s*(?:document|documents|question|library|excerpt)\b)", re.IGNORECASE)
+_TAG: Final = re.compile(
+    r"<(?=\s*+(?:/\s*+)?+(?:document|documents|question|library|excerpt)\b)", re.IGNORECASE
+)
 _ATTRIBUTE: Final = str.maketrans(
     {"&": "&amp;", '"': "&quot;", "<": "&lt;", ">": "&gt;", "\n": " ", "\r": " "}
 )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SEPARATOR: Final = "-" * 32
 _FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})(.*)$")
-_HEADING: Final = re.compile(r"^#{1,6}\s+(.+?)\s*#*$")
+_HEADING: Final = re.compile(r"^#{1,6}\s++(.+)$")
 _SOURCE: Final = re.compile(r"^Source:\s*(\S+)\s*$")
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\u2028\u2029]")
 _BREAK: Final = re.compile(r"\s+")
@@ -120,7 +120,7 @@ def _text_chunk(section: str, bounds: Bounds) -> Chunk:
     for line in section.splitlines():
         heading, source = _HEADING.match(line), _SOURCE.match(line)
         if not title and not body and heading:
-            title = heading.group(1)
+            title = heading.group(1).rstrip().rstrip("#").rstrip()
         elif not url and not any(body) and source:
             url = source.group(1)
         elif line.strip() or body:
