@@ -46,7 +46,14 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         reporter.write_line(f"{len(skipped)} tests were skipped, and DUALTRACK_NO_SKIPS is set.")
 
 
-OWN_STACKS = {"test_local_stack", "test_restart", "test_faults", "test_github_chat", "test_crash_workers"}
+OWN_STACKS = {
+    "test_local_stack",
+    "test_restart",
+    "test_faults",
+    "test_github_chat",
+    "test_crash_workers",
+    "test_own_layers",
+}
 
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks for the groups
