@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
@@ -32,13 +33,17 @@ def build(
     services: Services,
     mcp_settings: McpSettings | None = None,
     page_url: str = "",
+    alarm_email: str = "",
 ) -> ChatStack:
-    """All stacks of one stage; with ``mcp_settings`` also GitHub's MCP server, and the page if it has one."""
+    """All stacks of one stage; with ``mcp_settings`` also GitHub's MCP server, and the page if it has one.
+
+    ``alarm_email``: who hears of the alarms of a stage that has any.
+    """
     cdk.Tags.of(app).add("application", "dualtrack")
     cdk.Tags.of(app).add("stage", stage.name)
     data = DataStack(app, "Data", stage)
     identity = IdentityStack(app, "Identity", stage, page_url)
-    chat = _chat(app, stage, services, data, identity, mcp_settings)
+    chat = _chat(app, stage, services, data, identity, mcp_settings, alarm_email)
     if stage.page:
         from infra.stacks.page import PageStack  # noqa: PLC0415 - CloudFront is needed by no other stack
 
@@ -60,9 +65,18 @@ def _chat(
     data: DataStack,
     identity: IdentityStack,
     mcp_settings: McpSettings | None,
+    alarm_email: str,
 ) -> ChatStack:
     if mcp_settings is None:
-        return ChatStack(app, "Chat", stage=stage, services=services, data=data, identity=identity)
+        return ChatStack(
+            app,
+            "Chat",
+            stage=stage,
+            services=services,
+            data=data,
+            identity=identity,
+            alarm_email=alarm_email,
+        )
 
     from infra.stacks.mcp import McpStack  # noqa: PLC0415 - VPC and ECS are needed by no other stack
 
@@ -77,6 +91,7 @@ def _chat(
         data=data,
         identity=identity,
         github_network=mcp.network,
+        alarm_email=alarm_email,
     )
     mcp.attach(chat.functions["github"].function)
     return chat
@@ -91,6 +106,14 @@ def mcp_settings_from(environment: Mapping[str, str]) -> McpSettings | None:
     from infra.stacks.mcp import McpSettings  # noqa: PLC0415
 
     return McpSettings(image=image, probe_image=environment.get("GITHUB_MCP_PROBE_IMAGE", ""))
+
+
+def alarm_email_from(environment: Mapping[str, str]) -> str:
+    """``ALARM_EMAIL``, empty for nobody. Raises ValueError for what SNS would refuse in the middle of a deployment."""
+    address = environment.get("ALARM_EMAIL", "")
+    if address and not re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", address):
+        raise ValueError(f"ALARM_EMAIL must be one address: {address}")
+    return address
 
 
 def main() -> None:
@@ -108,6 +131,7 @@ def main() -> None:
             services_from(os.environ),
             mcp_settings_from(os.environ),
             os.environ.get("PAGE_URL", ""),
+            alarm_email_from(os.environ),
         )
         cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     app.synth()

@@ -27,8 +27,21 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).resolve().parent.parent
 BUILD: Final = ROOT / ".build" / "layers"
 
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What packages are resolved for: a Python version and a platform as uv names it, None for this machine's."""
+
+    python: str
+    platform: str | None = None
+
+
 LAMBDA_PYTHON: Final = "3.13"
-LAMBDA_PLATFORM: Final = "aarch64-manylinux_2_34"  # Amazon Linux 2023; an older tag takes older wheels
+# Amazon Linux 2023; an older tag takes older wheels
+LAMBDA: Final = Target(LAMBDA_PYTHON, "aarch64-manylinux_2_34")
+HERE: Final = Target(f"{sys.version_info[0]}.{sys.version_info[1]}")
+"""This machine, on which a test can run a function with its own layers alone."""
+
 UNZIPPED_LIMIT: Final = 262_144_000
 """Bytes a function and all its layers may take unzipped (AWS Lambda quota: 250 MiB)."""
 
@@ -50,14 +63,15 @@ _UNREACHABLE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A dependency layer: its folder under ``layers/`` and the layers it always stands upon."""
+    """A dependency layer: its folder (``parent``/``name``) and the layers it always stands upon."""
 
     name: str
     above: tuple[str, ...] = ()
+    parent: Path = ROOT / "layers"
 
     @property
     def requirements(self) -> Path:
-        return ROOT / "layers" / self.name / "requirements.txt"
+        return self.parent / self.name / "requirements.txt"
 
 
 ROLES: Final[Mapping[str, Role]] = MappingProxyType(
@@ -74,13 +88,13 @@ ROLES: Final[Mapping[str, Role]] = MappingProxyType(
 )
 
 
-def build(role: Role) -> Path:
+def build(role: Role, target: Target = LAMBDA) -> Path:
     """The folder of a built dependency layer (``python/`` inside)."""
-    target = BUILD / f"{role.name}-{_dependency_key(role)}"
-    if target.is_dir():
-        return target
-    beneath = [build(ROLES[name]) for name in role.above]
-    return _publish(target, lambda folder: _install(role, folder, beneath))
+    built = BUILD / f"{role.name}-{_dependency_key(role, target)}"
+    if built.is_dir():
+        return built
+    beneath = [build(ROLES[name], target) for name in role.above]
+    return _publish(built, lambda folder: _install(role, target, folder, beneath))
 
 
 def build_core() -> Path:
@@ -114,7 +128,7 @@ def _publish(target: Path, fill: Callable[[Path], None]) -> Path:
     return target
 
 
-def _install(role: Role, folder: Path, beneath: Iterable[Path]) -> None:
+def _install(role: Role, target: Target, folder: Path, beneath: Iterable[Path]) -> None:
     packages = folder / "python"
     with tempfile.TemporaryDirectory() as scratch:
         constraints = Path(scratch) / "constraints.txt"
@@ -124,8 +138,8 @@ def _install(role: Role, folder: Path, beneath: Iterable[Path]) -> None:
             "--target", str(packages),
             "--requirements", str(role.requirements),
             "--constraints", str(constraints),
-            "--python-platform", LAMBDA_PLATFORM,
-            "--python-version", LAMBDA_PYTHON,
+            "--python-version", target.python,
+            *(("--python-platform", target.platform) if target.platform else ()),
             "--only-binary", ":all:",
             "--link-mode", "copy",
         )  # fmt: skip
@@ -134,7 +148,8 @@ def _install(role: Role, folder: Path, beneath: Iterable[Path]) -> None:
     _drop_test_suites(packages)
     for lower in beneath:
         _drop_duplicates(packages, lower / "python")
-    _compile(packages)
+    if target == LAMBDA:
+        _compile(packages)
 
 
 def _copy_core(source: Path, folder: Path) -> None:
@@ -206,17 +221,17 @@ def lambda_python() -> str | None:
     return found.stdout.strip() if found.returncode == 0 else None
 
 
-def _dependency_key(role: Role) -> str:
+def _dependency_key(role: Role, target: Target) -> str:
     files = [role.requirements, ROOT / "uv.lock", *(ROLES[name].requirements for name in role.above)]
-    return _digest(files)
+    return _digest(files, target)
 
 
 def _sources(folder: Path) -> list[Path]:
     return sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix != ".pyc" and p.name != ".keep")
 
 
-def _digest(files: Iterable[Path]) -> str:
-    recipe = (_RECIPE, LAMBDA_PLATFORM, LAMBDA_PYTHON, has_compiler())
+def _digest(files: Iterable[Path], target: Target = LAMBDA) -> str:
+    recipe = (_RECIPE, target.platform, target.python, has_compiler())
     digest = hashlib.sha256(repr(recipe).encode())
     for path in files:
         digest.update(f"{path.relative_to(ROOT)} {path.stat().st_size}\n".encode())

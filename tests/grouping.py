@@ -25,6 +25,7 @@ APART: Final = frozenset(
         "test_crash_workers",
         "test_github_mcp",
         "test_mcp_peers",
+        "test_own_layers",
     }
 )
 """The end-to-end files that do without the stack that the others share."""

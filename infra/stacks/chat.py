@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 
 class ChatStack(Stack):
-    """Everything that runs. ``github_network``: where the MCP servers can be reached, if in a VPC."""
+    """Everything that runs.
+
+    ``github_network``: where the MCP servers can be reached, if in a VPC. ``alarm_email``: who hears of alarms.
+    """
 
     def __init__(
         self,
@@ -37,6 +40,7 @@ class ChatStack(Stack):
         data: DataStack,
         identity: IdentityStack,
         github_network: Network | None = None,
+        alarm_email: str = "",
     ) -> None:
         super().__init__(scope, construct_id, stack_name=f"{stage.prefix}-chat")
         self._stage = stage
@@ -67,6 +71,8 @@ class ChatStack(Stack):
             machine=self.workflow.machine,
             rest=self.rest.rest,
             undelivered=self.triggers.undelivered,
+            failed=self.triggers.failed,
+            alarm_email=alarm_email,
         )
         self._outputs()
 
@@ -184,6 +190,7 @@ class ChatStack(Stack):
             "RestApiId": self.rest.rest.rest_api_id,
             "StateMachineArn": self.workflow.machine.state_machine_arn,
             "UndeliveredQueueUrl": self.triggers.undelivered.queue_url,
+            "FailedQueueUrl": self.triggers.failed.queue_url,
             "StreamRoleArn": self.functions["stream"].role.role_arn,
             **{f"{f.node.id}Function": f.function.function_name for f in self.functions.values()},
         }

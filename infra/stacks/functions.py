@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from aws_cdk import aws_ec2 as ec2
+    from aws_cdk import aws_sqs as sqs
 
     from infra.stages import StageSettings
 
@@ -204,6 +205,27 @@ class Function(Construct):
         for resource, reason in permissions.wildcards(stage).items():
             accept(self.role, f"AwsSolutions-IAM5[Resource::{resource}]", reason)
         self.alias = lambda_.Alias(self, "Live", alias_name=ALIAS, version=self.function.current_version)
+
+    def fail_to(self, queue: sqs.Queue, *, retry_attempts: int, max_event_age: Duration) -> None:
+        """Where an asynchronous call of the alias ends that fails at every attempt, or waits for too long.
+
+        Retries and dead-letter queue of a rule or a schedule cover its delivery alone: Lambda has taken the event
+        then, and what the function raises afterwards would be gone after Lambda's own retries (AWS Lambda Developer
+        Guide, "Capturing records of Lambda asynchronous invocations").
+        """
+        self.role.add_to_policy(iam.PolicyStatement(actions=["sqs:SendMessage"], resources=[queue.queue_arn]))
+        config = lambda_.CfnEventInvokeConfig(
+            self,
+            "Failures",
+            function_name=self.function.function_name,
+            qualifier=ALIAS,
+            maximum_retry_attempts=retry_attempts,
+            maximum_event_age_in_seconds=max_event_age.to_seconds(),
+            destination_config=lambda_.CfnEventInvokeConfig.DestinationConfigProperty(
+                on_failure=lambda_.CfnEventInvokeConfig.OnFailureProperty(destination=queue.queue_arn)
+            ),
+        )
+        config.node.add_dependency(self.alias)
 
     def _role(self, allowed: Sequence[iam.PolicyStatement], *, in_vpc: bool) -> iam.Role:
         role = iam.Role(

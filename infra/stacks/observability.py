@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import Duration
+from aws_cdk import Aws, CfnOutput, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
+from aws_cdk import aws_iam as iam
 from aws_cdk import aws_sns as sns
+from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
 if TYPE_CHECKING:
@@ -24,7 +26,10 @@ _PERIOD = Duration.minutes(5)
 
 
 class Observability(Construct):
-    """One dashboard; in stages with alarms also a topic that they notify (subscribe to it)."""
+    """One dashboard; in stages with alarms also a topic that they notify, and with it ``alarm_email``.
+
+    Output ``AlarmTopicArn``: where others subscribe. Without an address and without them nobody hears an alarm.
+    """
 
     def __init__(
         self,
@@ -36,15 +41,18 @@ class Observability(Construct):
         machine: sfn.StateMachine,
         rest: apigateway.RestApi,
         undelivered: sqs.Queue,
+        failed: sqs.Queue,
+        alarm_email: str = "",
     ) -> None:
         super().__init__(scope, construct_id)
         self._functions = functions
         self._machine = machine
         self._rest = rest
         self._undelivered = undelivered
+        self._failed = failed
         self._dashboard(stage)
         if stage.alarms:
-            self._alarms(stage)
+            self._alarms(self._topic(stage, alarm_email))
 
     def _dashboard(self, stage: StageSettings) -> None:
         each = self._functions.values()
@@ -101,8 +109,25 @@ class Observability(Construct):
             ),
         )
 
-    def _alarms(self, stage: StageSettings) -> None:
+    def _topic(self, stage: StageSettings, alarm_email: str) -> sns.Topic:
         topic = sns.Topic(self, "Alarms", topic_name=f"{stage.prefix}-alarms", enforce_ssl=True)
+        # A policy of ours, if only the one of enforce_ssl, takes the place of the default one, which let the
+        # account's own alarms publish.
+        topic.add_to_resource_policy(
+            iam.PolicyStatement(
+                sid="AlarmsPublish",
+                actions=["sns:Publish"],
+                resources=[topic.topic_arn],
+                principals=[iam.ServicePrincipal("cloudwatch.amazonaws.com")],
+                conditions={"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}},
+            )
+        )
+        if alarm_email:
+            topic.add_subscription(subscriptions.EmailSubscription(alarm_email))
+        CfnOutput(self, "AlarmTopicArn", value=topic.topic_arn).override_logical_id("AlarmTopicArn")
+        return topic
+
+    def _alarms(self, topic: sns.Topic) -> None:
         watched = {
             "ChatsFail": (self._machine.metric_failed(period=_PERIOD), 5, "Chats end as failed"),
             "ApiFails": (self._rest.metric_server_error(period=_PERIOD), 5, "The API answers 5xx"),
@@ -120,6 +145,11 @@ class Observability(Construct):
                 self._undelivered.metric_approximate_number_of_messages_visible(period=_PERIOD),
                 1,
                 "An event or a schedule did not reach its function",
+            ),
+            "Failed": (
+                self._failed.metric_approximate_number_of_messages_visible(period=_PERIOD),
+                1,
+                "An event or a schedule reached its function, which failed at every attempt",
             ),
         }
         for name, (metric, threshold, description) in watched.items():

@@ -86,14 +86,8 @@ class Triggers(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self._stage = stage
-        self.undelivered = sqs.Queue(
-            self,
-            "Undelivered",
-            encryption=sqs.QueueEncryption.SQS_MANAGED,
-            enforce_ssl=stage.encrypted_transport,
-            retention_period=Duration.days(14),
-        )
-        accept(self.undelivered, "AwsSolutions-SQS3", "It is itself the queue of what was not delivered.")
+        self.undelivered = self._queue("Undelivered", "It is itself the queue of what was not delivered.")
+        self.failed = self._queue("Failed", "It is itself the queue of what failed at every attempt.")
         self._on_execution_end(machine, functions["abort"])
         self._on_schedule(
             "Sweep",
@@ -117,6 +111,26 @@ class Triggers(Construct):
             retry_attempts=2,
         )
         self._on_deployment(functions["github"])
+        # Lambda's own attempts, after a delivery that succeeded; two retries are the most that it makes
+        for name, retry_attempts, max_event_age in (
+            ("abort", 2, Duration.hours(2)),
+            ("sweep", 0, Duration.minutes(5)),  # the next one comes in five minutes
+            ("credit_reset", 2, Duration.hours(2)),
+            ("github", 2, Duration.hours(1)),
+        ):
+            functions[name].fail_to(self.failed, retry_attempts=retry_attempts, max_event_age=max_event_age)
+
+    def _queue(self, name: str, reason: str) -> sqs.Queue:
+        """A queue of events that an operator has to look at, for two weeks."""
+        queue = sqs.Queue(
+            self,
+            name,
+            encryption=sqs.QueueEncryption.SQS_MANAGED,
+            enforce_ssl=self._stage.encrypted_transport,
+            retention_period=Duration.days(14),
+        )
+        accept(queue, "AwsSolutions-SQS3", reason)
+        return queue
 
     def _on_execution_end(self, machine: sfn.StateMachine, abort: Function) -> None:
         """No Catch sees a timeout, a stopped execution, States.Runtime or DataLimitExceeded."""

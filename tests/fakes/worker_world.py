@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
@@ -39,7 +39,8 @@ from tests.fakes.world import FakeClock
 from tests.fakes.zygote import HANDLERS, Job, connect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     import httpx2
     from dualtrack.chats import Chat
@@ -136,8 +137,9 @@ class WorkerProcess(Process):
         ground, key = self.world.ground, uuid.uuid4().hex
         ground.edge.processes[key] = self
         try:
-            with connect(ground.zygote) as connection:
-                connection.send(Job(handler, ground.environment(handler, key), event, self.world.clock.ahead))
+            with connect(ground.zygotes[handler]) as connection:
+                job = Job(handler, ground.environment(handler, key), event, self.world.clock.ahead)
+                connection.send(astuple(job))
                 self.pid = connection.recv()
                 connection.send("go")
                 outcome = connection.recv()
@@ -152,12 +154,13 @@ class WorkerProcess(Process):
 
 @dataclass
 class Ground:
-    """What all worlds of a run stand on: the deployed stack, the servers around it, the edge, the zygote."""
+    """What all worlds of a run stand on: the deployed stack, the servers around it, the edge, the zygotes."""
 
     root: Root
     edge: Edge
     tools: ToolServer
-    zygote: str
+    zygotes: Mapping[str, str]
+    """By handler, the address of the one that forks its workers."""
     activity: str
     environments: dict[str, dict[str, str]]
     tokens: dict[str, str] = field(default_factory=dict)
@@ -373,7 +376,16 @@ def _payload(ref: ChatRef) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def ground(state_dir: Path) -> Iterator[Ground]:
+def zygote_of_all(state_dir: Path) -> Iterator[dict[str, str]]:
+    """One zygote for every handler, with everything that is installed here."""
+    with zygote(state_dir / "zygote", [sys.executable, "-m", "tests.fakes.zygote"]) as address:
+        yield dict.fromkeys(HANDLERS, address)
+
+
+@contextlib.contextmanager
+def ground(
+    state_dir: Path, zygotes: Callable[[Path], AbstractContextManager[Mapping[str, str]]] = zygote_of_all
+) -> Iterator[Ground]:
     """Everything that worlds stand on, while the block runs."""
     voyage = FakeVoyage(api_key=KEYS["VOYAGE_API_KEY"])
     with (
@@ -411,12 +423,12 @@ def ground(state_dir: Path) -> Iterator[Ground]:
                 )
             }
             edge = Edge(hosts, lambda process, *request: _worker(process).world.answer(process, *request))
-            with serve_edge(edge), _zygote(state_dir) as address:
-                environments = {handler: _deployed(root, handler) for handler in HANDLERS}
-                yield Ground(root, edge, tools, address, _park(root), environments)
+            with serve_edge(edge), zygotes(state_dir) as addresses:
+                environments = {handler: deployed_environment(root, handler) for handler in HANDLERS}
+                yield Ground(root, edge, tools, addresses, _park(root), environments)
 
 
-def _deployed(root: Root, handler: str) -> dict[str, str]:
+def deployed_environment(root: Root, handler: str) -> dict[str, str]:
     """A function's environment as it is deployed, and credentials of its role."""
     name = "".join(part.capitalize() for part in handler.split("_"))
     function = root.client("lambda").get_function_configuration(
@@ -453,12 +465,12 @@ def _park(root: Root) -> str:
 
 
 @contextlib.contextmanager
-def _zygote(state_dir: Path) -> Iterator[str]:
-    """The address of a running zygote."""
-    address = str(state_dir / "zygote")
-    with (state_dir / "zygote.log").open("wb") as log:
+def zygote(socket: Path, command: Sequence[str], handlers: Sequence[str] = ()) -> Iterator[str]:
+    """The address of a running zygote of these handlers, or of all; ``command`` begins the line that starts it."""
+    log_file = socket.with_suffix(".log")
+    with log_file.open("wb") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.fakes.zygote", address],
+            [*command, str(socket), *handlers],
             cwd=Path(__file__).parents[2],
             stdout=log,
             stderr=log,
@@ -466,11 +478,11 @@ def _zygote(state_dir: Path) -> Iterator[str]:
         )
     try:
         deadline = time.monotonic() + _START_SECONDS
-        while not Path(address).exists():
-            assert process.poll() is None, (state_dir / "zygote.log").read_text()
+        while not socket.exists():
+            assert process.poll() is None, log_file.read_text()
             assert time.monotonic() < deadline
             time.sleep(0.02)
-        yield address
+        yield str(socket)
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()

@@ -1,9 +1,9 @@
 """Workers for the crash matrix: a process that has imported every handler's libraries, and forks.
 
-``python -m tests.fakes.zygote SOCKET``. Each connection is one invocation in a process of its own: the child
-gets a `Job`, tells its pid, waits for the word to go, loads the handler afresh under the job's environment, and
-sends ``("returned", value)`` or ``("raised", type, text)``. A child that is killed sends nothing. Forking spares
-the second that an import of the SDK takes; everything that a container keeps (clients, caches of secrets) is the
+``python -m tests.fakes.zygote SOCKET [HANDLER ...]``. Each connection is one invocation in a process of its own:
+the child gets the fields of a `Job`, tells its pid, waits for the word to go, loads the handler afresh under the
+job's environment, and sends ``("returned", value)`` or ``("raised", type, text)``. A child that is killed sends
+nothing. Forking spares the second that an import of the SDK takes; everything that a container keeps (clients, caches of secrets) is the
 child's own.
 """
 
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 import boto3
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from multiprocessing.connection import Connection
     from types import ModuleType
 
@@ -85,11 +85,11 @@ def load(handler: str) -> ModuleType:
     return module
 
 
-def main(address: str) -> None:
+def main(address: str, handlers: Sequence[str] = HANDLERS) -> None:
     """Serve until killed."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the children
     os.environ.update(BLANK)
-    for handler in HANDLERS:
+    for handler in handlers:
         load(handler)
     for service in ("dynamodb", "s3", "stepfunctions", "kms", "secretsmanager"):
         boto3.client(service)  # the session keeps what it has parsed
@@ -104,7 +104,7 @@ def main(address: str) -> None:
 def _work(connection: Connection) -> None:
     """In the child: one invocation, then the end."""
     try:
-        job: Job = connection.recv()
+        job = Job(*connection.recv())
         connection.send(os.getpid())
         connection.recv()
         connection.send(_invoke(job))
@@ -136,4 +136,4 @@ def connect(address: str) -> Connection:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], sys.argv[2:] or HANDLERS)

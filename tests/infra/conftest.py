@@ -31,7 +31,7 @@ def assembly() -> Callable[..., Path]:
         with (CACHE / ".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if stage in AWS_STAGES:
-                _need_layers()
+                built_layers()
             with Synthesis(stage, settings) as synthesis:
                 return synthesis.assembly()
 
@@ -54,10 +54,16 @@ def prod(assembly: Callable[..., Path]) -> Stage:
     return Stage("prod", assembly("prod"))
 
 
-def _need_layers() -> None:
+@pytest.fixture(scope="session")
+def built() -> dict[str, Path]:
+    """The folder of each layer as it goes to AWS, by role, the library's among them."""
+    return built_layers()
+
+
+def built_layers() -> dict[str, Path]:
     """Layers are made of wheels for Lambda's platform, which only a package index has."""
     try:
-        for role in layers.ROLES.values():
-            layers.build(role)
+        folders = {name: layers.build(role) for name, role in layers.ROLES.items()}
     except layers.NoPackageIndex as problem:
         pytest.skip(f"no package index to build the layers from: {problem}")
+    return {**folders, "core": layers.build_core()}

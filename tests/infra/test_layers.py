@@ -17,15 +17,6 @@ ADAPTER_BYTES = 15_000_000
 """Lambda Web Adapter, which AWS publishes; its layer is not here to be measured."""
 
 
-@pytest.fixture(scope="module")
-def built() -> dict[str, Path]:
-    try:
-        folders = {name: layers.build(role) for name, role in layers.ROLES.items()}
-    except layers.NoPackageIndex as problem:
-        pytest.skip(f"no package index to build the layers from: {problem}")
-    return {**folders, "core": layers.build_core()}
-
-
 def packages(folder: Path) -> set[str]:
     return {path.name for path in (folder / "python").iterdir() if path.is_dir()}
 

@@ -15,6 +15,7 @@ from aws_cdk.assertions import Match, Template
 from cdk_nag import AwsSolutionsChecks
 from dualtrack.mcp_tools.config import dump_servers, parse_servers
 
+from infra.local.synth import context
 from infra.stacks.mcp import GITHUB_MCP_VERSION, IDLE_COSTS, McpSettings, McpStack
 from infra.stages import STAGES
 
@@ -26,7 +27,7 @@ MIRROR = "123456789012.dkr.ecr.us-east-1.amazonaws.com/github-mcp-server"
 
 
 def made(settings: McpSettings, *, nag: bool = False) -> tuple[cdk.App, McpStack, lambda_.Function]:
-    app = cdk.App(context={"@aws-cdk/core:validateAgainstDefaultRules": True})
+    app = cdk.App(context={**context("prod"), "@aws-cdk/core:validateAgainstDefaultRules": True})
     if nag:
         cdk.Validations.of(app).add_plugins(AwsSolutionsChecks())
     stack = McpStack(app, "Mcp", stage=STAGES["prod"], settings=settings)

@@ -64,14 +64,14 @@ OTHER = {
     "Turn": {"s3:GetObject", "s3:PutObject"},
     "Tool": {"s3:GetObject", "s3:PutObject"},
     "Search": {"s3:GetObject", "s3:PutObject"},
-    "Github": {"kms:Decrypt", "s3:GetObject", "s3:PutObject"},
+    "Github": {"kms:Decrypt", "s3:GetObject", "s3:PutObject", "sqs:SendMessage"},
     "Summarise": {"s3:GetObject", "s3:PutObject"},
-    "Abort": {"s3:GetObject", "s3:PutObject"},
+    "Abort": {"s3:GetObject", "s3:PutObject", "sqs:SendMessage"},
     "Sweep": {
-        "s3:GetObject", "s3:PutObject",
+        "s3:GetObject", "s3:PutObject", "sqs:SendMessage",
         "states:StartExecution", "states:StopExecution", "states:DescribeExecution",
     },
-    "CreditReset": set(),
+    "CreditReset": {"sqs:SendMessage"},
     "Stream": set(),
 }  # fmt: skip
 

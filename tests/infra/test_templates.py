@@ -51,8 +51,9 @@ def test_everything_stored_is_encrypted(aws_stage: Stage) -> None:
     (bucket,) = aws_stage.resources("Data", "AWS::S3::Bucket").values()
     assert bucket["BucketEncryption"]["ServerSideEncryptionConfiguration"]
     assert set(bucket["PublicAccessBlockConfiguration"].values()) == {True}
-    (queue,) = aws_stage.resources("Chat", "AWS::SQS::Queue").values()
-    assert queue["SqsManagedSseEnabled"] is True
+    queues = aws_stage.resources("Chat", "AWS::SQS::Queue").values()
+    assert queues
+    assert all(queue["SqsManagedSseEnabled"] is True for queue in queues)
     (key,) = aws_stage.resources("Data", "AWS::KMS::Key").values()
     assert key["EnableKeyRotation"] is True
 

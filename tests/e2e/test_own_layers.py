@@ -1,0 +1,141 @@
+"""Every function serves whole chats with its own layers alone, as on AWS (tests/fakes/own_layers.py)."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import httpx
+import pytest
+from httpx_sse import connect_sse
+
+from infra import layers
+from tests.fakes.crash_matrix import Case, judge
+from tests.fakes.crash_world import UNKNOWN
+from tests.fakes.faults import Fault, Site
+from tests.fakes.github_mcp_server import free_port
+from tests.fakes.own_layers import MODULE, alone, own_path, zygotes_alone
+from tests.fakes.stack_client import PATIENCE
+from tests.fakes.worker_world import (
+    SCENARIOS,
+    Ground,
+    WorkerScenario,
+    WorkerWorld,
+    deployed_environment,
+    ground,
+)
+from tests.fakes.zygote import HANDLERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dualtrack.chats import Chat
+    from dualtrack.records import ToolCallDetail
+
+IMPORTS = "import os, sys; sys.path += sys.argv.pop(1).split(os.pathsep); __import__(sys.argv[1])"
+NOTHING = Fault(Site("", "", "", ""), "nothing")
+
+pytestmark = pytest.mark.timeout(300)
+
+
+@pytest.fixture(scope="module")
+def stands_on(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    """A deployed stack, and functions that have their own layers alone."""
+    try:
+        for function in (*HANDLERS, "stream"):
+            own_path(function)
+    except layers.NoPackageIndex as problem:
+        pytest.skip(f"no package index to build the layers from: {problem}")
+    with ground(tmp_path_factory.mktemp("own"), zygotes_alone) as made:
+        yield made
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)
+def test_a_chat_lives_by_the_layers_of_its_functions(stands_on: Ground, scenario: WorkerScenario) -> None:
+    """Documentation search, MCP tools under a GitHub connection, the catalogue's refresh, an in-house tool, summaries,
+    abort, sweep, reset: what a function needs and has not is seen here, wherever it is imported.
+    """
+    world = WorkerWorld(scenario, ground=stands_on)
+    world.run()
+    assert judge(world, Case(scenario, NOTHING)) == []
+    failed = {result.tool for chat in world.chats() for result in _errors(world, chat)}
+    # a tool that could not be imported would be an error for the model, and the chat would go on
+    assert failed <= {UNKNOWN.tool}
+
+
+def _errors(world: WorkerWorld, chat: Chat) -> Iterator[ToolCallDetail]:
+    records = world.look().history.query_records(chat.user, chat.conversation_id, chat.query)
+    return (record.call for record in records if record.call and record.call.is_error)
+
+
+def test_the_stream_serves_a_chat_with_its_layers_alone(stands_on: Ground) -> None:
+    """The command of ``run.sh``."""
+    world = WorkerWorld(SCENARIOS[0], ground=stands_on)
+    person = stands_on.root.stack.token("streamed")
+    world.user = person.user_id
+    world.run()
+    (chat,) = world.chats()
+    with _stream(stands_on) as url, httpx.Client(trust_env=False, timeout=PATIENCE) as http:
+        headers = {"Authorization": f"Bearer {person.token}"}
+        with connect_sse(http, "GET", f"{url}/v1/chats/{chat.chat_id}/events", headers=headers) as source:
+            kinds = [event.event for event in source.iter_sse()]
+    assert kinds[-1] == "done"
+    assert len(kinds) > 1
+
+
+@pytest.mark.parametrize(
+    ("function", "module", "finds"),
+    [
+        ("turn", "jsonschema", True),
+        ("turn", "numpy", False),
+        ("tool", "jsonschema", False),
+        ("abort", "anthropic", False),
+        ("api", "boto3", True),
+        ("api", "pytest", False),
+        ("stream", "pydantic", False),
+    ],
+)
+def test_a_function_finds_what_is_its_own(stands_on: Ground, function: str, module: str, finds: bool) -> None:
+    """Without this the other tests of this module would say nothing."""
+    done = subprocess.run([*alone(function, IMPORTS), module], capture_output=True, text=True, check=False)
+    assert (done.returncode == 0) is finds, done.stderr
+    assert finds or f"No module named '{module}'" in done.stderr
+
+
+@contextlib.contextmanager
+def _stream(stands_on: Ground) -> Iterator[str]:
+    """The address of the function `stream`, with its deployed environment and role."""
+    root, port = stands_on.root, free_port()
+    environment = deployed_environment(root, "stream")
+    # the pool's keys are the emulator's
+    environment["JWKS_URL"] = (
+        f"{root.stack.endpoint_url}/{root.stack.outputs['UserPoolId']}/.well-known/jwks.json"
+    )
+    server = [
+        *alone("stream", MODULE),
+        "uvicorn",
+        "--factory",
+        "app:app",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+    ]
+    with subprocess.Popen(server, env=environment) as process:
+        try:
+            deadline = time.monotonic() + PATIENCE
+            while not _is_open(port):
+                assert process.poll() is None
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            process.kill()
+
+
+def _is_open(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0

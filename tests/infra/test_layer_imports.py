@@ -1,0 +1,137 @@
+"""Everything that a function can come to import is in its own layers or comes with Lambda's runtime.
+
+Locally every package is there for every function, so nothing else sees one that is missing from a layer.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib.metadata import Distribution, PathDistribution
+from typing import TYPE_CHECKING
+
+import pytest
+from packaging.requirements import Requirement
+
+from infra import layers
+from infra.layers import LAMBDA_PYTHON, ROOT
+from infra.stacks.functions import SPECS
+from tests.fakes.import_graph import is_there, outside_imports
+from tests.fakes.lambda_runtime import SDK, STANDARD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+CORE = ROOT / "layers" / "core" / "python"
+ON_LAMBDA = {
+    "python_version": LAMBDA_PYTHON,
+    "python_full_version": f"{LAMBDA_PYTHON}.0",
+    "implementation_name": "cpython",
+    "platform_python_implementation": "CPython",
+    "platform_machine": "aarch64",
+    "platform_system": "Linux",
+    "sys_platform": "linux",
+    "os_name": "posix",
+}
+"""Environment markers of the functions' platform (PyPA, "Dependency specifiers")."""
+
+
+def missing_modules(function: str, folders: Sequence[Path]) -> list[str]:
+    """What the function imports, at its start or ever, and finds nowhere."""
+    code = ROOT / "functions" / function
+    entry = code / ("app.py" if function == "stream" else "handler.py")
+    found = outside_imports(entry, (code, CORE))
+    top = {one: one.module.split(".")[0] for one in found}
+    return sorted(
+        str(one) for one, name in top.items() if name not in STANDARD | SDK and not is_there(one, folders)
+    )
+
+
+def packages_of(built: Mapping[str, Path], roles: Iterable[str]) -> list[Path]:
+    return [built[role] / "python" for role in roles]
+
+
+@pytest.mark.parametrize("function", sorted(SPECS))
+def test_a_function_finds_every_module_that_it_imports(built: dict[str, Path], function: str) -> None:
+    assert missing_modules(function, packages_of(built, SPECS[function].roles)) == []
+
+
+@pytest.mark.parametrize(
+    ("function", "role", "module"),
+    [
+        ("turn", "claude", "jsonschema"),
+        ("turn", "claude", "anthropic"),
+        ("github", "github", "jsonschema"),
+        ("github", "github", "mcp"),
+        ("search", "search", "voyageai"),
+        ("api", "base", "pydantic"),
+        ("abort", "base", "aws_lambda_powertools"),
+        ("stream", "stream", "jwt"),
+    ],
+)
+def test_a_layer_that_were_not_there_would_be_missed(
+    built: dict[str, Path], function: str, role: str, module: str
+) -> None:
+    """Release 1 had ``jsonschema`` in a layer that ``turn`` has not: it failed at the first tool call."""
+    others = [name for name in SPECS[function].roles if name != role]
+    missing = missing_modules(function, packages_of(built, others))
+    assert {name.split(" ")[0].split(".")[0] for name in missing} >= {module}
+
+
+@pytest.mark.parametrize("function", sorted(SPECS))
+def test_what_the_packages_need_is_in_the_layers_too(built: dict[str, Path], function: str) -> None:
+    """Every hard requirement of every distribution, and those of the extras that a requirements file names."""
+    roles = SPECS[function].roles
+    assert unmet(packages_of(built, roles), extras_of(roles)) == []
+
+
+def test_a_package_that_another_needs_would_be_missed(built: dict[str, Path]) -> None:
+    """The layer `claude` stands upon `base`; and an extra counts only where it is asked for."""
+    assert [one for one in unmet(packages_of(built, ("claude",)), {}) if "pydantic" in one]
+    both = packages_of(built, ("base", "claude"))
+    assert unmet(both, {}) == []
+    assert [
+        one for one in unmet(both, {"anthropic": {"aiohttp"}}) if one.startswith("anthropic needs aiohttp")
+    ]
+
+
+def unmet(folders: Sequence[Path], extras: Mapping[str, set[str]]) -> list[str]:
+    """The requirements that no distribution of the folders meets."""
+    there = {_name(one.name): one for folder in folders for one in _distributions(folder)}
+    needed = [
+        (one.name, requirement)
+        for name, one in there.items()
+        for requirement in map(Requirement, one.requires or ())
+        if _applies(requirement, {"", *extras.get(name, ())})
+    ]
+    return sorted(f"{by} needs {one}" for by, one in needed if not _is_met(one, there))
+
+
+def extras_of(roles: Iterable[str]) -> dict[str, set[str]]:
+    """The extras by package that the requirements files of the roles name."""
+    lines = (line for role in roles for line in layers.ROLES[role].requirements.read_text().splitlines())
+    named = (Requirement(line) for line in lines if line and not line.startswith("#"))
+    return {_name(one.name): one.extras for one in named}
+
+
+def _distributions(folder: Path) -> Iterator[Distribution]:
+    for path in folder.glob("*.dist-info"):
+        if (path / "METADATA").is_file():  # its files may be those of a layer beneath
+            yield PathDistribution(path)
+
+
+def _applies(requirement: Requirement, extras: set[str]) -> bool:
+    marker = requirement.marker
+    return marker is None or any(marker.evaluate({**ON_LAMBDA, "extra": extra}) for extra in extras)
+
+
+def _is_met(requirement: Requirement, there: Mapping[str, Distribution]) -> bool:
+    name = _name(requirement.name)
+    if name not in there:
+        return name.replace("-", "_") in SDK
+    return requirement.specifier.contains(there[name].version, prereleases=True)
+
+
+def _name(name: str) -> str:
+    """As PyPA's "Name normalization" writes it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
