@@ -21,7 +21,7 @@ with collecting_later():
     from dualtrack.executions import Executions
     from dualtrack.frozen import dumps
     from dualtrack.identity import Identity, identity_of
-    from dualtrack.ids import is_chat_id, query_id
+    from dualtrack.ids import is_chat_id, query_id, response_id
     from dualtrack.mcp_tools.catalogue import load_catalogue
     from dualtrack.mcp_tools.tokens import Connections
     from dualtrack.openapi import openapi_document
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 MAX_WAIT_SECONDS: Final = 25.0
 _POLL_SECONDS: Final = 0.25
 _NUMBER: Final = re.compile(r"\d{1,3}", re.ASCII)
+_OFFSET: Final = re.compile(r"\d{1,9}", re.ASCII)
 
 logger = Logger()
 settings = settings_from(os.environ)
@@ -173,7 +174,7 @@ def delete_conversation(conversation_id: str) -> Response[str]:
 @app.get("/v1/conversations/<conversation_id>/records/<record_id>")
 def get_record(conversation_id: str, record_id: str) -> Response[str]:
     one = conversations.find_conversation(stores, _caller().user, conversation_id)
-    return _json(200, conversations.find_record(stores, one, record_id))
+    return _json(200, conversations.find_record(stores, one, record_id, _offset()))
 
 
 # ── tools, credits, connections ───────────────────────────────────────────────────────────────────
@@ -305,7 +306,12 @@ def _chat(user: str, chat_id: str) -> Chat:
 
 
 def _view(chat: Chat) -> dict[str, Any]:
-    records = stores.history.query_records(chat.user, chat.conversation_id, chat.query)
+    """The chat object. Only the response's text is read. A chat whose records are gone is being deleted."""
+    response = response_id(chat.query)
+    records = stores.history.query_records(chat.user, chat.conversation_id, chat.query, texts={response})
+    expected = {query_id(chat.query)} | ({response} if chat.status in ("answered", "done") else set())
+    if not expected <= {record.record_id for record in records}:
+        raise not_found("There is no such chat.")
     track = (
         stores.history.track(chat.user, chat.conversation_id, chat.query) if chat.status == "done" else None
     )
@@ -354,6 +360,13 @@ def _limit() -> int:
     text = _query("limit") or "50"
     if not _NUMBER.fullmatch(text) or not 1 <= int(text) <= 100:
         raise invalid_request("limit must be a whole number from 1 to 100.")
+    return int(text)
+
+
+def _offset() -> int:
+    text = _query("offset") or "0"
+    if not _OFFSET.fullmatch(text):
+        raise invalid_request("offset must be a whole number from 0 on.")
     return int(text)
 
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 LARGE = "".join(f"{number * 7919 % 1_000_003} " for number in range(80_000))
 """Text that stays over the limit of an item however it is compressed."""
 
+LAMBDA_ANSWER_BYTES = 6 * 1024 * 1024
+"""What a function may answer in all: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html."""
+
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Api]:
@@ -121,12 +124,12 @@ def test_both_tracks_show_the_same_queries_whole_and_short(api: Api) -> None:
         "record_id": "q1-t1",
         "type": "tool_call",
         "role": "user",
-        "content": LARGE,
+        "result": LARGE[: conversations.PIECE_CHARACTERS],
+        "next_offset": conversations.PIECE_CHARACTERS,
         "created_at": call["created_at"],
         "tool_use_id": call["tool_use_id"],
         "tool": "retrieve_documentation",
         "input": {"query": "x"},
-        "result": LARGE,
         "is_error": False,
         "seconds": call["seconds"],
         "turn": 1,
@@ -151,7 +154,10 @@ def test_a_record_read_by_the_model_is_shown_as_what_it_refers_to(api: Api) -> N
     second = api.ask("Once more.", conversation_id=first["conversation_id"])
     record = api.get(f"/v1/conversations/{second['conversation_id']}/records/q2-t1")
     assert record["result"].startswith(LARGE[:50])
-    assert record["content"] != record["result"], "stored as a reference, not as a copy"
+    assert "content" not in record, "one body, once"
+    stored = api.world.stores.history.record(api.user, second["conversation_id"], "q2-t1")
+    assert stored is not None
+    assert stored.content != record["result"], "stored as a reference, not as a copy"
 
 
 def test_pages_of_records_are_cut_anywhere_even_within_a_query(api: Api) -> None:
@@ -169,8 +175,43 @@ def test_a_page_is_never_larger_than_a_function_may_answer(api: Api) -> None:
     _store(api, chat, [(nasty, number) for number in range(1, 8)])
     where = f"/v1/conversations/{chat['conversation_id']}"
     body = api.get(where)
-    assert len(json.dumps(body, ensure_ascii=False)) < 2 * conversations.PAGE_CHARACTERS
+    assert len(body["records"]) == 1, "the second would make it too large"
     assert [one["content"] for one in pages(api, where, "records")[1:]] == [nasty] * 7
+
+
+@pytest.mark.parametrize("character", ["x", '"', "\\", "\n", "\x01", "é", "語", "💡"])
+def test_a_large_record_comes_in_pieces_that_a_function_may_answer(api: Api, character: str) -> None:
+    """One of release 1, which kept 3.2 MB and more. What leaves is JSON in JSON, whatever the runtime escapes."""
+    chat = api.start("Huge.")
+    text = f"{character * 500_000}{'.' * 200_000}the end"
+    _store(api, chat, [(text, 1)])
+    where = f"/v1/conversations/{chat['conversation_id']}"
+    target, found = f"{where}/records/q1-a1", ""
+    while target:
+        answer = api.module.handler(api.event("GET", target), api.context)
+        assert len(json.dumps(answer)) < LAMBDA_ANSWER_BYTES * 2 / 3
+        piece = json.loads(answer["body"])
+        found += piece["content"]
+        after = piece.get("next_offset")
+        target = f"{where}/records/q1-a1?offset={after}" if after else ""
+    assert found == text
+    shown = pages(api, where, "records")[-1]
+    assert shown == api.get(f"{where}/records/q1-a1"), "in a list it is cut, and says where it goes on"
+    assert "next_offset" in shown
+
+
+@pytest.mark.parametrize("offset", ["-1", "x", "1.5", "1e3", "9" * 10, "%D9%A3", "+1"])
+def test_an_offset_is_a_whole_number(api: Api, offset: str) -> None:
+    chat = api.ask()
+    answer = api.call("GET", f"/v1/conversations/{chat['conversation_id']}/records/q1?offset={offset}")
+    assert (answer.status, answer.code) == (400, "invalid_request")
+
+
+def test_behind_the_end_of_a_record_there_is_nothing(api: Api) -> None:
+    chat = api.ask()
+    record = api.get(f"/v1/conversations/{chat['conversation_id']}/records/q1?offset=7000")
+    assert record["content"] == ""
+    assert "next_offset" not in record
 
 
 def _store(api: Api, chat: dict[str, Any], contents: list[tuple[str, int]]) -> None:

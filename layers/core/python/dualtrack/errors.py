@@ -6,8 +6,9 @@ DualtrackError
 ├── Transient                 a retry of the step may mend it: the workflow retries
 │   ├── ModelUnavailable      Claude answered 408/409/429/5xx, or the stream was cut
 │   └── Contended             a transaction lost its race too often
-└── Superseded                a zombie: somebody else has gone on; stop without a trace
-    └── ChatClosed            the chat's event log has its terminal event
+├── Superseded                a zombie: somebody else has gone on; stop without a trace
+│   └── ChatClosed            the chat's event log has its terminal event
+└── Gone                      read a moment too late: it was deleted with its conversation
 """
 
 from __future__ import annotations
@@ -48,6 +49,13 @@ class Superseded(DualtrackError):  # noqa: N818
 
 class ChatClosed(Superseded):
     """The terminal event is written: nothing can be appended any more."""
+
+
+class Gone(DualtrackError):  # noqa: N818
+    """What an item points to, or what has to stand beside it, was deleted after the item was read.
+
+    The reader's rule: one record or chat is not found, a list is shown without it, a step ends its chat.
+    """
 
 
 STATUS_OF_CODE: Final[Mapping[str, int]] = {

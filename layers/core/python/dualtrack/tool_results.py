@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from dualtrack.clock import iso
 from dualtrack.dynamo import Lost
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from dualtrack.stores import Stores
     from dualtrack.tools import Media
     from dualtrack.turn import ToolCall
+
+MAX_RESULT_BYTES: Final = 2_000_000
+"""Of a result's text are kept (CONTRACT 6), the note that says so included."""
 
 NO_RESULT = ToolResult("Tool execution failed: the tool's process ended without a result.", is_error=True)
 OUTCOME_UNKNOWN = ToolResult(
@@ -74,7 +77,7 @@ def _record(
         record_id=call.id,
         type="tool_call",
         role="user",
-        content=clean(content),
+        content=kept(clean(content)),
         created_at=iso(stores.clock()),
         turn=turn,
         call=ToolCallDetail(
@@ -89,6 +92,15 @@ def _record(
             reference=reference,
         ),
     )
+
+
+def kept(text: str) -> str:
+    """The text as it is stored: at most 2 MB of UTF-8, and the note that the rest is lost."""
+    size = len(text.encode())
+    if size <= MAX_RESULT_BYTES:
+        return text
+    note = f"\n\n(The result had {size:,} bytes. Only its beginning is kept.)"
+    return text.encode()[: MAX_RESULT_BYTES - len(note)].decode(errors="ignore") + note
 
 
 def _reference_text(result: ToolResult) -> str:
