@@ -280,8 +280,11 @@ app.not_found(_not_served)
 
 def _caller() -> Identity:
     """Who calls, from the claims that the gateway has verified; counts the request."""
-    claims = (app.current_event.raw_event["requestContext"].get("authorizer") or {}).get("claims") or {}
-    identity = identity_of(claims)
+    event = app.current_event.raw_event
+    claims = (event["requestContext"].get("authorizer") or {}).get("claims") or {}
+    headers = (event.get("multiValueHeaders") or {}).items()
+    authorizations = [one for name, values in headers if name.lower() == "authorization" for one in values]
+    identity = identity_of(claims, authorizations)
     count_request(stores, identity.user)
     return identity
 

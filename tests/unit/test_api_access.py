@@ -79,8 +79,57 @@ OTHERS = [
 
 @pytest.mark.parametrize("groups", ADMINS)
 def test_an_administrator_is_known_in_every_shape_of_the_claim(api: Api, groups: object) -> None:
-    assert "admin" in groups_of(groups)
     assert api.of(api.user, groups).call("GET", "/v1/admin/users/somebody/credits").status == 200
+
+
+@pytest.mark.parametrize(
+    ("claim", "listed", "found"),
+    [
+        # what the gateway makes of a list, and the list
+        ("admin", [], {"admin"}),
+        ("admin", ["staff"], {"admin"}),
+        ("a,b", ["a", "b"], {"a", "b"}),
+        ("[a b]", ["a", "b"], {"a", "b"}),
+        ("[a]", ["a"], {"a"}),
+        # names that look like lists
+        ("x,admin", ["x,admin"], {"x,admin"}),
+        ("[admin]", ["[admin]"], {"[admin]"}),
+        ("[x,admin]", ["x,admin"], {"x,admin"}),
+        ("[x,admin]", ["[x,admin]"], {"[x,admin]"}),
+        # nobody knows how to read it, or the list is that of another token
+        ("x,admin", [], set()),
+        ("[admin]", [], set()),
+        ("[x admin]", [], set()),
+        ("a,b", ["admin"], set()),
+        ("a,b", ["a,b", "admin"], set()),
+        ("", ["admin"], set()),
+        (None, ["admin"], set()),
+        (["x,admin"], ["admin"], {"x,admin"}),
+        (["admin"], [], {"admin"}),
+    ],
+)
+def test_groups_are_those_of_the_token(claim: object, listed: list[str], found: set[str]) -> None:
+    assert groups_of(claim, listed) == found
+
+
+def test_of_two_tokens_none_is_believed(api: Api) -> None:
+    """The gateway verifies one of them; the other could say anything."""
+    event = api.of(api.user, "x,admin").event("GET", "/v1/admin/users/somebody/credits")
+    own = event["multiValueHeaders"]["Authorization"]
+    for headers in ({"Authorization": own * 2}, {"Authorization": own, "authorization": own}, {}):
+        event["multiValueHeaders"] = headers
+        assert api.module.handler(event, api.context)["statusCode"] == 403
+
+
+@pytest.mark.parametrize(
+    "token", ["", "x", "a.b.c", "..", "e30.e30.", "e30.W10.", "e30.bnVsbA.", "e30.é.", "e30.////."]
+)
+def test_a_token_that_cannot_be_read_makes_nobody_an_administrator(api: Api, token: str) -> None:
+    caller = api.of(api.user, "x,admin")
+    answer = caller.call(
+        "GET", "/v1/admin/users/somebody/credits", headers={"Authorization": f"Bearer {token}"}
+    )
+    assert answer.status == 403
 
 
 @pytest.mark.parametrize("groups", OTHERS)
