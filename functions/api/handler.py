@@ -32,6 +32,7 @@ with collecting_later():
     from dualtrack.stores import LazyClient, open_stores
     from dualtrack.text import clean
     from dualtrack.tool_list import tools_json
+    from dualtrack.users import UserPool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,6 +51,8 @@ settings = settings_from(os.environ)
 stores = open_stores(settings)
 step_functions: Any = LazyClient("stepfunctions")
 kms: Any = LazyClient("kms")
+cognito: Any = LazyClient("cognito-idp")
+user_pool = UserPool(cognito, settings.user_pool_id)
 executions = Executions(step_functions, settings.state_machine_arn)
 connections = Connections(stores.dynamodb, kms, settings.cache_table, settings.connections_key)
 
@@ -291,14 +294,9 @@ def _caller() -> Identity:
 
 def _managed(user_id: str) -> str:
     """The user that an administrator means."""
-    _caller_is_admin()
-    if not user_id or len(user_id) > 128 or "#" in user_id:
-        raise not_found("There is no such user.")
-    return user_id
-
-
-def _caller_is_admin() -> None:
     _caller().require_admin()
+    user_pool.must_have(user_id)
+    return user_id
 
 
 def _chat(user: str, chat_id: str) -> Chat:

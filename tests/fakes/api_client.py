@@ -13,6 +13,7 @@ import importlib.util
 import json
 import os
 import re
+import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -148,6 +149,12 @@ class Api:
         """The same function, called by somebody else."""
         return Api(self.world, self.module, user, groups)
 
+    def of_new_user(self) -> Api:
+        """The same function, called by a user whom the pool knows."""
+        pool, name = self.module.settings.user_pool_id, f"name-{uuid.uuid4()}"
+        made = self.module.cognito.admin_create_user(UserPoolId=pool, Username=name)["User"]
+        return self.of(next(one["Value"] for one in made["Attributes"] if one["Name"] == "sub"))
+
     def event(
         self,
         method: str,
@@ -256,11 +263,13 @@ def _environment(origins: str) -> dict[str, str]:
         roleArn="arn:aws:iam::123456789012:role/chat",
     )
     key = boto3.client("kms", region_name="us-east-1").create_key()
+    pool = boto3.client("cognito-idp", region_name="us-east-1").create_user_pool(PoolName="users")
     tables = ("history_table", "chats_table", "credits_table", "cache_table", "bodies_bucket")
     return {
         **{name.upper(): getattr(SETTINGS, name) for name in tables},
         "STATE_MACHINE_ARN": machine["stateMachineArn"],
         "CONNECTIONS_KEY": key["KeyMetadata"]["KeyId"],
+        "USER_POOL_ID": pool["UserPool"]["Id"],
         "ALLOWED_ORIGINS": origins,
         "AWS_DEFAULT_REGION": os.environ.get("AWS_DEFAULT_REGION", "us-east-1"),
     }
