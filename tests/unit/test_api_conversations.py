@@ -200,6 +200,45 @@ def test_a_large_record_comes_in_pieces_that_a_function_may_answer(api: Api, cha
     assert "next_offset" in shown
 
 
+def test_a_poll_of_a_chat_reads_the_response_and_its_summary_alone(api: Api) -> None:
+    """However many large results the query has: one body for each of the two."""
+    chat = ask_with_tools(api, "Many results.", calls=6)
+    reads: list[str] = []
+    stores = api.world.stores
+    events = {stores.dynamodb: ("GetItem", "BatchGetItem"), stores.bodies.s3: ("GetObject",)}
+    for client, names in events.items():
+        for name in names:
+            client.meta.events.register(
+                f"before-parameter-build.*.{name}",
+                lambda params, **_: reads.append(str(params)),
+                unique_id=name,
+            )
+    shown = api.get(f"/v1/chats/{chat['chat_id']}")
+    for client, names in events.items():
+        for name in names:
+            client.meta.events.unregister(f"before-parameter-build.*.{name}", unique_id=name)
+    assert shown["response"] == "Found. " * 200
+    assert len(shown["tool_calls"]) == 6
+    bodies = [one for one in reads if "B#" in one or "Bucket" in one]
+    assert [one.count("B#") for one in bodies] == [1, 1], "the response, and the short track with its summary"
+
+
+def test_a_result_over_two_megabytes_is_stored_cut(api: Api) -> None:
+    call = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "x"}}
+    api.world.model.script.add(
+        {"match": "Too much.", "content": [call]}, {"match": "Too much.", "text": "Much."}
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            api.world, "tools", {"retrieve_documentation": lambda running: ToolResult("x" * 3_200_000)}
+        )
+        chat = api.ask("Too much.")
+    stored = api.world.stores.history.record(api.user, chat["conversation_id"], "q1-t1")
+    assert stored is not None
+    assert len(stored.content) == 2_000_000
+    assert stored.content.endswith("(The result had 3,200,000 bytes. Only its beginning is kept.)")
+
+
 @pytest.mark.parametrize("offset", ["-1", "x", "1.5", "1e3", "9" * 10, "%D9%A3", "+1"])
 def test_an_offset_is_a_whole_number(api: Api, offset: str) -> None:
     chat = api.ask()
