@@ -164,8 +164,8 @@ def prepared(step: str, fault: Fault | None = None) -> tuple[World, ChatRef]:
         body(quiet(world))
     world.post(LONG, ref.conversation_id)
     ref = next(ref_of(chat) for chat in world.chats() if chat.query == 2)
-    for body in itertools.takewhile(lambda one: one != step, steps_of(world, ref)):
-        steps_of(world, ref)[body](quiet(world))
+    for name in itertools.takewhile(lambda one: one != step, steps_of(world, ref)):
+        steps_of(world, ref)[name](quiet(world))
     return world, ref
 
 

@@ -12,7 +12,7 @@ from dualtrack.dynamo import transact
 from dualtrack.event_log import read_events
 from dualtrack.history import partition
 from dualtrack.records import Record
-from dualtrack.tools import ToolResult
+from dualtrack.tools import Source, ToolResult
 
 from tests.fakes.api_client import Api, items, make_api, objects
 
@@ -237,6 +237,23 @@ def test_a_result_over_two_megabytes_is_stored_cut(api: Api) -> None:
     assert stored is not None
     assert len(stored.content) == 2_000_000
     assert stored.content.endswith("(The result had 3,200,000 bytes. Only its beginning is kept.)")
+
+
+def test_a_server_does_not_set_the_size_of_a_record_by_its_sources(api: Api) -> None:
+    """100,000 of them would not fit in the record's item."""
+    call = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "x"}}
+    api.world.model.script.add(
+        {"match": "Sources.", "content": [call]}, {"match": "Sources.", "text": "Many."}
+    )
+    many = tuple(Source(f"{number} " * 500, f"https://x.test/{number}") for number in range(100_000))
+    brought = ToolResult("Found.", sources=(Source("Far", "https://x.test/" + "a" * 2_000), *many))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(api.world, "tools", {"retrieve_documentation": lambda running: brought})
+        chat = api.ask("Sources.")
+    assert chat["status"] == "done"
+    assert chat["sources"][0] == {"title": "Far", "record_id": "q1-t1"}
+    assert len(chat["sources"]) == 50
+    assert max(len(one["title"]) for one in chat["sources"]) == 200
 
 
 @pytest.mark.parametrize("offset", ["-1", "x", "1.5", "1e3", "9" * 10, "%D9%A3", "+1"])

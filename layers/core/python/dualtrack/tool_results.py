@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.clock import iso
@@ -11,18 +12,23 @@ from dualtrack.events import record_stored, source_json, tool_result
 from dualtrack.frozen import freeze
 from dualtrack.history import partition
 from dualtrack.records import Attachment, Record, ToolCallDetail
-from dualtrack.text import clean
+from dualtrack.text import clean, preview
 from dualtrack.tools import ToolResult
 
 if TYPE_CHECKING:
     from dualtrack.chats import Chat, RecordedTurn
     from dualtrack.event_log import EventLog
     from dualtrack.stores import Stores
-    from dualtrack.tools import Media
+    from dualtrack.tools import Media, Source
     from dualtrack.turn import ToolCall
 
 MAX_RESULT_BYTES: Final = 2_000_000
 """Of a result's text are kept (CONTRACT 6), the note that says so included."""
+
+MAX_SOURCES: Final = 50
+MAX_TITLE: Final = 200
+MAX_URL: Final = 1_000
+"""Sources stand in the record's own item, in events and in the chat object, so a server does not set their size."""
 
 NO_RESULT = ToolResult("Tool execution failed: the tool's process ended without a result.", is_error=True)
 OUTCOME_UNKNOWN = ToolResult(
@@ -87,10 +93,22 @@ def _record(
             is_error=result.is_error,
             seconds=seconds,
             turn=turn,
-            sources=tuple(freeze(source_json(one) | {"record_id": call.id}) for one in result.sources),
+            sources=tuple(freeze(source_json(one) | {"record_id": call.id}) for one in _sources(result)),
             media=tuple(_attachment(stores, chat, one) for one in result.media),
             reference=reference,
         ),
+    )
+
+
+def _sources(result: ToolResult) -> tuple[Source, ...]:
+    """The first ones, with short titles; an address that is cut would be another one, so it is left out."""
+    return tuple(
+        replace(
+            one,
+            title=preview(clean(one.title), MAX_TITLE),
+            url=clean(one.url) if len(one.url) <= MAX_URL else "",
+        )
+        for one in result.sources[:MAX_SOURCES]
     )
 
 
