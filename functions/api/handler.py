@@ -21,7 +21,7 @@ with collecting_later():
     from dualtrack.executions import Executions
     from dualtrack.frozen import dumps
     from dualtrack.identity import Identity, identity_of
-    from dualtrack.ids import is_chat_id, query_id
+    from dualtrack.ids import is_chat_id, query_id, response_id
     from dualtrack.leases import WAITS
     from dualtrack.mcp_tools.catalogue import load_catalogue
     from dualtrack.mcp_tools.tokens import Connections
@@ -33,6 +33,7 @@ with collecting_later():
     from dualtrack.stores import LazyClient, open_stores
     from dualtrack.text import clean
     from dualtrack.tool_list import tools_json
+    from dualtrack.users import UserPool
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,12 +45,15 @@ if TYPE_CHECKING:
 MAX_WAIT_SECONDS: Final = 25.0
 _POLL_SECONDS: Final = 0.25
 _NUMBER: Final = re.compile(r"\d{1,3}", re.ASCII)
+_OFFSET: Final = re.compile(r"\d{1,9}", re.ASCII)
 
 logger = Logger()
 settings = settings_from(os.environ)
 stores = open_stores(settings)
 step_functions: Any = LazyClient("stepfunctions")
 kms: Any = LazyClient("kms")
+cognito: Any = LazyClient("cognito-idp")
+user_pool = UserPool(cognito, settings.user_pool_id)
 executions = Executions(step_functions, settings.state_machine_arn)
 connections = Connections(stores.dynamodb, kms, settings.cache_table, settings.connections_key)
 
@@ -174,7 +178,7 @@ def delete_conversation(conversation_id: str) -> Response[str]:
 @app.get("/v1/conversations/<conversation_id>/records/<record_id>")
 def get_record(conversation_id: str, record_id: str) -> Response[str]:
     one = conversations.find_conversation(stores, _caller().user, conversation_id)
-    return _json(200, conversations.find_record(stores, one, record_id))
+    return _json(200, conversations.find_record(stores, one, record_id, _offset()))
 
 
 # ── tools, credits, connections ───────────────────────────────────────────────────────────────────
@@ -280,22 +284,20 @@ app.not_found(_not_served)
 
 def _caller() -> Identity:
     """Who calls, from the claims that the gateway has verified; counts the request."""
-    claims = (app.current_event.raw_event["requestContext"].get("authorizer") or {}).get("claims") or {}
-    identity = identity_of(claims)
+    event = app.current_event.raw_event
+    claims = (event["requestContext"].get("authorizer") or {}).get("claims") or {}
+    headers = (event.get("multiValueHeaders") or {}).items()
+    authorizations = [one for name, values in headers if name.lower() == "authorization" for one in values]
+    identity = identity_of(claims, authorizations)
     count_request(stores, identity.user)
     return identity
 
 
 def _managed(user_id: str) -> str:
     """The user that an administrator means."""
-    _caller_is_admin()
-    if not user_id or len(user_id) > 128 or "#" in user_id:
-        raise not_found("There is no such user.")
-    return user_id
-
-
-def _caller_is_admin() -> None:
     _caller().require_admin()
+    user_pool.must_have(user_id)
+    return user_id
 
 
 def _chat(user: str, chat_id: str) -> Chat:
@@ -306,7 +308,12 @@ def _chat(user: str, chat_id: str) -> Chat:
 
 
 def _view(chat: Chat) -> dict[str, Any]:
-    records = stores.history.query_records(chat.user, chat.conversation_id, chat.query)
+    """The chat object. Only the response's text is read. A chat whose records are gone is being deleted."""
+    response = response_id(chat.query)
+    records = stores.history.query_records(chat.user, chat.conversation_id, chat.query, texts={response})
+    expected = {query_id(chat.query)} | ({response} if chat.status in ("answered", "done") else set())
+    if not expected <= {record.record_id for record in records}:
+        raise not_found("There is no such chat.")
     track = (
         stores.history.track(chat.user, chat.conversation_id, chat.query) if chat.status == "done" else None
     )
@@ -368,6 +375,13 @@ def _limit() -> int:
     text = _query("limit") or "50"
     if not _NUMBER.fullmatch(text) or not 1 <= int(text) <= 100:
         raise invalid_request("limit must be a whole number from 1 to 100.")
+    return int(text)
+
+
+def _offset() -> int:
+    text = _query("offset") or "0"
+    if not _OFFSET.fullmatch(text):
+        raise invalid_request("offset must be a whole number from 0 on.")
     return int(text)
 
 

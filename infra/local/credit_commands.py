@@ -28,8 +28,9 @@ _MOVEMENTS: Final = 10
 def credit_commands() -> None:
     """The operator's view of one user's credits.
 
-    On a local stack USER is a name or a user id, and no token is needed. On a deployed one USER is a user
-    id (the sub claim of their tokens) and the token belongs to somebody in the group admin.
+    On a local stack USER is a name, which is made a user if it is new, or a user id, and no token is needed. On
+    a deployed one USER is the id of a user (the sub claim of their tokens), and the token belongs to somebody in
+    the group admin. An id that no user has is not found.
     """
 
 
@@ -106,6 +107,10 @@ def _account(target: Target, user: str) -> Iterator[Account]:
         token, _ = dev_token(target.url, _OPERATOR, admin=True)
         if not _is_id(user):
             own_token, user_id = dev_token(target.url, user)
+            # a name is made a user by asking for its token, so a misspelt one is seen here or nowhere
+            click.echo(
+                f"{user} is user {user_id} of the local stack, made now if the name was new.", err=True
+            )
     with ApiClient(target.url, token) as client:
         yield Account(client, f"/v1/admin/users/{quote(user_id, safe='')}", own_token)
 

@@ -125,6 +125,7 @@ class ChatStack(Stack):
             "api": {
                 **memory, **credit, **cache, **connections, **servers,
                 "ALLOWED_ORIGINS": self._value("allowed_origins"),
+                "USER_POOL_ID": self._identity.pool.user_pool_id,
             },
             "turn": {**memory, **credit, **cache, **anthropic, **servers},
             "tool": memory,
@@ -166,7 +167,8 @@ class ChatStack(Stack):
         }
 
     def _connect(self, workflow: Workflow) -> None:
-        """The functions that start and stop executions know the machine, which knows the others."""
+        """The functions that start and stop executions know the machine, which knows the others; api may look
+        up the users whom an administrator means."""
         arn = workflow.machine.state_machine_arn
         for name in ("api", "sweep"):
             self.functions[name].function.add_environment("STATE_MACHINE_ARN", arn)
@@ -176,6 +178,10 @@ class ChatStack(Stack):
             resource_name=f"{workflow.name}:*",
             arn_format=ArnFormat.COLON_RESOURCE_NAME,
         )
+        look_up = iam.PolicyStatement(
+            actions=["cognito-idp:ListUsers"], resources=[self._identity.pool.user_pool_arn]
+        )
+        self.functions["api"].role.add_to_policy(look_up)
         start = iam.PolicyStatement(actions=["states:StartExecution"], resources=[arn])
         stop = iam.PolicyStatement(actions=["states:StopExecution"], resources=[executions])
         look = iam.PolicyStatement(actions=["states:DescribeExecution"], resources=[executions])

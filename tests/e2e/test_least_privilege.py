@@ -103,6 +103,9 @@ def _other_calls(root: Root) -> dict[str, Call]:
     return {
         "encrypt connections": lambda role: role.client("kms").encrypt(KeyId=key, Plaintext=b"probe"),
         "decrypt connections": lambda role: role.client("kms").decrypt(KeyId=key, CiphertextBlob=encrypted),
+        "look users up": lambda role: role.client("cognito-idp").list_users(
+            UserPoolId=outputs["UserPoolId"], Filter='sub = "nobody"'
+        ),
         "make users": lambda role: role.client("cognito-idp").admin_create_user(
             UserPoolId=outputs["UserPoolId"], Username="probe"
         ),
@@ -150,7 +153,8 @@ BODIES = {"read bodies", "put bodies"}
 
 ALLOWED: dict[str, set[str]] = {
     "Api": _tables_of({"chats": OWN, "history": OWN, "credits": CHANGE, "cache": OWN})
-    | {*BODIES, "delete bodies", "list bodies", "start a chat", "stop a chat", "encrypt connections"},
+    | {*BODIES, "delete bodies", "list bodies", "start a chat", "stop a chat", "encrypt connections"}
+    | {"look users up"},
     "Turn": _tables_of({"chats": CHANGE, "history": CHANGE, "credits": CHANGE, "cache": LOOK})
     | {*BODIES, "secret anthropic"},
     "Tool": _tables_of({"chats": APPEND, "history": APPEND}) | BODIES,

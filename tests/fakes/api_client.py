@@ -12,6 +12,8 @@ import functools
 import importlib.util
 import json
 import os
+import re
+import uuid
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -147,6 +149,12 @@ class Api:
         """The same function, called by somebody else."""
         return Api(self.world, self.module, user, groups)
 
+    def of_new_user(self) -> Api:
+        """The same function, called by a user whom the pool knows."""
+        pool, name = self.module.settings.user_pool_id, f"name-{uuid.uuid4()}"
+        made = self.module.cognito.admin_create_user(UserPoolId=pool, Username=name)["User"]
+        return self.of(next(one["Value"] for one in made["Attributes"] if one["Name"] == "sub"))
+
     def event(
         self,
         method: str,
@@ -158,7 +166,8 @@ class Api:
         claims = {"sub": self.user, "token_use": "id"} | (
             {"cognito:groups": self.groups} if self.groups is not None else {}
         )
-        return proxy_event({**claims, **self.claims}, method, target, body, headers)
+        sent = {"Authorization": f"Bearer {_token(self.groups)}", **(headers or {})}
+        return proxy_event({**claims, **self.claims}, method, target, body, sent)
 
     def call(
         self,
@@ -217,6 +226,13 @@ class Api:
         return found
 
 
+def _token(groups: Any) -> str:
+    """The token whose groups API Gateway has made a claim of; its signature is the gateway's affair."""
+    listed = groups if isinstance(groups, list) else re.split(r"[,\s]+", str(groups or "").strip("[]"))
+    payload = json.dumps({"cognito:groups": listed}).encode()
+    return f"e30.{base64.urlsafe_b64encode(payload).decode().rstrip('=')}.c2lnbmVk"
+
+
 def items(world: World, table: str) -> list[dict[str, Any]]:
     """Everything in a table, as it is stored."""
     pages = world.stores.dynamodb.get_paginator("scan").paginate(TableName=table)
@@ -247,11 +263,13 @@ def _environment(origins: str) -> dict[str, str]:
         roleArn="arn:aws:iam::123456789012:role/chat",
     )
     key = boto3.client("kms", region_name="us-east-1").create_key()
+    pool = boto3.client("cognito-idp", region_name="us-east-1").create_user_pool(PoolName="users")
     tables = ("history_table", "chats_table", "credits_table", "cache_table", "bodies_bucket")
     return {
         **{name.upper(): getattr(SETTINGS, name) for name in tables},
         "STATE_MACHINE_ARN": machine["stateMachineArn"],
         "CONNECTIONS_KEY": key["KeyMetadata"]["KeyId"],
+        "USER_POOL_ID": pool["UserPool"]["Id"],
         "ALLOWED_ORIGINS": origins,
         "AWS_DEFAULT_REGION": os.environ.get("AWS_DEFAULT_REGION", "us-east-1"),
     }

@@ -59,7 +59,7 @@ SECRETS = {
 OTHER = {
     "Api": {
         "kms:Encrypt", "s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket",
-        "states:StartExecution", "states:StopExecution",
+        "states:StartExecution", "states:StopExecution", "cognito-idp:ListUsers",
     },
     "Turn": {"s3:GetObject", "s3:PutObject"},
     "Tool": {"s3:GetObject", "s3:PutObject"},

@@ -65,7 +65,7 @@ def existing(api: Api) -> dict[str, str]:
         "chat_id": chat["chat_id"],
         "conversation_id": chat["conversation_id"],
         "record_id": "q1",
-        "user_id": "somebody",
+        "user_id": api.of_new_user().user,
     }
 
 

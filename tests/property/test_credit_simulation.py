@@ -10,6 +10,7 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
+from dualtrack.credits import account
 
 from tests.fakes.credit_engines import ENGINES, has_dynamodb_local, memory
 from tests.fakes.credit_simulation import BROKEN, RuleBroken, Rules, Tally, World, worlds
@@ -34,6 +35,12 @@ def test_no_rule_breaks_in_2000_chats() -> None:
         *(f"line: {kind}" for kind in ("hold", "settle", "release", "expire", "grant", "plan")),
     }
     assert {name for name in happened if tally.counts[name] < 20} == set()
+
+
+def test_no_rule_breaks_where_dead_holds_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A movement frees one of them at a time, so that others are often still stored."""
+    monkeypatch.setattr(account, "EXPIRED_AT_ONCE", 1)
+    assert _play(400, Rules()).counts["line: expire"] >= 20
 
 
 @pytest.mark.parametrize("engine", SAMPLES)

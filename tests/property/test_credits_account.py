@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from functools import reduce
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from dualtrack.credits.account import Account, Decision, Movement
+import pytest
+from dualtrack.credits import account as credit_account
+from dualtrack.credits.account import (
+    EXPIRED_AT_ONCE,
+    HOLD_SECONDS,
+    MAX_OPEN_HOLDS,
+    Account,
+    Decision,
+    Hold,
+    Movement,
+    Part,
+    Refused,
+)
 from dualtrack.credits.audit import audit
 from dualtrack.credits.plans import CHAT_PRICE, DOCUMENTATION_PRICE, price_calls, price_chat
 from hypothesis import given
@@ -64,8 +77,18 @@ MOVES = st.one_of(
 WAITS = st.sampled_from([0.0, 1.0, 300.0, 1_500.0, 40_000.0, 86_400.0, 700_000.0, -2.0])
 
 
-@given(st.lists(st.tuples(WAITS, MOVES), max_size=40))
-def test_whatever_happens_the_ledger_explains_the_account(story: list[tuple[float, Move]]) -> None:
+@pytest.mark.parametrize("at_once", [1, EXPIRED_AT_ONCE])
+@given(story=st.lists(st.tuples(WAITS, MOVES), max_size=40))
+def test_whatever_happens_the_ledger_explains_the_account(
+    at_once: int, story: list[tuple[float, Move]]
+) -> None:
+    """Also where dead holds pile up, because one movement frees a single one of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(credit_account, "EXPIRED_AT_ONCE", at_once)
+        _tell(story)
+
+
+def _tell(story: list[tuple[float, Move]]) -> None:
     account, lines, now = Account("ann"), list[Movement](), BEGIN
     for wait, move in story:
         now += wait
@@ -81,6 +104,22 @@ def test_whatever_happens_the_ledger_explains_the_account(story: list[tuple[floa
             assert line.kind != "hold" or line.amount <= before
             assert line.kind != "settle" or line.amount == sum(part.amount for part in line.parts)
         assert decision.movements or decision.account in (account.at(now), account)
+
+
+@given(st.integers(0, 400), st.integers(0, 199))
+def test_a_start_beside_any_number_of_dead_holds_is_small_and_leaves_fewer(dead: int, alive: int) -> None:
+    holds = {f"dead {n:03d}": Hold(int(BEGIN) - 400 + n, (Part("pack", "", 5),)) for n in range(dead)}
+    holds |= {f"alive {n}": Hold(int(BEGIN) + HOLD_SECONDS, (Part("pack", "", 1),)) for n in range(alive)}
+    account = Account("ann", pack=10_000, holds=MappingProxyType(holds))
+    now = BEGIN + HOLD_SECONDS
+    decision = account.hold("chat", 5, now)
+    assert not isinstance(decision, Refused)
+    assert len(decision.movements) <= EXPIRED_AT_ONCE + 1
+    assert decision.account.available(now) == account.available(now) - 5
+    assert len(decision.account.holds) <= max(MAX_OPEN_HOLDS, len(holds)), "so the item is bounded"
+    assert [line.chat_id for line in decision.movements[:-1]] == [
+        f"dead {n:03d}" for n in range(dead)[:EXPIRED_AT_ONCE]
+    ], "oldest first"
 
 
 @given(CALLS)

@@ -5,6 +5,7 @@ A step is held at an outside call; its chat is ended and its conversation delete
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -141,6 +142,44 @@ def test_an_end_leaves_nothing() -> None:
 
     held(world, "cancel", late, meanwhile)
     only_the_end_is_left(world)
+
+
+def steps_of(world: World, ref: ChatRef) -> dict[str, Callable[[Process], object]]:
+    """Every step of a chat with one round of tools."""
+    deps = partial(SummariseDeps, model=MODEL)
+    query = next(chat.query for chat in world.chats() if chat.chat_id == ref.chat_id)
+    return {
+        "turn 1": lambda process: world.turn(ref, process),
+        "tool": lambda process: world.tool(replace(ref, turn=1), f"q{query}-t1", process),
+        "turn 2": lambda process: world.turn(replace(ref, turn=1), process),
+        "summarise": lambda process: summarise(ref, deps(world.stores(process), world.claude(process))),
+    }
+
+
+def prepared(step: str, fault: Fault | None = None) -> tuple[World, ChatRef]:
+    """A world in which a second query with long texts is about to take the step."""
+    world = World(Scenario("deleted", rounds=NOTE_DOWN, always_asks=True), fault)
+    ref = posted(world, LONG)
+    for body in steps_of(world, ref).values():
+        body(quiet(world))
+    world.post(LONG, ref.conversation_id)
+    ref = next(ref_of(chat) for chat in world.chats() if chat.query == 2)
+    for name in itertools.takewhile(lambda one: one != step, steps_of(world, ref)):
+        steps_of(world, ref)[name](quiet(world))
+    return world, ref
+
+
+@pytest.mark.parametrize("step", ["turn 1", "tool", "turn 2", "summarise"])
+def test_a_step_ends_cleanly_whatever_it_reads_next_is_gone(step: str) -> None:
+    """Held before each of its calls in turn, while its chat is ended and everything deleted."""
+    world, ref = prepared(step)
+    steps_of(world, ref)[step](Process(world.trace, step))
+    for site in [one for one in world.recorded.sites if one.step == step]:
+        world, ref = prepared(step, Fault(site, "held"))
+        body = steps_of(world, ref)[step]
+        outcome = held(world, step, body, partial(cancel_and_delete, world, ref))
+        assert not isinstance(outcome, BaseException), (site, outcome)
+        assert not outcome or outcome["next"] == "failed" or outcome["next"] == "answered", (site, outcome)
 
 
 # ── a new chat with files ─────────────────────────────────────────────────────────────────────────

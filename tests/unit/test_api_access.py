@@ -9,6 +9,7 @@ import pytest
 from dualtrack.identity import groups_of
 from dualtrack.openapi import openapi_document
 from dualtrack.rate_limit import REQUESTS_PER_WINDOW
+from dualtrack.users import UserPool
 
 from tests.fakes.api_client import ORIGIN, OTHER_ORIGIN, Api, items, make_api
 
@@ -25,9 +26,9 @@ def shared() -> Iterator[Api]:
 
 
 @pytest.fixture
-def api(shared: Api, request: pytest.FixtureRequest) -> Api:
+def api(shared: Api) -> Api:
     """A user of the test's own."""
-    return shared.of(f"user-{request.node.name}")
+    return shared.of_new_user()
 
 
 # ── identity ──────────────────────────────────────────────────────────────────────────────────────
@@ -79,8 +80,57 @@ OTHERS = [
 
 @pytest.mark.parametrize("groups", ADMINS)
 def test_an_administrator_is_known_in_every_shape_of_the_claim(api: Api, groups: object) -> None:
-    assert "admin" in groups_of(groups)
-    assert api.of(api.user, groups).call("GET", "/v1/admin/users/somebody/credits").status == 200
+    assert api.of(api.user, groups).call("GET", f"/v1/admin/users/{api.user}/credits").status == 200
+
+
+@pytest.mark.parametrize(
+    ("claim", "listed", "found"),
+    [
+        # what the gateway makes of a list, and the list
+        ("admin", [], {"admin"}),
+        ("admin", ["staff"], {"admin"}),
+        ("a,b", ["a", "b"], {"a", "b"}),
+        ("[a b]", ["a", "b"], {"a", "b"}),
+        ("[a]", ["a"], {"a"}),
+        # names that look like lists
+        ("x,admin", ["x,admin"], {"x,admin"}),
+        ("[admin]", ["[admin]"], {"[admin]"}),
+        ("[x,admin]", ["x,admin"], {"x,admin"}),
+        ("[x,admin]", ["[x,admin]"], {"[x,admin]"}),
+        # nobody knows how to read it, or the list is that of another token
+        ("x,admin", [], set()),
+        ("[admin]", [], set()),
+        ("[x admin]", [], set()),
+        ("a,b", ["admin"], set()),
+        ("a,b", ["a,b", "admin"], set()),
+        ("", ["admin"], set()),
+        (None, ["admin"], set()),
+        (["x,admin"], ["admin"], {"x,admin"}),
+        (["admin"], [], {"admin"}),
+    ],
+)
+def test_groups_are_those_of_the_token(claim: object, listed: list[str], found: set[str]) -> None:
+    assert groups_of(claim, listed) == found
+
+
+def test_of_two_tokens_none_is_believed(api: Api) -> None:
+    """The gateway verifies one of them; the other could say anything."""
+    event = api.of(api.user, "x,admin").event("GET", "/v1/admin/users/somebody/credits")
+    own = event["multiValueHeaders"]["Authorization"]
+    for headers in ({"Authorization": own * 2}, {"Authorization": own, "authorization": own}, {}):
+        event["multiValueHeaders"] = headers
+        assert api.module.handler(event, api.context)["statusCode"] == 403
+
+
+@pytest.mark.parametrize(
+    "token", ["", "x", "a.b.c", "..", "e30.e30.", "e30.W10.", "e30.bnVsbA.", "e30.é.", "e30.////."]
+)
+def test_a_token_that_cannot_be_read_makes_nobody_an_administrator(api: Api, token: str) -> None:
+    caller = api.of(api.user, "x,admin")
+    answer = caller.call(
+        "GET", "/v1/admin/users/somebody/credits", headers={"Authorization": f"Bearer {token}"}
+    )
+    assert answer.status == 403
 
 
 @pytest.mark.parametrize("groups", OTHERS)
@@ -147,10 +197,40 @@ def test_the_ledger_is_paged_newest_first_and_adds_up(api: Api) -> None:
     assert whole[0]["available_after"] == api.get("/v1/credits")["available"] == 30
 
 
-@pytest.mark.parametrize("user", ["x" * 129, "a%23b", "user%23ann"])
-def test_a_user_id_that_none_can_have_is_not_found(api: Api, user: str) -> None:
-    admin = api.of("user-root", "admin")
+NOBODY = [
+    "0b5c4f6e-1111-2222-3333-444455556666",
+    "somebody",
+    "x" * 129,
+    "a%23b",
+    "user%23ann",
+    "%22",
+    "x%22%20or%20sub%20%5E=%20%22",
+    "%D9%A3",
+]
+
+
+@pytest.mark.parametrize("user", NOBODY)
+def test_an_id_that_no_user_has_gets_nothing(api: Api, user: str) -> None:
+    """A typo in a payment is said at once."""
+    admin, before = api.of("user-root", "admin"), items(api.world, "credits")
+    grant = {"credits": 500, "reason": "pack", "grant_id": "payment"}
     assert admin.call("PUT", f"/v1/admin/users/{user}/plan", {"plan": "pro"}).status == 404
+    assert admin.call("POST", f"/v1/admin/users/{user}/grants", grant).status == 404
+    assert admin.call("GET", f"/v1/admin/users/{user}/credits").status == 404
+    assert items(api.world, "credits") == before
+
+
+def test_a_users_name_is_not_their_id(api: Api) -> None:
+    admin, pool = api.of("user-root", "admin"), api.module.settings.user_pool_id
+    listed = api.module.cognito.list_users(UserPoolId=pool, Filter=f'sub = "{api.user}"')["Users"]
+    assert admin.call("GET", f"/v1/admin/users/{listed[0]['Username']}/credits").status == 404
+
+
+def test_nobody_is_found_while_the_pool_cannot_be_asked(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = UserPool(api.module.cognito, "us-east-1_nopool")
+    monkeypatch.setattr(api.module, "user_pool", elsewhere)
+    answer = api.of("user-root", "admin").call("GET", f"/v1/admin/users/{api.user}/credits")
+    assert (answer.status, answer.code) == (503, "unavailable")
 
 
 # ── GitHub ────────────────────────────────────────────────────────────────────────────────────────

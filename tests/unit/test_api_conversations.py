@@ -12,7 +12,7 @@ from dualtrack.dynamo import transact
 from dualtrack.event_log import read_events
 from dualtrack.history import partition
 from dualtrack.records import Record
-from dualtrack.tools import ToolResult
+from dualtrack.tools import Source, ToolResult
 
 from tests.fakes.api_client import Api, items, make_api, objects
 
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 LARGE = "".join(f"{number * 7919 % 1_000_003} " for number in range(80_000))
 """Text that stays over the limit of an item however it is compressed."""
+
+LAMBDA_ANSWER_BYTES = 6 * 1024 * 1024
+"""What a function may answer in all: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html."""
 
 
 @pytest.fixture(scope="module")
@@ -121,12 +124,12 @@ def test_both_tracks_show_the_same_queries_whole_and_short(api: Api) -> None:
         "record_id": "q1-t1",
         "type": "tool_call",
         "role": "user",
-        "content": LARGE,
+        "result": LARGE[: conversations.PIECE_CHARACTERS],
+        "next_offset": conversations.PIECE_CHARACTERS,
         "created_at": call["created_at"],
         "tool_use_id": call["tool_use_id"],
         "tool": "retrieve_documentation",
         "input": {"query": "x"},
-        "result": LARGE,
         "is_error": False,
         "seconds": call["seconds"],
         "turn": 1,
@@ -151,7 +154,10 @@ def test_a_record_read_by_the_model_is_shown_as_what_it_refers_to(api: Api) -> N
     second = api.ask("Once more.", conversation_id=first["conversation_id"])
     record = api.get(f"/v1/conversations/{second['conversation_id']}/records/q2-t1")
     assert record["result"].startswith(LARGE[:50])
-    assert record["content"] != record["result"], "stored as a reference, not as a copy"
+    assert "content" not in record, "one body, once"
+    stored = api.world.stores.history.record(api.user, second["conversation_id"], "q2-t1")
+    assert stored is not None
+    assert stored.content != record["result"], "stored as a reference, not as a copy"
 
 
 def test_pages_of_records_are_cut_anywhere_even_within_a_query(api: Api) -> None:
@@ -169,8 +175,99 @@ def test_a_page_is_never_larger_than_a_function_may_answer(api: Api) -> None:
     _store(api, chat, [(nasty, number) for number in range(1, 8)])
     where = f"/v1/conversations/{chat['conversation_id']}"
     body = api.get(where)
-    assert len(json.dumps(body, ensure_ascii=False)) < 2 * conversations.PAGE_CHARACTERS
+    assert len(body["records"]) == 1, "the second would make it too large"
     assert [one["content"] for one in pages(api, where, "records")[1:]] == [nasty] * 7
+
+
+@pytest.mark.parametrize("character", ["x", '"', "\\", "\n", "\x01", "é", "語", "💡"])
+def test_a_large_record_comes_in_pieces_that_a_function_may_answer(api: Api, character: str) -> None:
+    """One of release 1, which kept 3.2 MB and more. What leaves is JSON in JSON, whatever the runtime escapes."""
+    chat = api.start("Huge.")
+    text = f"{character * 500_000}{'.' * 200_000}the end"
+    _store(api, chat, [(text, 1)])
+    where = f"/v1/conversations/{chat['conversation_id']}"
+    target, found = f"{where}/records/q1-a1", ""
+    while target:
+        answer = api.module.handler(api.event("GET", target), api.context)
+        assert len(json.dumps(answer)) < LAMBDA_ANSWER_BYTES * 2 / 3
+        piece = json.loads(answer["body"])
+        found += piece["content"]
+        after = piece.get("next_offset")
+        target = f"{where}/records/q1-a1?offset={after}" if after else ""
+    assert found == text
+    shown = pages(api, where, "records")[-1]
+    assert shown == api.get(f"{where}/records/q1-a1"), "in a list it is cut, and says where it goes on"
+    assert "next_offset" in shown
+
+
+def test_a_poll_of_a_chat_reads_the_response_and_its_summary_alone(api: Api) -> None:
+    """However many large results the query has: one body for each of the two."""
+    chat = ask_with_tools(api, "Many results.", calls=6)
+    reads: list[str] = []
+    stores = api.world.stores
+    events = {stores.dynamodb: ("GetItem", "BatchGetItem"), stores.bodies.s3: ("GetObject",)}
+    for client, names in events.items():
+        for name in names:
+            client.meta.events.register(
+                f"before-parameter-build.*.{name}",
+                lambda params, **_: reads.append(str(params)),
+                unique_id=name,
+            )
+    shown = api.get(f"/v1/chats/{chat['chat_id']}")
+    for client, names in events.items():
+        for name in names:
+            client.meta.events.unregister(f"before-parameter-build.*.{name}", unique_id=name)
+    assert shown["response"] == "Found. " * 200
+    assert len(shown["tool_calls"]) == 6
+    bodies = [one for one in reads if "B#" in one or "Bucket" in one]
+    assert [one.count("B#") for one in bodies] == [1, 1], "the response, and the short track with its summary"
+
+
+def test_a_result_over_two_megabytes_is_stored_cut(api: Api) -> None:
+    call = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "x"}}
+    api.world.model.script.add(
+        {"match": "Too much.", "content": [call]}, {"match": "Too much.", "text": "Much."}
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            api.world, "tools", {"retrieve_documentation": lambda running: ToolResult("x" * 3_200_000)}
+        )
+        chat = api.ask("Too much.")
+    stored = api.world.stores.history.record(api.user, chat["conversation_id"], "q1-t1")
+    assert stored is not None
+    assert len(stored.content) == 2_000_000
+    assert stored.content.endswith("(The result had 3,200,000 bytes. Only its beginning is kept.)")
+
+
+def test_a_server_does_not_set_the_size_of_a_record_by_its_sources(api: Api) -> None:
+    """100,000 of them would not fit in the record's item."""
+    call = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "x"}}
+    api.world.model.script.add(
+        {"match": "Sources.", "content": [call]}, {"match": "Sources.", "text": "Many."}
+    )
+    many = tuple(Source(f"{number} " * 500, f"https://x.test/{number}") for number in range(100_000))
+    brought = ToolResult("Found.", sources=(Source("Far", "https://x.test/" + "a" * 2_000), *many))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(api.world, "tools", {"retrieve_documentation": lambda running: brought})
+        chat = api.ask("Sources.")
+    assert chat["status"] == "done"
+    assert chat["sources"][0] == {"title": "Far", "record_id": "q1-t1"}
+    assert len(chat["sources"]) == 50
+    assert max(len(one["title"]) for one in chat["sources"]) == 200
+
+
+@pytest.mark.parametrize("offset", ["-1", "x", "1.5", "1e3", "9" * 10, "%D9%A3", "+1"])
+def test_an_offset_is_a_whole_number(api: Api, offset: str) -> None:
+    chat = api.ask()
+    answer = api.call("GET", f"/v1/conversations/{chat['conversation_id']}/records/q1?offset={offset}")
+    assert (answer.status, answer.code) == (400, "invalid_request")
+
+
+def test_behind_the_end_of_a_record_there_is_nothing(api: Api) -> None:
+    chat = api.ask()
+    record = api.get(f"/v1/conversations/{chat['conversation_id']}/records/q1?offset=7000")
+    assert record["content"] == ""
+    assert "next_offset" not in record
 
 
 def _store(api: Api, chat: dict[str, Any], contents: list[tuple[str, int]]) -> None:

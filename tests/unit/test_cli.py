@@ -395,6 +395,11 @@ class TestCredits:
         assert self.operate(script, "plan", "ada", "pro").exit_code == 0
         assert script.asked("PUT", f"{ADMIN_PATH}/plan") == [{"plan": "pro"}]
 
+    def test_a_name_of_the_local_stack_is_said_with_its_id(self) -> None:
+        """It is made a user if it is new, so a misspelt one would go unnoticed."""
+        result = self.operate(Script(balance=BALANCE), "plan", "ada", "pro")
+        assert "ada is user id-of-ada of the local stack" in result.stderr
+
     def test_a_deployed_stack_is_told_ids_with_the_token_given(self) -> None:
         script = Script(balance=FREE, tokens={"t": "boss"}, admins={"boss"}, mode=None)
         assert self.operate(script, "show", "--user", "id-of-ada", "--token", "t").exit_code == 0

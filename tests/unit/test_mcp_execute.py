@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
 from dualtrack.frozen import freeze
 from dualtrack.mcp_tools.config import Auth, McpServer, github_server
 from dualtrack.mcp_tools.execute import McpDeps, execute_mcp_call
 from dualtrack.mcp_tools.failures import Failure, McpFailure
-from dualtrack.tools import Source, ToolResult, ToolSpec, failed
+from dualtrack.tools import Media, Source, ToolResult, ToolSpec, failed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -175,6 +176,18 @@ def test_githubs_advice_is_for_github_alone() -> None:
 
 
 def test_a_server_that_echoes_the_token_does_not_get_it_recorded() -> None:
-    calls = Calls(ToolResult("Authorization: Bearer ghu_secret"))
-    found = execute_mcp_call(READ, ARGUMENTS, "ana", deps(calls, own={"ana": "ghu_secret"}))
-    assert found.content == "Authorization: Bearer [token]"
+    """Neither in the text nor in what stands beside it, nor as part of an address."""
+    secret = "ghu_secret/+"
+    echo = ToolResult(
+        f"Authorization: Bearer {secret}",
+        sources=(
+            Source(f"Page for {secret}", f"https://docs.test/?token={quote(secret, safe='')}#{secret}"),
+        ),
+        media=(Media(f"image/png; {secret}", "AAAA"),),
+    )
+    found = execute_mcp_call(READ, ARGUMENTS, "ana", deps(Calls(echo), own={"ana": secret}))
+    assert found == ToolResult(
+        "Authorization: Bearer [token]",
+        sources=(Source("Page for [token]", "https://docs.test/?token=[token]#[token]"),),
+        media=(Media("image/png; [token]", "AAAA"),),
+    )

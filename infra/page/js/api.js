@@ -98,8 +98,17 @@ export class Api {
     return this.#json("DELETE", `/v1/conversations/${conversationId}`);
   }
 
-  record(conversationId, recordId) {
-    return this.#json("GET", `/v1/conversations/${conversationId}/records/${encodeURIComponent(recordId)}`);
+  /** A record with all of its text, piece after piece. */
+  async record(conversationId, recordId) {
+    const path = `/v1/conversations/${conversationId}/records/${encodeURIComponent(recordId)}`;
+    const { next_offset: first, ...record } = await this.#json("GET", path);
+    const name = "result" in record ? "result" : "content";
+    for (let offset = first; offset; ) {
+      const piece = await this.#json("GET", `${path}?offset=${offset}`);
+      record[name] += piece[name];
+      offset = piece.next_offset;
+    }
+    return record;
   }
 
   credits() {

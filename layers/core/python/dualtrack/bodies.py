@@ -5,6 +5,7 @@ records, over 200 KB compressed in S3. The id is the content's hash, so that wri
 once, and a body is written before the record that points to it: a crash in between leaves an orphan
 that goes with its conversation, never a record without a body. Where the conversation itself may be gone
 meanwhile, the writer looks first (`Stores.while_open`) or takes back what it wrote (`delete_leftovers`).
+A reader may still find a record and miss its body, when the conversation is deleted in between: `Gone`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from botocore.exceptions import ClientError
+
 from dualtrack.dynamo import batch_get, get, put, transact
+from dualtrack.errors import Gone
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -62,31 +66,44 @@ class BodyStore:
         return f"s3:{key}"
 
     def load(self, pk: str, pointer: str) -> bytes:
-        """The bytes behind a pointer; KeyError if they are gone."""
+        """The bytes behind a pointer; raises `Gone`."""
         if pointer.startswith("s3:"):
-            answer = self.s3.get_object(Bucket=self.bucket, Key=pointer[3:])
-            return zlib.decompress(answer["Body"].read())
+            return zlib.decompress(self._object(pointer[3:]))
         item = get(self.dynamodb, self.table, {"pk": pk, "sk": pointer})
         if item is None:
-            raise KeyError(pointer)
+            raise Gone(pointer)
         return zlib.decompress(item["z"])
 
+    def _object(self, key: str) -> bytes:
+        """S3 says NoSuchKey to a role that may list the bucket, and to others that access is denied: a step's
+        read then fails like any other, and its retry finds the chat closed."""
+        try:
+            return self.s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "NoSuchKey":
+                raise
+            raise Gone(key) from error
+
     def load_text(self, pk: str, item: Mapping[str, str]) -> str:
-        """The text of an item written with `save_text`."""
+        """The text of an item written with `save_text`; raises `Gone`."""
         return item["text"] if "text" in item else self.load(pk, item["body"]).decode()
 
-    def load_texts(self, pk: str, items: Iterable[Mapping[str, str]]) -> list[str]:
-        """`load_text` for many items, with as few requests as possible."""
+    def load_texts(self, pk: str, items: Iterable[Mapping[str, str]]) -> list[str | None]:
+        """`load_text` for many items, with as few requests as possible; None where the body is gone."""
         listed = list(items)
         wanted = {item["body"] for item in listed if "text" not in item and item["body"].startswith("B#")}
         found = batch_get(self.dynamodb, self.table, [{"pk": pk, "sk": sk} for sk in sorted(wanted)])
         cached = {item["sk"]: zlib.decompress(item["z"]).decode() for item in found}
         return [
-            cached[item["body"]]
-            if "text" not in item and item["body"] in cached
-            else self.load_text(pk, item)
+            cached.get(item["body"]) if item.get("body") in wanted else self._text_or_none(pk, item)
             for item in listed
         ]
+
+    def _text_or_none(self, pk: str, item: Mapping[str, str]) -> str | None:
+        try:
+            return self.load_text(pk, item)
+        except Gone:
+            return None
 
 
 def object_prefix(pk: str) -> str:

@@ -16,7 +16,10 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from botocore.exceptions import ClientError
+
 from dualtrack.dynamo import Action, from_wire, get, put_absent, query, transact, update
+from dualtrack.errors import Gone
 from dualtrack.frozen import dumps, freeze, loads
 from dualtrack.turn import Decision, ModelReply, ToolCall, Usage
 
@@ -140,16 +143,21 @@ class ChatStore:
         return put_absent("chat", self.table, item)
 
     def pin(self, chat: Chat, pin: Pin) -> Chat:
-        """The chat with its view pinned: the first pin wins, a later one gets that."""
+        """The chat with its view pinned: the first pin wins, a later one gets that. Raises `Gone`."""
         text = dumps({"stand_in": pin.stand_in, "catalogue": pin.catalogue})
-        answer = self.client.update_item(
-            TableName=self.table,
-            Key={"pk": {"S": chat.pk}, "sk": {"S": "STATE"}},
-            UpdateExpression="SET pin = if_not_exists(pin, :pin)",
-            ConditionExpression="attribute_exists(pk)",
-            ExpressionAttributeValues={":pin": {"S": text}},
-            ReturnValues="ALL_NEW",
-        )
+        try:
+            answer = self.client.update_item(
+                TableName=self.table,
+                Key={"pk": {"S": chat.pk}, "sk": {"S": "STATE"}},
+                UpdateExpression="SET pin = if_not_exists(pin, :pin)",
+                ConditionExpression="attribute_exists(pk)",
+                ExpressionAttributeValues={":pin": {"S": text}},
+                ReturnValues="ALL_NEW",
+            )
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
+                raise
+            raise Gone(chat.chat_id) from error
         return chat_of(from_wire(answer["Attributes"]))
 
     def count_sweep(self, chat: Chat) -> None:
@@ -160,18 +168,21 @@ class ChatStore:
         transact(self.client, [change])
 
     def load_with_turns(self, user: str, chat_id: str) -> tuple[Chat, tuple[RecordedTurn, ...]] | None:
-        """The chat and all its recorded turns, in one query (their keys lie side by side)."""
+        """The chat and all its recorded turns, in one query (their keys lie side by side). Raises `Gone`."""
         pk = chat_partition(user, chat_id)
         items = list(query(self.client, self.table, pk, after="S"))
-        if not items:
+        if not items or items[0]["sk"] != "STATE":
             return None
         chat = chat_of(items[0])
         texts = self.bodies.load_texts(_bodies_of(chat), items[1:])
-        turns = (_turn_of(item, text) for item, text in zip(items[1:], texts, strict=True))
+        present = [text for text in texts if text is not None]
+        if len(present) < len(texts):
+            raise Gone(chat.chat_id)
+        turns = (_turn_of(item, text) for item, text in zip(items[1:], present, strict=True))
         return chat, tuple(turns)
 
     def turn(self, chat: Chat, number: int) -> RecordedTurn | None:
-        """A recorded turn."""
+        """A recorded turn. Raises `Gone`."""
         if number < 1:
             return None
         item = get(self.client, self.table, {"pk": chat.pk, "sk": turn_key(number)})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import itertools
+import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -16,7 +17,7 @@ from dualtrack.errors import ApiError, invalid_request, not_found
 from dualtrack.frozen import dumps
 from dualtrack.full_context import read_reference
 from dualtrack.history import DELETING, Conversation, conversation_key, partition, summary_record
-from dualtrack.ids import is_conversation_id, new_conversation_id, parse_record_id
+from dualtrack.ids import is_conversation_id, new_conversation_id, parse_record_id, query_id
 from dualtrack.profiles import DEFAULT_PROFILE, profile_named
 from dualtrack.requests import ChatRef
 
@@ -30,8 +31,11 @@ if TYPE_CHECKING:
 Track = Literal["full", "summarised"]
 
 PAGE_RECORDS: Final = 100
-PAGE_CHARACTERS: Final = 1_000_000
-"""A page stops behind this much content: a function's answer holds 6 MB in all."""
+PAGE_BYTES: Final = 1_000_000
+"""A page stops before this much, as it leaves (`_bytes`), but has one record: a function's answer holds 6 MB."""
+
+PIECE_CHARACTERS: Final = 300_000
+"""As much of a record's text as one answer shows. No character takes more than 12 bytes there: 3.6 MB."""
 
 _DELETE_SECONDS: Final = 60
 
@@ -59,13 +63,21 @@ def conversation_json(one: Conversation) -> dict[str, Any]:
     }
 
 
-def record_json(stores: Stores, user: str, conversation_id: str, record: Record) -> dict[str, Any]:
-    """A record as the API shows it; a stored reference is shown as what it refers to."""
+def record_json(
+    stores: Stores, user: str, conversation_id: str, record: Record, offset: int = 0
+) -> dict[str, Any]:
+    """A record as the API shows it; a stored reference is shown as what it refers to.
+
+    Of its text (a tool call's ``result``, else ``content``) the piece from character ``offset`` on; ``next_offset``
+    says where the next one begins, if there is one.
+    """
     found = parse_record_id(record.record_id)
     body: dict[str, Any] = {"record_id": record.record_id}
     if found and found.summary:
         body["ref"] = str(found.whole)
-    body |= {"type": record.type, "role": record.role, "content": record.content}
+    body |= {"type": record.type, "role": record.role}
+    text = _text_of(stores, user, conversation_id, record)
+    body |= _piece(text, offset, "result" if record.call else "content")
     if record.attachments:
         body["attachments"] = [{"media_type": one.media_type, "size": one.size} for one in record.attachments]
     body["created_at"] = record.created_at
@@ -73,19 +85,26 @@ def record_json(stores: Stores, user: str, conversation_id: str, record: Record)
         body["chat_id"] = record.chat_id
     if record.call:
         call = record.call
-        result = record.content
-        if call.reference:
-            result = read_reference(stores, user, conversation_id, call.reference)
         body |= {
             "tool_use_id": call.tool_use_id,
             "tool": call.tool,
             "input": call.input,
-            "result": result,
             "is_error": call.is_error,
             "seconds": call.seconds,
             "turn": call.turn,
         }
     return body | ({"stop": record.stop} if record.stop else {})
+
+
+def _text_of(stores: Stores, user: str, conversation_id: str, record: Record) -> str:
+    if record.call and record.call.reference:
+        return read_reference(stores, user, conversation_id, record.call.reference)
+    return record.content
+
+
+def _piece(text: str, offset: int, name: str) -> dict[str, Any]:
+    end = offset + PIECE_CHARACTERS
+    return {name: text[offset:end]} | ({"next_offset": end} if end < len(text) else {})
 
 
 def create_conversation(stores: Stores, user: str, title: str, profile: str) -> Conversation:
@@ -157,39 +176,51 @@ def list_records(stores: Stores, conversation: Conversation, track: Track, curso
     taken: list[dict[str, Any]] = []
     size = 0
     for number in range(start, conversation.queries + 1):
-        records = _track_records(stores, conversation, track, number)
-        for index, record in enumerate(records):
-            if number == start and index < skip:
-                continue
+        first = skip if number == start else 0
+        records = _track_records(stores, conversation, track, number, first)
+        for index, record in enumerate(records, start=first):
             shown = record_json(stores, conversation.user, conversation.conversation_id, record)
-            size += len(dumps(shown))  # a stored reference is shown as what it refers to
-            if len(taken) >= PAGE_RECORDS or (taken and size > PAGE_CHARACTERS):
+            size += _bytes(shown)
+            if len(taken) >= PAGE_RECORDS or (taken and size > PAGE_BYTES):
                 return Page(tuple(taken), _sealed(f"{number}:{index}"))
             taken.append(shown)
     return Page(tuple(taken))
 
 
+def _bytes(shown: dict[str, Any]) -> int:
+    """What a record takes in a function's answer at most: JSON as a string within ASCII JSON."""
+    return len(json.dumps(dumps(shown)))
+
+
 def _track_records(
-    stores: Stores, conversation: Conversation, track: Track, number: int
-) -> tuple[Record, ...]:
+    stores: Stores, conversation: Conversation, track: Track, number: int, skip: int
+) -> Iterator[Record]:
     user, conversation_id = conversation.user, conversation.conversation_id
-    records = stores.history.query_records(user, conversation_id, number)
     if track == "full":
-        return records
-    written = stores.history.track(user, conversation_id, number)
-    if written is None:
-        return tuple(record for record in records if "-" not in record.record_id)
-    by_id = {record.record_id: record for record in records}
-    return tuple(summary_record(one) if one.ref else by_id[one.record_id] for one in written.blocks)
+        return stores.history.read_on(user, conversation_id, number, skip)
+    return iter(_short_track(stores, user, conversation_id, number)[skip:])
 
 
-def find_record(stores: Stores, conversation: Conversation, record_id: str) -> dict[str, Any]:
-    """A record of either track, whole."""
+def _short_track(stores: Stores, user: str, conversation_id: str, number: int) -> list[Record]:
+    """The track is read before the records: what it names is written with it, or before."""
+    track = stores.history.track(user, conversation_id, number)
+    blocks = track.blocks if track else ()
+    verbatim = {one.record_id for one in blocks if not one.ref} | {query_id(number)}
+    records = stores.history.query_records(user, conversation_id, number, texts=verbatim)
+    by_id = {one.record_id: one for one in records if one.record_id in verbatim}
+    if track is None:
+        return list(by_id.values())
+    by_id |= {one.record_id: summary_record(one) for one in blocks if one.ref}
+    return [by_id[one.record_id] for one in blocks if one.record_id in by_id]
+
+
+def find_record(stores: Stores, conversation: Conversation, record_id: str, offset: int) -> dict[str, Any]:
+    """A record of either track, from character ``offset`` of its text on; 404 if it is not there (any more)."""
     user, conversation_id = conversation.user, conversation.conversation_id
     record = stores.history.record(user, conversation_id, record_id)
     if record is None:
         raise not_found("There is no such record.")
-    return record_json(stores, user, conversation_id, record)
+    return record_json(stores, user, conversation_id, record, offset)
 
 
 def _place(cursor: str) -> tuple[int, int]:

@@ -19,7 +19,7 @@ from dualtrack.errors import ChatClosed, Contended, Superseded
 from dualtrack.event_log import read_events
 from dualtrack.events import Event, credits_now, done, error, record_stored
 from dualtrack.ids import response_id
-from dualtrack.records import Record
+from dualtrack.records import QueryTrack, Record
 from dualtrack.summaries import NO_ANSWER, track_of
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from dualtrack.credits.account import Decision as Credits
     from dualtrack.event_log import EventLog
     from dualtrack.events import StoredEvent
-    from dualtrack.records import QueryTrack
     from dualtrack.requests import ChatRef
     from dualtrack.stores import Stores
 
@@ -47,6 +46,10 @@ class Failure:
 
 TIMED_OUT: Final = Failure("timeout", "The chat took too long. Nothing was charged.")
 """A chat past its deadline, whoever finds it."""
+
+
+INCOMPLETE: Final = Failure("internal", "Something of this conversation is missing. Nothing was charged.")
+"""A chat that cannot go on, because what it has to send is gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,8 @@ def finish(
     """Answered → done: the short track of the query's ``records``, and the terminal event with the chat object."""
     log = stores.log(chat)
     log.next_slot()
-    track = track_of(records, summaries, iso(stores.clock()))
+    # none are left when the conversation was deleted meanwhile: then the closed log refuses what follows
+    track = track_of(records, summaries, iso(stores.clock())) if records else QueryTrack(chat.query, (), 0)
     usage = {**chat.usage, "summary_tokens": chat.usage.get("summary_tokens", 0) + summary_tokens}
     after = replace(chat, status="done", usage=usage)
     events = [*_summary_events(track), done(chat_json(after, records, track))]

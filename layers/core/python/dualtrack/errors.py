@@ -8,6 +8,7 @@ DualtrackError
 │   └── Contended             a transaction lost its race too often
 ├── Superseded                a zombie: somebody else has gone on; stop without a trace
 │   └── ChatClosed            the chat's event log has its terminal event
+├── Gone                      read a moment too late: it was deleted with its conversation
 └── TookTooLong               work had more time than it may take
 """
 
@@ -53,6 +54,13 @@ class ChatClosed(Superseded):
 
 class TookTooLong(DualtrackError):  # noqa: N818 - named after what happened
     """Work had more time than it may take; it may still be going on."""
+
+
+class Gone(DualtrackError):  # noqa: N818
+    """What an item points to, or what has to stand beside it, was deleted after the item was read.
+
+    The reader's rule: one record or chat is not found, a list is shown without it, a step ends its chat.
+    """
 
 
 STATUS_OF_CODE: Final[Mapping[str, int]] = {

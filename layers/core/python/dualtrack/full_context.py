@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from typing import TYPE_CHECKING, Any, Final
 
+from dualtrack.errors import Gone
 from dualtrack.frozen import freeze
 from dualtrack.history import partition
 from dualtrack.tools import Media, ToolResult, ToolSpec
@@ -58,17 +59,21 @@ def retrieve_full_context(
     Only this user's own conversation can be reached: both are part of the key.
     """
     wanted = str(given["id"]).strip().strip("[]").removeprefix("ID:")
-    record = stores.history.record(user, conversation_id, wanted)
+    offset = int(given.get("offset", 0))
+    try:
+        record = stores.history.record(user, conversation_id, wanted)
+        media = _media(stores, user, conversation_id, record) if record and offset == 0 else ()
+    except Gone:
+        record = None
     if record is None:
         return ToolResult(f"ID not found: {given['id']}", is_error=True)
-    offset = int(given.get("offset", 0))
     limit = min(int(given.get("limit", result_limit)), result_limit)
     if offset + limit < len(whole_text(stores, user, conversation_id, record)):
         limit = min(limit, result_limit - _ROOM_FOR_NOTE)
     reference = freeze({"id": wanted, "offset": offset, "limit": limit})
     return ToolResult(
         read_reference(stores, user, conversation_id, reference),
-        media=_media(stores, user, conversation_id, record) if offset == 0 else (),
+        media=media,
         reference=reference,
     )
 

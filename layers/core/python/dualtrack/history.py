@@ -12,16 +12,18 @@ pk CONV#<user>#<conv.>    sk F#000003               query 3           full track
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.dynamo import get, put_absent, query, update
+from dualtrack.errors import Gone
 from dualtrack.frozen import dumps, freeze, loads
 from dualtrack.ids import RecordId, parse_record_id
 from dualtrack.records import Attachment, Block, QueryTrack, Record, ToolCallDetail
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 
 DELETING: Final = "deleting"
 """In place of a chat's id in the lease: the conversation is being deleted."""
+
+_TEXTS_AT_ONCE: Final = 8
+"""Bodies in memory while records are read one after the other: a tool result has up to 2 MB."""
 
 _ORDER: Final = {"query": 0, "thought": 1, "tool": 2, "response": 3}
 
@@ -73,7 +78,10 @@ def record_key(record: RecordId) -> str:
 
 @dataclass(frozen=True, slots=True)
 class HistoryStore:
-    """Reads and write-actions of the history table."""
+    """Reads and write-actions of the history table.
+
+    A record or track whose body is gone is read as if it were not there: its conversation is being deleted.
+    """
 
     client: DynamoDBClient
     table: str
@@ -133,18 +141,44 @@ class HistoryStore:
         item = self._item(user, conversation_id, record_id)
         if item is None:
             return None
-        text = self.bodies.load_text(partition(user, conversation_id), item)
-        return _record(record_id, item, text)
+        found_whole = self._whole(partition(user, conversation_id), [(_record(record_id, item), item)])
+        return next(iter(found_whole), None)
 
     def query_records(
-        self, user: str, conversation_id: str, number: int, *, bodies: bool = True
+        self, user: str, conversation_id: str, number: int, *, texts: Collection[str] | None = None
     ) -> tuple[Record, ...]:
-        """The full track of one query in order; without ``bodies`` their content is empty."""
+        """The full track of one query in order. With ``texts`` only those records bring their text; the content of
+        the others is empty, and their bodies are not read."""
         pk = partition(user, conversation_id)
-        items = list(query(self.client, self.table, pk, prefix=f"F#{number:06d}"))
-        texts = self.bodies.load_texts(pk, items) if bodies else [""] * len(items)
-        records = [_record(_id_of(item["sk"]), item, text) for item, text in zip(items, texts, strict=True)]
-        return tuple(sorted(records, key=_place))
+        listed = self._listed(pk, number)
+        wanted = [one for one in listed if texts is None or one[0].record_id in texts]
+        whole = {record.record_id: record for record in self._whole(pk, wanted)}
+        gone = {record.record_id for record, _ in wanted} - set(whole)
+        ids = [(record.record_id, record) for record, _ in listed]
+        return tuple(whole.get(record_id, record) for record_id, record in ids if record_id not in gone)
+
+    def read_on(self, user: str, conversation_id: str, number: int, skip: int) -> Iterator[Record]:
+        """The full track of one query behind its first ``skip`` records, whole; read as it is consumed."""
+        pk = partition(user, conversation_id)
+        rest = iter(self._listed(pk, number)[skip:])
+        while some := list(itertools.islice(rest, _TEXTS_AT_ONCE)):
+            yield from self._whole(pk, some)
+
+    def _listed(self, pk: str, number: int) -> list[tuple[Record, Item]]:
+        """A query's records in order, without their text, each with its item."""
+        items = query(self.client, self.table, pk, prefix=f"F#{number:06d}")
+        return sorted(
+            ((_record(_id_of(item["sk"]), item), item) for item in items), key=lambda one: _place(one[0])
+        )
+
+    def _whole(self, pk: str, listed: Sequence[tuple[Record, Item]]) -> list[Record]:
+        """The records with their texts, as far as these are there."""
+        texts = self.bodies.load_texts(pk, [item for _, item in listed])
+        return [
+            replace(record, content=text)
+            for (record, _), text in zip(listed, texts, strict=True)
+            if text is not None
+        ]
 
     def chat_of_query(self, user: str, conversation_id: str, number: int) -> str:
         """The id of the chat that a query began; empty if the query is gone."""
@@ -165,13 +199,16 @@ class HistoryStore:
         pk = partition(user, conversation_id)
         items = list(query(self.client, self.table, pk, prefix="S#", before=f"S#{through + 1:06d}"))
         texts = self.bodies.load_texts(pk, items)
-        return tuple(_track(item, text) for item, text in zip(items, texts, strict=True))
+        return tuple(_track(item, text) for item, text in zip(items, texts, strict=True) if text is not None)
 
     def track(self, user: str, conversation_id: str, number: int) -> QueryTrack | None:
         """The summarised track of one query, if it is written."""
         pk = partition(user, conversation_id)
         item = get(self.client, self.table, {"pk": pk, "sk": f"S#{number:06d}"})
-        return _track(item, self.bodies.load_text(pk, item)) if item else None
+        try:
+            return _track(item, self.bodies.load_text(pk, item)) if item else None
+        except Gone:
+            return None
 
     def _item(self, user: str, conversation_id: str, record_id: str) -> Item | None:
         found = parse_record_id(record_id)
@@ -246,13 +283,13 @@ def _meta(record: Record) -> dict[str, Any]:
     return meta
 
 
-def _record(record_id: str, item: Item, content: str) -> Record:
+def _record(record_id: str, item: Item) -> Record:
     meta = loads(item["meta"])
     return Record(
         record_id=record_id,
         type=meta["type"],
         role=meta["role"],
-        content=content,
+        content="",
         created_at=meta["at"],
         turn=meta["turn"],
         attachments=_attachments(meta.get("attachments", ())),

@@ -1,15 +1,21 @@
-"""Who calls: read off the verified claims of an ID token (CONTRACT 3)."""
+"""Who calls: read off the verified claims of an ID token (CONTRACT 3).
+
+API Gateway hands the claim ``cognito:groups`` on as text: ``a,b``, elsewhere ``[a b]``. A group's name may hold
+any punctuation, so ``x,admin`` is two groups or one, and ``[admin]`` may be a name. Only the token itself has the
+list; it is read from the header that the gateway has verified, and believed if it makes just that text.
+"""
 
 from __future__ import annotations
 
-import re
+import base64
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.errors import ApiError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 ADMIN_GROUP: Final = "admin"
 
@@ -27,22 +33,38 @@ class Identity:
             raise ApiError("forbidden", "This needs an administrator.")
 
 
-def identity_of(claims: Mapping[str, Any]) -> Identity:
-    """The identity of an ID token's claims; an access token is refused."""
+def identity_of(claims: Mapping[str, Any], authorizations: Sequence[str] = ()) -> Identity:
+    """The identity of an ID token's claims; an access token is refused.
+
+    ``authorizations``: the request's Authorization headers. Of several nobody knows which was verified.
+    """
     user = claims.get("sub")
     if not user or claims.get("token_use") != "id":
         raise ApiError("unauthorized", "A valid ID token is needed.")
-    return Identity(str(user), groups_of(claims.get("cognito:groups")))
+    listed = _listed_groups(authorizations[0]) if len(authorizations) == 1 else ()
+    return Identity(str(user), groups_of(claims.get("cognito:groups"), listed))
 
 
-def groups_of(claim: object) -> frozenset[str]:
-    """The groups in every shape they arrive in: a list, ``"a,b"`` (API Gateway), ``"[a b]"`` (elsewhere).
+def groups_of(claim: object, listed: Sequence[str] = ()) -> frozenset[str]:
+    """The groups of a verified claim: a list, or text that ``listed`` tells how to read; none if it does not.
 
     Group names are compared whole; a name that merely contains another one is another group.
     """
     if isinstance(claim, list | tuple):
         return frozenset(str(group) for group in claim)
-    text = str(claim or "").strip()
-    if text.startswith("[") and text.endswith("]"):
-        text = text[1:-1]
-    return frozenset(part for part in re.split(r"[,\s]+", text) if part)
+    text = str(claim or "")
+    if text and not set(text) & set(",[] "):
+        return frozenset({text})
+    as_text = (",".join(listed), ", ".join(listed), f"[{' '.join(listed)}]", f"[{', '.join(listed)}]")
+    return frozenset(listed) if text in as_text else frozenset()
+
+
+def _listed_groups(authorization: str) -> tuple[str, ...]:
+    """The list in the token of an Authorization header; nothing if it cannot be read."""
+    try:
+        payload = authorization.rsplit(" ", maxsplit=1)[-1].split(".")[1]
+        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+        groups = claims.get("cognito:groups")
+    except (ValueError, IndexError, AttributeError, RecursionError):
+        return ()
+    return tuple(map(str, groups)) if isinstance(groups, list) else ()

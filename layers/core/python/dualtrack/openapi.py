@@ -126,9 +126,11 @@ ROUTES: Final = (
     Route(
         "get",
         f"{_CONVERSATION}/records/{{record_id}}",
-        "Read a record whole",
+        "Read a record, its text in pieces if it is large",
         {200: "Record"},
-        refusals=("not_found",),
+        None,
+        ("offset",),
+        ("invalid_request", "not_found"),
     ),
     Route("get", "/v1/tools", "List tools and profiles", {200: "Tools"}),
     Route("get", "/v1/credits", "Read the balance", {200: "Credits"}),
@@ -294,6 +296,11 @@ def _parameters() -> dict[str, Any]:
             "Where the page before this one ended",
         ),
         "limit": query("limit", {"type": "integer", "minimum": 1, "maximum": 100}, "Entries in a page"),
+        "offset": query(
+            "offset",
+            {"type": "integer", "minimum": 0, "maximum": 999_999_999},
+            "The character of the text to begin at: the next_offset of the piece before",
+        ),
         "track": query("track", {"enum": ["full", "summarised"]}, "Which track; full if left out"),
         "Idempotency-Key": header(
             "Idempotency-Key",

@@ -6,9 +6,10 @@ import base64
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from dualtrack.chats import Pin
+from dualtrack.errors import Gone
 from dualtrack.full_context import read_reference
 from dualtrack.history import partition
 from dualtrack.mcp_tools.catalogue import load_catalogue
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from dualtrack.stores import Stores
     from dualtrack.tools import ToolSpec
     from dualtrack.turn import Limit
+
+T = TypeVar("T")
 
 SUMMARY_WAIT_SECONDS: Final = 3.0
 _POLL_SECONDS: Final = 0.2
@@ -66,7 +69,10 @@ def read_query(
     complete: Callable[[RecordedTurn], None],
     sleep: Callable[[float], None],
 ) -> QueryState:
-    """The query with its past pinned. ``complete`` gives the last turn's calls without a record one."""
+    """The query with its past pinned. ``complete`` gives the last turn's calls without a record one.
+
+    Raises `Gone` if something that has to be sent is not there any more.
+    """
     read = _read(stores, chat, len(turns))
     recorded = {record.record_id for record in read.records}
     if turns and any(call.id not in recorded for call in turns[-1].calls):
@@ -76,7 +82,7 @@ def read_query(
         )
     if chat.pin is None and not turns:
         read, chat = _pin(stores, chat, read, sleep)
-    query = read.records[0]
+    query = _there(next((one for one in read.records if one.type == "message" and one.role == "user"), None))
     view = View(
         tracks=_tracks(stores, chat, profile, read.tracks),
         query=block_of(query),
@@ -121,7 +127,7 @@ def _pin(stores: Stores, chat: Chat, read: _Read, sleep: Callable[[float], None]
 
 def _past_turn(stores: Stores, chat: Chat, turn: RecordedTurn, records: tuple[Record, ...]) -> PastTurn:
     by_id = {record.record_id: record for record in records}
-    results = {call.id: _result(stores, chat, by_id[call.id]) for call in turn.calls}
+    results = {call.id: _result(stores, chat, _there(by_id.get(call.id))) for call in turn.calls}
     return PastTurn(turn.content, turn.calls, MappingProxyType(results))
 
 
@@ -131,13 +137,23 @@ def _tracks(
     full = chat.pin.stand_in if chat.pin else ()
     written = {track.query: track for track in tracks}
     return tuple(
-        _standing_in(stores, chat, number, profile.result_limit) if number in full else written[number]
+        _standing_in(stores, chat, number, profile.result_limit)
+        if number in full
+        else _there(written.get(number))
         for number in range(1, chat.query)
     )
 
 
 def _standing_in(stores: Stores, chat: Chat, number: int, limit: int) -> QueryTrack:
-    return stand_in(stores.history.query_records(chat.user, chat.conversation_id, number), number, limit)
+    records = stores.history.query_records(chat.user, chat.conversation_id, number)
+    _there(next(iter(records), None))
+    return stand_in(records, number, limit)
+
+
+def _there(found: T | None) -> T:
+    if found is None:
+        raise Gone
+    return found
 
 
 def _result(stores: Stores, chat: Chat, record: Record) -> Result:

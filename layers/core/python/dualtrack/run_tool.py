@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dualtrack.dynamo import Lost, transact
-from dualtrack.errors import ChatClosed, TookTooLong, Transient
+from dualtrack.errors import ChatClosed, Gone, TookTooLong, Transient
 from dualtrack.time_limit import within
 from dualtrack.tool_results import OUTCOME_UNKNOWN, record_result
 from dualtrack.tools import ToolResult, failed
@@ -44,24 +44,31 @@ class Running:
 
 
 def run_tool(ref: ChatRef, call_id: str, stores: Stores, execute: Execute, seconds: float) -> dict[str, Any]:
-    """Run a call of turn ``ref.turn`` unless its record is there, within ``seconds`` in all."""
+    """Run a call of turn ``ref.turn`` unless its record is there, within ``seconds`` in all.
+
+    A chat that has ended or is gone gets nothing.
+    """
+    try:
+        _run(ref, call_id, stores, execute, seconds)
+    except (ChatClosed, Gone):
+        return {}
+    return {}
+
+
+def _run(ref: ChatRef, call_id: str, stores: Stores, execute: Execute, seconds: float) -> None:
     started = time.monotonic()
     chat = stores.chats.load(ref.user, ref.chat_id)
     if chat is None or chat.status != "running":
-        return {}
+        return
     call = _call(stores, chat, ref.turn, call_id)
     if call is None or stores.history.has_record(ref.user, ref.conversation_id, call_id):
-        return {}
+        return
     running = Running(ref.user, ref.conversation_id, chat, call)
     if call.repeatable or _begin(stores, chat, call):
         result = _within(execute, running, seconds - _RESERVE_SECONDS - (time.monotonic() - started))
     else:
         result = OUTCOME_UNKNOWN
-    try:
-        record_result(stores, stores.log(chat), chat, ref.turn, call, result, time.monotonic() - started)
-    except ChatClosed:
-        return {}
-    return {}
+    record_result(stores, stores.log(chat), chat, ref.turn, call, result, time.monotonic() - started)
 
 
 def _call(stores: Stores, chat: Chat, turn: int, call_id: str) -> ToolCall | None:

@@ -22,8 +22,8 @@ from dualtrack.credits.ledger import with_account
 from dualtrack.credits.plans import price_calls
 from dualtrack.delta_writer import DeltaWriter
 from dualtrack.dynamo import Action, Lost
-from dualtrack.end_chat import Failure, end_chat
-from dualtrack.errors import ChatClosed, Contended, Superseded
+from dualtrack.end_chat import INCOMPLETE, Failure, end_chat
+from dualtrack.errors import ChatClosed, Contended, Gone, Superseded
 from dualtrack.events import (
     Event,
     answer,
@@ -101,6 +101,9 @@ def run_turn(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
             continue
         except ModelRefused as error:
             end_chat(deps.stores, ref, Failure("internal", str(error)))
+            return _outcome(ref.turn + 1, "failed")
+        except Gone:
+            end_chat(deps.stores, ref, INCOMPLETE)
             return _outcome(ref.turn + 1, "failed")
     raise Contended("Other runs of this turn were faster every time.")
 

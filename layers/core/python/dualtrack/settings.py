@@ -32,6 +32,7 @@ class Settings:
     jwks_url: str = ""
     token_issuer: str = ""
     token_audience: str = ""
+    user_pool_id: str = ""
 
 
 def split_origins(text: str) -> list[str]:

@@ -13,20 +13,23 @@ from dualtrack.history import partition
 from dualtrack.media import viewable
 from dualtrack.records import Attachment, Record, ToolCallDetail
 from dualtrack.text import clean, preview
-from dualtrack.tools import Source, ToolResult
+from dualtrack.tools import ToolResult
 
 if TYPE_CHECKING:
     from dualtrack.chats import Chat, RecordedTurn
     from dualtrack.event_log import EventLog
     from dualtrack.media import Viewable
     from dualtrack.stores import Stores
+    from dualtrack.tools import Source
     from dualtrack.turn import ToolCall
 
-MAX_SOURCES: Final = 50
-"""Sources of one result; its record's item holds 400 KB in all."""
+MAX_RESULT_BYTES: Final = 2_000_000
+"""Of a result's text are kept (CONTRACT 6), the note that says so included."""
 
+MAX_SOURCES: Final = 50
 MAX_TITLE: Final = 200
 MAX_URL: Final = 1_000
+"""Sources stand in the record's own item, in events and in the chat object, so a server does not set their size."""
 
 NO_RESULT = ToolResult("Tool execution failed: the tool's process ended without a result.", is_error=True)
 OUTCOME_UNKNOWN = ToolResult(
@@ -82,7 +85,7 @@ def _record(
         record_id=call.id,
         type="tool_call",
         role="user",
-        content=clean("\n\n".join(part for part in (content, not_shown) if part)),
+        content=kept(clean("\n\n".join(part for part in (content, not_shown) if part))),
         created_at=iso(stores.clock()),
         turn=turn,
         call=ToolCallDetail(
@@ -92,14 +95,32 @@ def _record(
             is_error=result.is_error,
             seconds=seconds,
             turn=turn,
-            sources=tuple(
-                freeze(source_json(_bounded(one)) | {"record_id": call.id})
-                for one in result.sources[:MAX_SOURCES]
-            ),
+            sources=tuple(freeze(source_json(one) | {"record_id": call.id}) for one in _sources(result)),
             media=tuple(_attachment(stores, chat, one) for one in files),
             reference=reference,
         ),
     )
+
+
+def _sources(result: ToolResult) -> tuple[Source, ...]:
+    """The first ones, with short titles; an address that is cut would be another one, so it is left out."""
+    return tuple(
+        replace(
+            one,
+            title=preview(clean(one.title), MAX_TITLE),
+            url=clean(one.url) if len(one.url) <= MAX_URL else "",
+        )
+        for one in result.sources[:MAX_SOURCES]
+    )
+
+
+def kept(text: str) -> str:
+    """The text as it is stored: at most 2 MB of UTF-8, and the note that the rest is lost."""
+    size = len(text.encode())
+    if size <= MAX_RESULT_BYTES:
+        return text
+    note = f"\n\n(The result had {size:,} bytes. Only its beginning is kept.)"
+    return text.encode()[: MAX_RESULT_BYTES - len(note)].decode(errors="ignore") + note
 
 
 def _reference_text(result: ToolResult) -> str:
@@ -107,14 +128,6 @@ def _reference_text(result: ToolResult) -> str:
     reference = result.reference
     end = reference["offset"] + reference["limit"]
     return f"(The record {reference['id']} was read, from character {reference['offset']} to {end} at most.)"
-
-
-def _bounded(source: Source) -> Source:
-    """As it can be stored; half an address leads nowhere, so a long one is left out."""
-    url = clean(source.url)
-    return replace(
-        source, title=preview(clean(source.title), MAX_TITLE), url=url if len(url) <= MAX_URL else ""
-    )
 
 
 def _attachment(stores: Stores, chat: Chat, file: Viewable) -> Attachment:

@@ -38,7 +38,15 @@ HOLD_SECONDS: Final = 15 * 60 + 10 * 60
 """A chat lasts at most 15 minutes and a hold at most 10 more (CONTRACT 7, 8); then it is dead."""
 
 MAX_OPEN_HOLDS: Final = 200
-"""Bounds the account item (about 70 bytes a hold). More chats at once are refused with 429."""
+"""Bounds the account item (about 70 bytes a hold). More chats at once are refused with 429. Dead holds that are
+still stored add nothing to it: a chat that starts beside any takes at least one of them out."""
+
+EXPIRED_AT_ONCE: Final = 20
+"""Dead holds that one movement frees. Each is a line of the ledger, and so a write in the movement's transaction,
+which may have 100 with what belongs to the chat."""
+
+_LONG_AGO: Final = 0
+"""When a hold was taken that is dead whatever the clock says. Chats' ids tell which of those is the oldest."""
 
 MAX_GRANT_ID: Final = 255
 
@@ -228,10 +236,10 @@ class Account:
         return replace(self._take(chat_id, taken, now), fits=tuple(fits))
 
     def _take(self, chat_id: str, amount: int, now: float) -> Decision:
-        """Hold an amount that fits, allowance before pack; dead holds are expired on the way."""
+        """Hold an amount that fits, allowance before pack; some dead holds are expired on the way."""
         if not amount:
             return Decision(self)
-        expired = self.expire(now)
+        expired = self.expire(now, first=chat_id)
         account = expired.account
         parts = _split(amount, account._allowance_left(now), account.day)
         old = account.holds.get(chat_id, Hold(int(now), ()))
@@ -243,12 +251,15 @@ class Account:
     def settle(self, chat_id: str, amount: int, now: float) -> Decision:
         """Charge up to what the chat holds and free the rest; a chat that holds nothing owes nothing.
 
-        Allowance goes before pack, an older day's before today's (it is worth nothing any more).
+        Allowance goes before pack, an older day's before today's (it is worth nothing any more). A dead hold is
+        expired and charges nothing: others may hold its credits by now.
         """
         _check_amount(amount)
         hold = self.holds.get(chat_id)
         if hold is None:
             return Decision(self)
+        if hold.is_dead(now):
+            return replace(self._free("expire", chat_id, now), amount=0)
         spent = _spend(hold.parts, amount)
         current = self.at(now)
         allowance = [part for part in spent if part.source == "allowance"]
@@ -268,13 +279,17 @@ class Account:
         """Free all that the chat holds; nothing is charged."""
         return self._free("release", chat_id, now)
 
-    def expire(self, now: float) -> Decision:
-        """Free the holds whose chats must be long dead (the second line behind the sweep).
+    def expire(self, now: float, first: str = "") -> Decision:
+        """Free holds whose chats must be long dead (the second line behind the sweep), at most `EXPIRED_AT_ONCE`:
+        that of the chat ``first``, then the oldest. The rest are dead from here on for a writer of any clock:
+        somebody else may take their credits.
 
         The account comes back turned to ``now`` even if no hold was dead.
         """
-        decision = Decision(self.at(now))
-        for chat_id in self.dead_holds(now):
+        due = sorted(self.dead_holds(now), key=lambda chat_id: chat_id != first)
+        rest = {chat_id: replace(self.holds[chat_id], at=_LONG_AGO) for chat_id in due[EXPIRED_AT_ONCE:]}
+        decision = Decision(replace(self.at(now), holds=MappingProxyType({**self.holds, **rest})))
+        for chat_id in due[:EXPIRED_AT_ONCE]:
             freed = decision.account._free("expire", chat_id, now)
             decision = Decision(
                 freed.account, decision.movements + freed.movements, decision.amount + freed.amount

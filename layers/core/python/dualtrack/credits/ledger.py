@@ -120,8 +120,9 @@ class Ledger:
         return self._move(user, lambda account: account.set_plan(plan, now))
 
     def expire(self, user: str, now: float) -> Account:
-        """Free the user's dead holds. The account after."""
-        return self._move(user, lambda account: account.expire(now))
+        """Free all dead holds of the user, a few a movement. The account after."""
+        account = self._move(user, lambda account: account.expire(now))
+        return self.expire(user, now) if account.dead_holds(now) else account
 
     def _move(self, user: str, decide: Callable[[Account], Decision]) -> Account:
         return with_account(self, user, decide, self.commit).account

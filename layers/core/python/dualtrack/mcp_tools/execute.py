@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import quote
 
 from dualtrack.arguments import invalid_arguments
 from dualtrack.mcp_tools.config import find_server
@@ -136,7 +137,16 @@ def _subject(arguments: Mapping[str, Any]) -> str:
 
 
 def _redacted(result: ToolResult, token: str | None) -> ToolResult:
-    """A server that echoes its headers must not carry a token into the records."""
-    if not token or token not in result.content:
+    """A server that echoes its headers must not carry a token into the records: text, sources, media types."""
+    if not token:
         return result
-    return replace(result, content=result.content.replace(token, "[token]"))
+
+    def without(text: str) -> str:
+        return text.replace(token, "[token]").replace(quote(token, safe=""), "[token]")
+
+    return replace(
+        result,
+        content=without(result.content),
+        sources=tuple(replace(one, title=without(one.title), url=without(one.url)) for one in result.sources),
+        media=tuple(replace(one, media_type=without(one.media_type)) for one in result.media),
+    )
