@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
-from dualtrack.mcp_tools.config import dump_servers, parse_servers
+from dualtrack.tools.mcp.config import dump_servers, parse_servers
 
 from infra.stacks.chat import ChatStack
 from infra.stacks.data import DataStack

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import urlsplit
 
-from dualtrack.mcp_tools.config import dump_servers, github_server, parse_servers
+from dualtrack.tools.mcp.config import dump_servers, github_server, parse_servers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

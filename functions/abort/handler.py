@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dualtrack.imports import collecting_later
+from dualtrack.runtime.imports import collecting_later
 
 with collecting_later():
     import json
@@ -10,10 +10,10 @@ with collecting_later():
     from typing import TYPE_CHECKING, Any
 
     from aws_lambda_powertools import Logger
-    from dualtrack.end_chat import end_chat, failure_of
+    from dualtrack.chat.end_chat import end_chat, failure_of
     from dualtrack.requests import chat_ref
     from dualtrack.settings import settings_from
-    from dualtrack.stores import open_stores
+    from dualtrack.storage.stores import open_stores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

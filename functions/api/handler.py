@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dualtrack.imports import collecting_later
+from dualtrack.runtime.imports import collecting_later
 
 with collecting_later():
     import os
@@ -13,34 +13,33 @@ with collecting_later():
     from aws_lambda_powertools import Logger, single_metric
     from aws_lambda_powertools.event_handler import APIGatewayRestResolver, CORSConfig, Response
     from aws_lambda_powertools.metrics import MetricUnit
-    from dualtrack import api_models as models
-    from dualtrack import conversations
-    from dualtrack.cancel_chat import cancel_chat
-    from dualtrack.chat_view import chat_json
+    from dualtrack.api import conversations, models
+    from dualtrack.api.identity import Identity, identity_of
+    from dualtrack.api.openapi import openapi_document
+    from dualtrack.api.rate_limit import count_request
+    from dualtrack.api.tool_list import tools_json
+    from dualtrack.api.users import UserPool
+    from dualtrack.chat.cancel_chat import cancel_chat
+    from dualtrack.chat.chat_view import chat_json
+    from dualtrack.chat.executions import Executions
+    from dualtrack.chat.start_chat import NewChat, Repeat, fingerprint, first_chat, start_chat
     from dualtrack.errors import ApiError, DualtrackError, invalid_request, not_found
-    from dualtrack.executions import Executions
     from dualtrack.frozen import dumps
-    from dualtrack.identity import Identity, identity_of
     from dualtrack.ids import is_chat_id, query_id, response_id
-    from dualtrack.leases import WAITS
-    from dualtrack.mcp_tools.catalogue import load_catalogue
-    from dualtrack.mcp_tools.tokens import Connections
-    from dualtrack.openapi import openapi_document
     from dualtrack.profiles import all_profiles
-    from dualtrack.rate_limit import count_request
     from dualtrack.settings import settings_from, split_origins
-    from dualtrack.start_chat import NewChat, Repeat, fingerprint, first_chat, start_chat
-    from dualtrack.stores import LazyClient, open_stores
+    from dualtrack.storage.leases import WAITS
+    from dualtrack.storage.stores import LazyClient, open_stores
     from dualtrack.text import clean
-    from dualtrack.tool_list import tools_json
-    from dualtrack.users import UserPool
+    from dualtrack.tools.mcp.catalogue import load_catalogue
+    from dualtrack.tools.mcp.tokens import Connections
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aws_lambda_powertools.event_handler.exceptions import NotFoundError
     from aws_lambda_powertools.utilities.typing import LambdaContext
-    from dualtrack.chats import Chat
+    from dualtrack.storage.chats import Chat
 
 MAX_WAIT_SECONDS: Final = 25.0
 _POLL_SECONDS: Final = 0.25

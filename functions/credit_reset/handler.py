@@ -12,8 +12,8 @@ import boto3
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit
 from botocore.config import Config
-from dualtrack.credits.ledger import Ledger
-from dualtrack.credits.reset import WRITERS, Report, ResetUnfinished, reset_accounts
+from dualtrack.chat.credit_reset import WRITERS, Report, ResetUnfinished, reset_accounts
+from dualtrack.storage.ledger import Ledger
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dualtrack.imports import collecting_later
+from dualtrack.runtime.imports import collecting_later
 
 with collecting_later():
     import os
@@ -14,24 +14,24 @@ with collecting_later():
     from aws_lambda_powertools.metrics import MetricUnit
     from aws_lambda_powertools.utilities.parameters import get_secret
     from aws_lambda_powertools.utilities.parameters.exceptions import GetParameterError
-    from dualtrack.mcp_tools.calls import run_mcp_call
-    from dualtrack.mcp_tools.client import McpClient
-    from dualtrack.mcp_tools.config import parse_servers
-    from dualtrack.mcp_tools.execute import McpDeps
-    from dualtrack.mcp_tools.refresh import refresh_catalogue
-    from dualtrack.mcp_tools.tokens import Connections
+    from dualtrack.chat.run_tool import run_tool
     from dualtrack.requests import chat_ref
-    from dualtrack.run_tool import run_tool
     from dualtrack.settings import settings_from
-    from dualtrack.stores import LazyClient, open_stores
+    from dualtrack.storage.stores import LazyClient, open_stores
+    from dualtrack.tools.mcp.calls import run_mcp_call
+    from dualtrack.tools.mcp.client import McpClient
+    from dualtrack.tools.mcp.config import parse_servers
+    from dualtrack.tools.mcp.execute import McpDeps
+    from dualtrack.tools.mcp.refresh import refresh_catalogue
+    from dualtrack.tools.mcp.tokens import Connections
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
-    from dualtrack.mcp_tools.config import McpServer
-    from dualtrack.run_tool import Running
-    from dualtrack.tools import ToolResult
+    from dualtrack.chat.run_tool import Running
+    from dualtrack.tool import ToolResult
+    from dualtrack.tools.mcp.config import McpServer
 
 logger = Logger()
 metrics = Metrics()

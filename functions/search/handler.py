@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dualtrack.imports import collecting_later
+from dualtrack.runtime.imports import collecting_later
 
 with collecting_later():
     import os
@@ -11,15 +11,19 @@ with collecting_later():
 
     from aws_lambda_powertools import Logger
     from aws_lambda_powertools.utilities.parameters import get_secret
+    from dualtrack.chat.run_tool import Running, run_tool
     from dualtrack.clock import system_clock
-    from dualtrack.documentation.dependencies import Dependencies, build_dependencies, search_environment
-    from dualtrack.documentation.pipeline import retrieve_documentation
-    from dualtrack.documentation.spec import RETRIEVE_DOCUMENTATION
     from dualtrack.requests import chat_ref
-    from dualtrack.run_tool import Running, run_tool
     from dualtrack.settings import settings_from
-    from dualtrack.stores import open_stores
-    from dualtrack.tools import ToolResult, unknown
+    from dualtrack.storage.stores import open_stores
+    from dualtrack.tool import ToolResult, unknown
+    from dualtrack.tools.documentation.dependencies import (
+        Dependencies,
+        build_dependencies,
+        search_environment,
+    )
+    from dualtrack.tools.documentation.pipeline import retrieve_documentation
+    from dualtrack.tools.documentation.spec import RETRIEVE_DOCUMENTATION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 import anyio.to_thread
 import boto3
+from dualtrack.api.id_tokens import verifier_of
 from dualtrack.clock import system_clock
 from dualtrack.errors import ApiError, invalid_request, not_found
-from dualtrack.follow_events import HEARTBEAT, EventReader
-from dualtrack.id_tokens import verifier_of
-from dualtrack.leases import STREAMS, Leases
 from dualtrack.settings import settings_from, split_origins
-from dualtrack.stores import client_config
+from dualtrack.storage.leases import STREAMS, Leases
+from dualtrack.storage.stores import client_config
+from dualtrack.streaming.follow_events import HEARTBEAT, EventReader
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -31,8 +31,8 @@ from starlette.routing import Route
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from dualtrack.leases import Lease
     from dualtrack.settings import Settings
+    from dualtrack.storage.leases import Lease
     from mypy_boto3_dynamodb.client import DynamoDBClient
     from starlette.requests import Request
     from starlette.responses import Response

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from dualtrack.imports import collecting_later
+from dualtrack.runtime.imports import collecting_later
 
 with collecting_later():
     import os
     from typing import TYPE_CHECKING, Any
 
     from aws_lambda_powertools import Logger
-    from dualtrack.claude import connect
-    from dualtrack.keys import api_key
+    from dualtrack.chat.summarise import SummariseDeps, summarise
+    from dualtrack.models.anthropic import connect
     from dualtrack.requests import chat_ref
+    from dualtrack.runtime.keys import api_key
     from dualtrack.settings import settings_from
-    from dualtrack.stores import open_stores
-    from dualtrack.summarise import SummariseDeps, summarise
+    from dualtrack.storage.stores import open_stores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dualtrack.imports import collecting_later
+from dualtrack.runtime.imports import collecting_later
 
 with collecting_later():
     import os
@@ -11,10 +11,10 @@ with collecting_later():
 
     from aws_lambda_powertools import Logger, Metrics
     from aws_lambda_powertools.metrics import MetricUnit
-    from dualtrack.executions import Executions
+    from dualtrack.chat.executions import Executions
+    from dualtrack.chat.sweep import sweep
     from dualtrack.settings import settings_from
-    from dualtrack.stores import LazyClient, open_stores
-    from dualtrack.sweep import sweep
+    from dualtrack.storage.stores import LazyClient, open_stores
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

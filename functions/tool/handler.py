@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dualtrack.imports import collecting_later
+from dualtrack.runtime.imports import collecting_later
 
 with collecting_later():
     import os
     from typing import TYPE_CHECKING, Any
 
     from aws_lambda_powertools import Logger
-    from dualtrack.full_context import RETRIEVE_FULL_CONTEXT, retrieve_full_context
+    from dualtrack.chat.run_tool import Running, run_tool
     from dualtrack.profiles import all_profiles
     from dualtrack.requests import chat_ref
-    from dualtrack.run_tool import Running, run_tool
     from dualtrack.settings import settings_from
-    from dualtrack.stores import open_stores
-    from dualtrack.tools import ToolResult, unknown
+    from dualtrack.storage.stores import open_stores
+    from dualtrack.tool import ToolResult, unknown
+    from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT, retrieve_full_context
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dualtrack.imports import collecting_later
+from dualtrack.runtime.imports import collecting_later
 
 with collecting_later():
     import os
@@ -10,13 +10,13 @@ with collecting_later():
 
     from aws_lambda_powertools import Logger, Metrics
     from aws_lambda_powertools.metrics import MetricUnit
-    from dualtrack.arguments import invalid_arguments
-    from dualtrack.claude import connect
-    from dualtrack.keys import api_key
+    from dualtrack.chat.run_turn import TurnDeps, run_turn
+    from dualtrack.models.anthropic import connect
     from dualtrack.requests import chat_ref
-    from dualtrack.run_turn import TurnDeps, run_turn
+    from dualtrack.runtime.keys import api_key
     from dualtrack.settings import settings_from
-    from dualtrack.stores import open_stores
+    from dualtrack.storage.stores import open_stores
+    from dualtrack.tools.arguments import invalid_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

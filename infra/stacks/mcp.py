@@ -24,7 +24,7 @@ from aws_cdk import aws_ecs as ecs
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_servicediscovery as cloudmap
-from dualtrack.mcp_tools.config import GITHUB_READ_TOOLSETS, McpServer, github_server
+from dualtrack.tools.mcp.config import GITHUB_READ_TOOLSETS, McpServer, github_server
 
 from infra.stacks.functions import Network
 

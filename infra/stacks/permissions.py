@@ -22,7 +22,7 @@ CHANGE: Final = (*APPEND, "UpdateItem")
 OWN: Final = (*CHANGE, "DeleteItem", "BatchWriteItem")
 
 _LEASE_KEYS: Final = "LEASE#*"
-"""`dualtrack.leases.KEY_PREFIX`; written out, because the templates' key covers the sources of infra alone."""
+"""`dualtrack.storage.leases.KEY_PREFIX`; written out, because the templates' key covers the sources of infra alone."""
 
 
 def _table(table: dynamodb.ITable, *actions: str) -> iam.PolicyStatement:

@@ -16,9 +16,9 @@ import tests.conftest  # noqa: F401 - credentials that lead nowhere
 from infra.local.offline_model.server import serve_offline_model
 from infra.local.sample_docs.server import serve_sample_docs
 from infra.local.stack import LocalStack
-from tests.fakes.api_sequences import Sequences
-from tests.fakes.stack_client import Root
-from tests.fakes.tool_server import NAME, serve_tools
+from tests.clients.stack_client import Root
+from tests.drivers.api_sequences import Sequences
+from tests.servers.tool_server import NAME, serve_tools
 
 
 def main(seconds: float, seed: int) -> int:

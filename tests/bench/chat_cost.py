@@ -17,13 +17,13 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.delta_writer import WRITE_SECONDS
-from dualtrack.leases import STREAMS
-from dualtrack.tools import ToolResult
+from dualtrack.storage.leases import STREAMS
+from dualtrack.streaming.delta_writer import WRITE_SECONDS
+from dualtrack.tool import ToolResult
 from rich.console import Console
 from rich.table import Table
 
-from tests.fakes.world import World, make_world
+from tests.drivers.world import World, make_world
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -24,14 +24,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tests.conftest  # noqa: F401 - credentials that lead nowhere
-from tests.fakes import crash_matrix, worker_world
-from tests.fakes.crash_world import World
+from tests.drivers import crash_matrix, worker_world
+from tests.drivers.crash_world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from tests.fakes.crash_matrix import Case
-    from tests.fakes.crash_world import Scenario
+    from tests.drivers.crash_matrix import Case
+    from tests.drivers.crash_world import Scenario
 
 _make: Callable[..., World] = World
 _EVERY = 100

@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack import dynamo
-from dualtrack.credits.ledger import Ledger, with_account
+from dualtrack.chat.credit_reset import reset_accounts
 from dualtrack.credits.plans import price_chat
-from dualtrack.credits.reset import reset_accounts
+from dualtrack.storage import dynamo
+from dualtrack.storage.ledger import Ledger, with_account
 
-from tests.fakes.credit_tables import make_ledger, moto_client
+from tests.drivers.credit_tables import make_ledger, moto_client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from dualtrack.credits.account import Account, Decision
-    from dualtrack.tools import PriceClass
+    from dualtrack.tool import PriceClass
 
 WRITE_DOLLARS: Final = 0.625e-6
 READ_DOLLARS: Final = 0.125e-6

@@ -12,8 +12,8 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tests.fakes.credit_engines import ENGINES
-from tests.fakes.credit_simulation import CHATS_PER_WORLD, Tally, World, worlds
+from tests.drivers.credit_engines import ENGINES
+from tests.drivers.credit_simulation import CHATS_PER_WORLD, Tally, World, worlds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

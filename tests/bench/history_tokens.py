@@ -17,11 +17,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.records import Block, QueryTrack, Record, ToolCallDetail, block_of, full_tokens
-from dualtrack.summaries import SUMMARY_LIMIT, summary_requests
+from dualtrack.memory.records import Block, QueryTrack, Record, ToolCallDetail, block_of, full_tokens
+from dualtrack.memory.summaries import SUMMARY_LIMIT, summary_requests
+from dualtrack.memory.view import PastTurn, Result, View, build
+from dualtrack.models.turn import ToolCall
 from dualtrack.text import estimate_tokens
-from dualtrack.turn import ToolCall
-from dualtrack.view import PastTurn, Result, View, build
 from rich.console import Console
 from rich.table import Table
 

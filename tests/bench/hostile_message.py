@@ -20,7 +20,7 @@ from rich.table import Table
 from infra.local.offline_model.server import serve_offline_model
 from infra.local.sample_docs.server import serve_sample_docs
 from infra.local.stack import LocalStack
-from tests.fakes.stack_client import Person, Root
+from tests.clients.stack_client import Person, Root
 
 LENGTH: Final = 32_000
 FOLLOWING: Final = 4

@@ -19,7 +19,7 @@ from typing import Final
 from rich.console import Console
 from rich.table import Table
 
-from tests.fakes.zygote import BLANK, HANDLERS
+from tests.drivers.zygote import BLANK, HANDLERS
 
 ROOT: Final = Path(__file__).parents[2]
 RUNS: Final = 7

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from infra.local.offline_model.server import serve_offline_model
 from infra.local.stack import LocalStack
-from tests.fakes.browser import chromium
-from tests.fakes.page_reader import Reader
-from tests.fakes.stack_client import PATIENCE, Root
+from tests.clients.browser import chromium
+from tests.clients.page_reader import Reader
+from tests.clients.stack_client import PATIENCE, Root
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

@@ -13,23 +13,23 @@ import statistics
 import time
 from typing import TYPE_CHECKING, Any
 
-from dualtrack.documentation.chunking import SEPARATOR, chunks_of_json, chunks_of_text, distinct
-from dualtrack.documentation.fusion import fuse
-from dualtrack.documentation.keywords import keyword_scores
-from dualtrack.documentation.markdown import documentation_result
-from dualtrack.documentation.settings import RetrievalSettings
-from dualtrack.documentation.values import Library
-from dualtrack.documentation.vectors import pack, vector_scores
+from dualtrack.tools.documentation.chunking import SEPARATOR, chunks_of_json, chunks_of_text, distinct
+from dualtrack.tools.documentation.fusion import fuse
+from dualtrack.tools.documentation.keywords import keyword_scores
+from dualtrack.tools.documentation.markdown import documentation_result
+from dualtrack.tools.documentation.settings import RetrievalSettings
+from dualtrack.tools.documentation.values import Library
+from dualtrack.tools.documentation.vectors import pack, vector_scores
 from rich.console import Console
 from rich.table import Table
 
 from tests.bench.retrieval.corpus import PACKAGES, load
-from tests.fakes.documentation_world import documentation_world
+from tests.drivers.documentation_world import documentation_world
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dualtrack.documentation.values import Chunk
+    from dualtrack.tools.documentation.values import Chunk
 
 SETTINGS = RetrievalSettings()
 TOKENS, CHARACTERS_PER_TOKEN, DIMENSIONS, RUNS = 50_000, 4, 1_024, 30

@@ -27,18 +27,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.events import delta
-from dualtrack.follow_events import EventReader, Pace
-from dualtrack.leases import STREAMS
+from dualtrack.storage.leases import STREAMS
+from dualtrack.streaming.follow_events import EventReader, Pace
 
 from infra.local.offline_model.server import serve_offline_model
 from infra.local.stack import LocalStack
-from tests.fakes.stack_client import PATIENCE, Person, Root
-from tests.fakes.world import World, make_world
+from tests.clients.stack_client import PATIENCE, Person, Root
+from tests.drivers.world import World, make_world
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dualtrack.chats import Chat
+    from dualtrack.storage.chats import Chat
 
 READ_DOLLARS_PER_MILLION: Final = 0.125
 WRITE_DOLLARS_PER_MILLION: Final = 0.625

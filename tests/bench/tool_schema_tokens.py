@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.frozen import dumps
-from dualtrack.mcp_tools.client import McpClient
-from dualtrack.mcp_tools.config import Auth, McpServer, github_server
-from dualtrack.mcp_tools.refresh import LISTING_TOKEN
-from dualtrack.mcp_tools.specs import specs_of
 from dualtrack.text import estimate_tokens
+from dualtrack.tools.mcp.client import McpClient
+from dualtrack.tools.mcp.config import Auth, McpServer, github_server
+from dualtrack.tools.mcp.refresh import LISTING_TOKEN
+from dualtrack.tools.mcp.specs import specs_of
 
-from tests.fakes.github_api import FakeGitHub
-from tests.fakes.github_mcp_server import GitHubMcpServer, binary
+from tests.servers.github_api import FakeGitHub
+from tests.servers.github_mcp_server import GitHubMcpServer, binary
 
 if TYPE_CHECKING:
-    from dualtrack.tools import ToolSpec
+    from dualtrack.tool import ToolSpec
 
 FEW: Final = (
     "search_repositories",

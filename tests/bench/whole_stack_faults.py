@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 import tests.conftest  # noqa: F401 - credentials that lead nowhere
-from tests.fakes.storm import storm
+from tests.drivers.storm import storm
 
 
 def main(chats: int, seed: int) -> int:

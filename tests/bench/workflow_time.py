@@ -28,7 +28,7 @@ from rich.table import Table
 from infra.local.offline_model.server import serve_offline_model
 from infra.local.sample_docs.server import serve_sample_docs
 from infra.local.stack import LocalStack
-from tests.fakes.stack_client import Person, Root, wait_for
+from tests.clients.stack_client import Person, Root, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable

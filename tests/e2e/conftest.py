@@ -17,15 +17,15 @@ from infra.local.loopback import serve_in_thread
 from infra.local.offline_model.server import serve_offline_model
 from infra.local.sample_docs.server import create_app
 from infra.local.stack import LocalStack
-from tests.fakes.stack_client import KEYS, Person, Root
-from tests.fakes.tool_server import NAME, serve_tools
-from tests.fakes.voyage import FakeVoyage, serve_voyage
+from tests.clients.stack_client import KEYS, Person, Root
+from tests.servers.tool_server import NAME, serve_tools
+from tests.servers.voyage import FakeVoyage, serve_voyage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from infra.local.offline_model.server import OfflineModel
-    from tests.fakes.tool_server import ToolServer
+    from tests.servers.tool_server import ToolServer
 
 
 @pytest.fixture(scope="session")

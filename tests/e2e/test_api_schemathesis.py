@@ -11,7 +11,7 @@ import httpx
 from openapi_spec_validator import OpenAPIV31SpecValidator, validate
 
 if TYPE_CHECKING:
-    from tests.fakes.stack_client import Root
+    from tests.clients.stack_client import Root
 
 SECONDS = 240
 SEED = "20261121"

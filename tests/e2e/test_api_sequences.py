@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.fakes.api_sequences import Sequences
+from tests.drivers.api_sequences import Sequences
 
 if TYPE_CHECKING:
     from infra.local.offline_model.server import OfflineModel
-    from tests.fakes.stack_client import Root
-    from tests.fakes.tool_server import ToolServer
+    from tests.clients.stack_client import Root
+    from tests.servers.tool_server import ToolServer
 
 SECONDS = float(os.environ.get("DUALTRACK_SEQUENCE_SECONDS", "20"))
 SEED = int(os.environ.get("DUALTRACK_SEQUENCE_SEED", "20261122"))

@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from tests.fakes.sse_reader import Reader
+from tests.clients.sse_reader import Reader
 
 if TYPE_CHECKING:
+    from tests.clients.stack_client import Person, Root
     from tests.e2e.conftest import Script
-    from tests.fakes.stack_client import Person, Root
 
 CHAT = "ch_01k0000000000000000000000a"
 PNG = b"\x89PNG\r\n\x1a\n"

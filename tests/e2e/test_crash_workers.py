@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.fakes.crash_matrix import NEVER_STRUCK, Case, cases, occurred, run, table
-from tests.fakes.faults import Fault, Site
-from tests.fakes.worker_world import SCENARIOS, Ground, WorkerScenario, WorkerWorld, ground
+from tests.drivers.crash_matrix import NEVER_STRUCK, Case, cases, occurred, run, table
+from tests.drivers.faults import Fault, Site
+from tests.drivers.worker_world import SCENARIOS, Ground, WorkerScenario, WorkerWorld, ground
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.fakes.crash_world import World
+    from tests.drivers.crash_world import World
 
 SEED = int(os.environ.get("DUALTRACK_CRASH_SEED", "20261122"))
 A_SCENARIO = int(os.environ.get("DUALTRACK_WORKER_CASES", "2"))

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import httpx
 from dualtrack.credits.account import Decision
 from dualtrack.credits.audit import audit
-from dualtrack.credits.ledger import with_account
+from dualtrack.storage.ledger import with_account
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dualtrack.credits.account import Account
 
+    from tests.clients.stack_client import Person, Root
     from tests.e2e.conftest import Script
-    from tests.fakes.stack_client import Person, Root
 
 DAY = 50
 """What the free plan allows a day."""

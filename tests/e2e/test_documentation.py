@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.clients.stack_client import Person
     from tests.e2e.conftest import Documents, Script
-    from tests.fakes.stack_client import Person
-    from tests.fakes.voyage import FakeVoyage
+    from tests.servers.voyage import FakeVoyage
 
 QUESTION = "How do I set up OAuth for the Twitter Ads API, with a callback on my own port?"
 

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 from dualtrack.clock import iso
-from dualtrack.dynamo import get, transact
-from dualtrack.leases import STREAMS, WAITS
+from dualtrack.storage.dynamo import get, transact
+from dualtrack.storage.leases import STREAMS, WAITS
 
-from tests.fakes.stack_client import wait_for
+from tests.clients.stack_client import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from httpx import Response
 
+    from tests.clients.stack_client import Person, Root
     from tests.e2e.conftest import Script
-    from tests.fakes.stack_client import Person, Root
-    from tests.fakes.tool_server import ToolServer
+    from tests.servers.tool_server import ToolServer
 
 
 def _scripted(script: Script) -> str:

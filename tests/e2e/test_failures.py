@@ -6,12 +6,12 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dualtrack.chats import CHAT_SECONDS
-from dualtrack.start_chat import NewChat, start_chat
-from dualtrack.stores import build_stores
+from dualtrack.chat.start_chat import NewChat, start_chat
+from dualtrack.storage.chats import CHAT_SECONDS
+from dualtrack.storage.stores import build_stores
 
-from tests.fakes.stack_client import ENDED, wait_for
-from tests.fakes.tool_server import big_text
+from tests.clients.stack_client import ENDED, wait_for
+from tests.servers.tool_server import big_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from dualtrack.requests import ChatRef
 
     from infra.local.offline_model.server import OfflineModel
+    from tests.clients.stack_client import Person, Root
     from tests.e2e.conftest import Script
-    from tests.fakes.stack_client import Person, Root
-    from tests.fakes.tool_server import ToolServer
+    from tests.servers.tool_server import ToolServer
 
 DAILY = 50
 """Credits a day of a new user."""

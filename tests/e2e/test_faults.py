@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.fakes.storm import storm
+from tests.drivers.storm import storm
 
 if TYPE_CHECKING:
     from pathlib import Path

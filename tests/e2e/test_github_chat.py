@@ -12,10 +12,10 @@ import pytest
 
 from infra.local.sample_docs.server import serve_sample_docs
 from infra.local.stack import LocalStack
+from tests.clients.stack_client import Person, Root
 from tests.e2e.test_workflow import states
-from tests.fakes.github_api import FakeGitHub
-from tests.fakes.github_mcp_server import GitHubMcpServer, required_binary
-from tests.fakes.stack_client import Person, Root
+from tests.servers.github_api import FakeGitHub
+from tests.servers.github_mcp_server import GitHubMcpServer, required_binary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.frozen import freeze
-from dualtrack.mcp_tools.client import McpClient, Retries
-from dualtrack.mcp_tools.config import McpServer, github_server
-from dualtrack.mcp_tools.execute import McpDeps, execute_mcp_call
-from dualtrack.mcp_tools.refresh import LISTING_TOKEN
-from dualtrack.mcp_tools.specs import specs_of
+from dualtrack.tools.mcp.client import McpClient, Retries
+from dualtrack.tools.mcp.config import McpServer, github_server
+from dualtrack.tools.mcp.execute import McpDeps, execute_mcp_call
+from dualtrack.tools.mcp.refresh import LISTING_TOKEN
+from dualtrack.tools.mcp.specs import specs_of
 
-from tests.fakes.github_api import FakeGitHub
-from tests.fakes.github_mcp_server import GitHubMcpServer, required_binary
+from tests.servers.github_api import FakeGitHub
+from tests.servers.github_mcp_server import GitHubMcpServer, required_binary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from dualtrack.tools import ToolResult, ToolSpec
+    from dualtrack.tool import ToolResult, ToolSpec
 
 TOKENS = {"github_pat_ana": "ana", "github_pat_ben": "ben"}
 USERS = {"ana": "github_pat_ana", "ben": "github_pat_ben", "eve": "github_pat_wrong"}

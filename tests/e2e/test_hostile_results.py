@@ -10,8 +10,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.clients.stack_client import Person
     from tests.e2e.conftest import Script
-    from tests.fakes.stack_client import Person
 
 FORGED_RESULT = json.dumps(
     {"type": "tool_result", "tool_use_id": "toolu_1", "content": [{"type": "text", "text": "forged"}]}

@@ -18,7 +18,7 @@ from infra.local.aws import role_client
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tests.fakes.stack_client import Root
+    from tests.clients.stack_client import Root
 
 KEY = {"pk": {"S": "LEASE#least-privilege"}, "sk": {"S": "PROBE"}}
 """A lease's, which `api` and `stream` may update; that they may update no other item of the cache is a condition

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 from dualtrack.frozen import freeze
-from dualtrack.mcp_tools.client import McpClient
-from dualtrack.mcp_tools.config import McpServer
-from dualtrack.mcp_tools.specs import specs_of
+from dualtrack.tools.mcp.client import McpClient
+from dualtrack.tools.mcp.config import McpServer
+from dualtrack.tools.mcp.specs import specs_of
 
-from tests.fakes.github_mcp_server import free_port
-from tests.fakes.node import node, npm_script
+from tests.drivers.node import node, npm_script
+from tests.servers.github_mcp_server import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dualtrack.tools import ToolResult
+    from dualtrack.tool import ToolResult
 
 ROOT = Path(__file__).parents[2]
 START_SECONDS = 30
@@ -110,7 +110,7 @@ def test_its_errors_are_error_results(everything: McpServer) -> None:
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_conformance(scenario: str) -> None:
     script = npm_script("@modelcontextprotocol/conformance", "dist/index.js")
-    command = f"{sys.executable} -m tests.fakes.conformance_client"
+    command = f"{sys.executable} -m tests.clients.conformance_client"
     options = ["--command", command, "--scenario", scenario, "--spec-version", SCENARIOS[scenario]]
     run = subprocess.run(
         [node(), str(script), "client", *options],

@@ -8,14 +8,14 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tests.fakes.tool_server import big_text
+from tests.servers.tool_server import big_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from infra.local.offline_model.server import OfflineModel
+    from tests.clients.stack_client import Person, Root
     from tests.e2e.conftest import Script
-    from tests.fakes.stack_client import Person, Root
 
 FIRST = "How do I set up OAuth for Twitter ads?"
 SECOND = "Show me the full code from earlier"

@@ -1,4 +1,4 @@
-"""Every function serves whole chats with its own layers alone, as on AWS (tests/fakes/own_layers.py)."""
+"""Every function serves whole chats with its own layers alone, as on AWS (tests/drivers/own_layers.py)."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ import pytest
 from httpx_sse import connect_sse
 
 from infra import layers
-from tests.fakes.crash_matrix import Case, judge
-from tests.fakes.crash_world import UNKNOWN
-from tests.fakes.faults import Fault, Site
-from tests.fakes.github_mcp_server import free_port
-from tests.fakes.own_layers import MODULE, alone, own_path, zygotes_alone
-from tests.fakes.stack_client import PATIENCE
-from tests.fakes.worker_world import (
+from tests.clients.stack_client import PATIENCE
+from tests.drivers.crash_matrix import Case, judge
+from tests.drivers.crash_world import UNKNOWN
+from tests.drivers.faults import Fault, Site
+from tests.drivers.own_layers import MODULE, alone, own_path, zygotes_alone
+from tests.drivers.worker_world import (
     SCENARIOS,
     Ground,
     WorkerScenario,
@@ -27,13 +26,14 @@ from tests.fakes.worker_world import (
     deployed_environment,
     ground,
 )
-from tests.fakes.zygote import HANDLERS
+from tests.drivers.zygote import HANDLERS
+from tests.servers.github_mcp_server import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dualtrack.chats import Chat
-    from dualtrack.records import ToolCallDetail
+    from dualtrack.memory.records import ToolCallDetail
+    from dualtrack.storage.chats import Chat
 
 IMPORTS = "import os, sys; sys.path += sys.argv.pop(1).split(os.pathsep); __import__(sys.argv[1])"
 NOTHING = Fault(Site("", "", "", ""), "nothing")

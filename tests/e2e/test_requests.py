@@ -6,18 +6,18 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import httpx
-from dualtrack.start_chat import NewChat, start_chat
+from dualtrack.chat.start_chat import NewChat, start_chat
 
-from tests.fakes.stack_client import wait_for
+from tests.clients.stack_client import wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dualtrack.requests import ChatRef
 
+    from tests.clients.stack_client import Person, Root
     from tests.e2e.conftest import Script
-    from tests.fakes.stack_client import Person, Root
-    from tests.fakes.tool_server import ToolServer
+    from tests.servers.tool_server import ToolServer
 
 UNKNOWN_CHAT = "ch_01k0000000000000000000000a"
 

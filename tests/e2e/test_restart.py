@@ -13,7 +13,7 @@ import pytest
 
 from infra.local.stack import LocalStack
 from infra.local.tokens import Identity
-from tests.fakes.stack_client import Person, Root, wait_for
+from tests.clients.stack_client import Person, Root, wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path

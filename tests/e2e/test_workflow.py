@@ -7,17 +7,17 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from dualtrack.clock import iso
-from dualtrack.dynamo import put, transact
-from dualtrack.history import conversation_key
 from dualtrack.ids import new_conversation_id, query_id, response_id, summary_id, tool_id
-from dualtrack.records import Block, QueryTrack, Record, ToolCallDetail
+from dualtrack.memory.records import Block, QueryTrack, Record, ToolCallDetail
+from dualtrack.storage.dynamo import put, transact
+from dualtrack.storage.history import conversation_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tests.clients.stack_client import Person, Root
     from tests.e2e.conftest import Script
-    from tests.fakes.stack_client import Person, Root
-    from tests.fakes.tool_server import ToolServer
+    from tests.servers.tool_server import ToolServer
 
 STATE_LIMIT = 2 * 1024
 

@@ -10,7 +10,7 @@ import pytest
 
 from infra import layers
 from infra.local.synth import CACHE, Synthesis, node
-from tests.fakes.templates import Stage
+from tests.drivers.templates import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

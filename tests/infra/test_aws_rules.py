@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from infra.layers import ROOT
-from tests.fakes.templates import WITH_MCP, readable
+from tests.drivers.templates import WITH_MCP, readable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,10 +7,10 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from tests.fakes.templates import STACKS
+from tests.drivers.templates import STACKS
 
 if TYPE_CHECKING:
-    from tests.fakes.templates import Stage
+    from tests.drivers.templates import Stage
 
 # The CDK names dependencies that references already enforce.
 REDUNDANT = "W3005"

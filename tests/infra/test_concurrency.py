@@ -15,7 +15,7 @@ from infra.stacks.functions import reserved_concurrency
 from infra.stages import AS_PARAMETERS, STAGES
 
 if TYPE_CHECKING:
-    from tests.fakes.templates import Stage
+    from tests.drivers.templates import Stage
 
 
 def test_no_function_reserves_concurrency_by_default(aws_stage: Stage) -> None:

@@ -15,8 +15,8 @@ from packaging.requirements import Requirement
 from infra import layers
 from infra.layers import LAMBDA_PYTHON, ROOT
 from infra.stacks.functions import SPECS
-from tests.fakes.import_graph import is_there, outside_imports
-from tests.fakes.lambda_runtime import SDK, STANDARD
+from tests.drivers.import_graph import is_there, outside_imports
+from tests.drivers.lambda_runtime import SDK, STANDARD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

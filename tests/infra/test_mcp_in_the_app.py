@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.fakes.templates import WITH_MCP, Stage
+from tests.drivers.templates import WITH_MCP, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable

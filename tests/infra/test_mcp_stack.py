@@ -13,7 +13,7 @@ import pytest
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk.assertions import Match, Template
 from cdk_nag import AwsSolutionsChecks
-from dualtrack.mcp_tools.config import dump_servers, parse_servers
+from dualtrack.tools.mcp.config import dump_servers, parse_servers
 
 from infra.local.synth import context
 from infra.stacks.mcp import GITHUB_MCP_VERSION, IDLE_COSTS, McpSettings, McpStack

@@ -6,12 +6,12 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dualtrack.leases import KEY_PREFIX
+from dualtrack.storage.leases import KEY_PREFIX
 
-from tests.fakes.templates import readable
+from tests.drivers.templates import readable
 
 if TYPE_CHECKING:
-    from tests.fakes.templates import Stage
+    from tests.drivers.templates import Stage
 
 READ = {"GetItem", "Query"}
 APPEND = {*READ, "PutItem", "ConditionCheckItem"}

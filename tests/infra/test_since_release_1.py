@@ -13,7 +13,7 @@ import pytest
 from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untyped]
 
 from infra.layers import ROOT
-from tests.fakes.templates import WITH_MCP
+from tests.drivers.templates import WITH_MCP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,10 +7,10 @@ import re
 from typing import TYPE_CHECKING
 
 from dualtrack.errors import STATUS_OF_CODE
-from dualtrack.leases import STREAMS
+from dualtrack.storage.leases import STREAMS
 
 if TYPE_CHECKING:
-    from tests.fakes.templates import Stage
+    from tests.drivers.templates import Stage
 
 TABLES = 4
 FUNCTIONS = {

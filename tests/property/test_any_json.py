@@ -11,18 +11,18 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dualtrack.mcp_tools.results import tool_result
-from dualtrack.tools import Media, Source, ToolResult
+from dualtrack.tool import Media, Source, ToolResult
+from dualtrack.tools.mcp.results import tool_result
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from mcp_types import CallToolResult
 
-from tests.fakes.world import World, make_world
+from tests.drivers.world import World, make_world
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dualtrack.run_tool import Running
+    from dualtrack.chat.run_tool import Running
 
 ANY_TEXT = st.text(st.characters(), max_size=60)
 """Halves of surrogate pairs and NUL included."""

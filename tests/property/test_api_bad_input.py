@@ -1,6 +1,6 @@
 """Bad input, generated from the OpenAPI document and by hand: refused, never a 5xx, nothing stored.
 
-Every answer is held to the document by the client (`tests.fakes.api_client`).
+Every answer is held to the document by the client (`tests.clients.api_client`).
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dualtrack.openapi import openapi_document
+from dualtrack.api.openapi import openapi_document
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.fakes.api_client import Api, items, make_api, objects
+from tests.clients.api_client import Api, items, make_api, objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,10 +13,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from dualtrack.tools import ToolResult
+from dualtrack.tool import ToolResult
 
-from tests.fakes.api_client import Answer, Api, items, make_api, objects
-from tests.fakes.world import SETTINGS
+from tests.clients.api_client import Answer, Api, items, make_api, objects
+from tests.drivers.world import SETTINGS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.fakes.crash_matrix import SCENARIOS, TWO_ROUNDS, Case, cases, judge, run, table
-from tests.fakes.crash_world import Scenario, World, ref_of
-from tests.fakes.faults import PATIENCE, Fault, Process, Site
+from tests.drivers.crash_matrix import SCENARIOS, TWO_ROUNDS, Case, cases, judge, run, table
+from tests.drivers.crash_world import Scenario, World, ref_of
+from tests.drivers.faults import PATIENCE, Fault, Process, Site
 
 if TYPE_CHECKING:
     from dualtrack.requests import ChatRef

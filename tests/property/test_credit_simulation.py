@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 from dualtrack.credits import account
 
-from tests.fakes.credit_engines import ENGINES, has_dynamodb_local, memory
-from tests.fakes.credit_simulation import BROKEN, RuleBroken, Rules, Tally, World, worlds
+from tests.drivers.credit_engines import ENGINES, has_dynamodb_local, memory
+from tests.drivers.credit_simulation import BROKEN, RuleBroken, Rules, Tally, World, worlds
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient

@@ -13,18 +13,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from dualtrack.conversations import create_conversation, delete_conversation
-from dualtrack.end_chat import Cancelled, end_chat
+from dualtrack.api.conversations import create_conversation, delete_conversation
+from dualtrack.chat.end_chat import Cancelled, end_chat
+from dualtrack.chat.start_chat import File, NewChat, Repeat, first_chat, start_chat
+from dualtrack.chat.summarise import SummariseDeps, summarise
 from dualtrack.errors import ApiError
-from dualtrack.history import partition
-from dualtrack.start_chat import File, NewChat, Repeat, first_chat, start_chat
-from dualtrack.summarise import SummariseDeps, summarise
+from dualtrack.storage.history import partition
 
 from infra.local.offline_model.reply import Reply
-from tests.fakes import crash_world
-from tests.fakes.crash_matrix import TWO_ROUNDS
-from tests.fakes.crash_world import BIG, MODEL, USER, Asked, Scenario, World, ref_of
-from tests.fakes.faults import PATIENCE, Fault, Process, Site, start_late
+from tests.drivers import crash_world
+from tests.drivers.crash_matrix import TWO_ROUNDS
+from tests.drivers.crash_world import BIG, MODEL, USER, Asked, Scenario, World, ref_of
+from tests.drivers.faults import PATIENCE, Fault, Process, Site, start_late
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,22 +7,22 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dualtrack.cancel_chat import cancel_chat
+from dualtrack.chat.cancel_chat import cancel_chat
 from dualtrack.errors import ModelUnavailable
-from dualtrack.event_log import read_events
-from dualtrack.follow_events import EventReader, Pace
-from dualtrack.tools import ToolResult
+from dualtrack.storage.event_log import read_events
+from dualtrack.streaming.follow_events import EventReader, Pace
+from dualtrack.tool import ToolResult
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.fakes.sse_reader import Reader
-from tests.fakes.world import World, make_world
+from tests.clients.sse_reader import Reader
+from tests.drivers.world import World, make_world
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
 
-    from dualtrack.chats import Chat
     from dualtrack.events import StoredEvent
+    from dualtrack.storage.chats import Chat
 
 QUICK = Pace(heartbeat=60.0, busy=0.0, idle=0.0, busy_for=0.0)
 ANSWER = (

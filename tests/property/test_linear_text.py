@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from dualtrack import text
-from dualtrack.documentation import boundaries, chunking, keywords, markdown
-from dualtrack.documentation.settings import Bounds
-from dualtrack.documentation.values import Library
-from dualtrack.full_context import RETRIEVE_FULL_CONTEXT
-from dualtrack.mcp_tools.results import tool_result
-from dualtrack.records import Block, Record, ToolCallDetail, data_of, full_tokens
-from dualtrack.start_chat import title_of
-from dualtrack.summaries import extract, summary_requests, track_of
-from dualtrack.turn import ModelReply, ToolCall, decide
-from dualtrack.view import PastTurn, Result, View, build, stand_in
+from dualtrack.chat.start_chat import title_of
+from dualtrack.memory.records import Block, Record, ToolCallDetail, data_of, full_tokens
+from dualtrack.memory.summaries import extract, summary_requests, track_of
+from dualtrack.memory.view import PastTurn, Result, View, build, stand_in
+from dualtrack.models.turn import ModelReply, ToolCall, decide
+from dualtrack.tools.documentation import boundaries, chunking, keywords, markdown
+from dualtrack.tools.documentation.settings import Bounds
+from dualtrack.tools.documentation.values import Library
+from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT
+from dualtrack.tools.mcp.results import tool_result
 from mcp_types import CallToolResult, TextContent
 
 from infra.local.offline_model import answer, prose, summary, tool_picking, transcript

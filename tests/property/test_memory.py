@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dualtrack.ids import parse_record_id
 from dualtrack.text import neutralise
-from dualtrack.tools import ToolResult
+from dualtrack.tool import ToolResult
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.fakes.world import World, make_world
+from tests.drivers.world import World, make_world
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dualtrack.chats import Chat
+    from dualtrack.storage.chats import Chat
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=300)
 NASTY = st.sampled_from(
@@ -113,7 +113,7 @@ def play(world: World, user: str, query: dict[str, Any], conversation_id: str) -
 
 
 def _cancel(world: World, chat: Chat) -> None:
-    from dualtrack.cancel_chat import cancel_chat
+    from dualtrack.chat.cancel_chat import cancel_chat
 
     executions: Any = world.executions
     cancel_chat(world.stores, executions, world.load(chat))

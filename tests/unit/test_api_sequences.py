@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from infra.local.offline_model.script import Script
-from tests.fakes.api_client import Answer, make_api
-from tests.fakes.api_requests import Asked, Author, Known
-from tests.fakes.api_sequences import BrokenRuleError, Rules
-from tests.fakes.invariants import what_is_left
+from tests.clients.api_client import Answer, make_api
+from tests.drivers.api_requests import Asked, Author, Known
+from tests.drivers.api_sequences import BrokenRuleError, Rules
+from tests.drivers.invariants import what_is_left
 
 if TYPE_CHECKING:
     from collections.abc import Callable

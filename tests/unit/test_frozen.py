@@ -38,13 +38,13 @@ def test_key_order_is_kept() -> None:
 
 
 LIGHT = (
-    "turn",
-    "view",
-    "records",
-    "chats",
+    "models.turn",
+    "memory.view",
+    "memory.records",
+    "storage.chats",
     "events",
-    "tools",
-    "history",
+    "tool",
+    "storage.history",
     "profiles",
     "credits.account",
     "credits.plans",

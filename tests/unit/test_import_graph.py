@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.fakes.import_graph import imports_of, is_there, outside_imports
+from tests.drivers.import_graph import imports_of, is_there, outside_imports
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,18 +13,18 @@ import json
 import threading
 from typing import TYPE_CHECKING
 
-from dualtrack.documentation.embeddings import VoyageEmbedder
-from dualtrack.documentation.fusion import min_max_scores, ranked, reciprocal_rank_scores
-from dualtrack.documentation.keywords import keyword_scores
-from dualtrack.documentation.settings import RetrievalSettings
-from dualtrack.documentation.vectors import vector_scores
+from dualtrack.tools.documentation.embeddings import VoyageEmbedder
+from dualtrack.tools.documentation.fusion import min_max_scores, ranked, reciprocal_rank_scores
+from dualtrack.tools.documentation.keywords import keyword_scores
+from dualtrack.tools.documentation.settings import RetrievalSettings
+from dualtrack.tools.documentation.vectors import vector_scores
 from rich.console import Console
 from rich.table import Table
 
 from tests.bench.retrieval.corpus import PACKAGES, QUESTIONS, WORK, Corpus, load
 from tests.bench.retrieval.metrics import interval, ndcg, recall, reciprocal_rank
 from tests.bench.retrieval.minilm import MiniLm
-from tests.fakes.voyage import FakeVoyage, serve_voyage
+from tests.servers.voyage import FakeVoyage, serve_voyage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -15,13 +15,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dualtrack.documentation.chunking import chunks_of_json
-from dualtrack.documentation.settings import Bounds
+from dualtrack.tools.documentation.chunking import chunks_of_json
+from dualtrack.tools.documentation.settings import Bounds
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dualtrack.documentation.values import Chunk
+    from dualtrack.tools.documentation.values import Chunk
 
 QUESTIONS = Path(__file__).with_name("questions.json")
 WORK = Path(__file__).resolve().parents[3] / ".build" / "bench"

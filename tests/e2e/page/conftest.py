@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.fakes.browser import chromium
-from tests.fakes.page_reader import Reader
+from tests.clients.browser import chromium
+from tests.clients.page_reader import Reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from playwright.sync_api import Browser
 
-    from tests.fakes.stack_client import Root
+    from tests.clients.stack_client import Root
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from starlette.routing import Route
 
 from infra.local.loopback import serve_in_thread
 from infra.local.stack import LocalStack
-from tests.fakes.browser import chromium
+from tests.clients.browser import chromium
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

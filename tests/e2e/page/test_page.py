@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.credits.account import Refused
-from dualtrack.leases import STREAMS
+from dualtrack.storage.leases import STREAMS
 
-from tests.fakes.browser import axe_source
-from tests.fakes.cuttable import relay
+from tests.clients.browser import axe_source
+from tests.drivers.cuttable import relay
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from playwright.sync_api import FilePayload
 
+    from tests.clients.page_reader import Reader
+    from tests.clients.stack_client import Root
     from tests.e2e.conftest import Script
-    from tests.fakes.page_reader import Reader
-    from tests.fakes.stack_client import Root
-    from tests.fakes.tool_server import ToolServer
+    from tests.servers.tool_server import ToolServer
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Route
 
-    from tests.fakes.page_reader import Reader
-    from tests.fakes.stack_client import Root
+    from tests.clients.page_reader import Reader
+    from tests.clients.stack_client import Root
 
 STALE = "e30.eyJlbWFpbCI6ImFkYUBleGFtcGxlLmNvbSJ9.c2ln"
 """An ID token that names ada@example.com and that no API takes."""

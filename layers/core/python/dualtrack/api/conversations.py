@@ -1,0 +1,356 @@
+"""Conversations and their records for the API: listed, read, renamed, deleted (CONTRACT 4)."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import itertools
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from dualtrack.chat.end_chat import TIMED_OUT, Failure, end_chat
+from dualtrack.clock import iso
+from dualtrack.errors import ApiError, invalid_request, not_found
+from dualtrack.frozen import dumps
+from dualtrack.ids import is_conversation_id, new_conversation_id, parse_record_id, query_id
+from dualtrack.profiles import DEFAULT_PROFILE, profile_named
+from dualtrack.requests import ChatRef
+from dualtrack.storage.bodies import object_prefix
+from dualtrack.storage.dynamo import Lost, Pause, delete, put, put_absent, query, to_wire, transact, update
+from dualtrack.storage.history import DELETING, Conversation, conversation_key, partition, summary_record
+from dualtrack.tools.full_context import read_reference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from dualtrack.memory.records import Record
+    from dualtrack.storage.chats import Chat
+    from dualtrack.storage.stores import Stores
+
+Track = Literal["full", "summarised"]
+
+PAGE_RECORDS: Final = 100
+PAGE_BYTES: Final = 1_000_000
+"""A page stops before this much, as it leaves (`_bytes`), but has one record: a function's answer holds 6 MB."""
+
+PIECE_CHARACTERS: Final = 300_000
+"""As much of a record's text as one answer shows. No character takes more than 12 bytes there: 3.6 MB."""
+
+_DELETE_SECONDS: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some of a list, and where it goes on; an empty cursor means that it ends here."""
+
+    items: tuple[dict[str, Any], ...]
+    cursor: str = ""
+
+    def body(self, name: str) -> dict[str, Any]:
+        """``{name: [...], "cursor"?}``."""
+        return {name: list(self.items)} | ({"cursor": self.cursor} if self.cursor else {})
+
+
+def conversation_json(one: Conversation) -> dict[str, Any]:
+    """A conversation as the API shows it."""
+    return {
+        "conversation_id": one.conversation_id,
+        "title": one.title,
+        "profile": one.profile,
+        "created_at": one.created_at,
+        "updated_at": one.updated_at,
+    }
+
+
+def record_json(
+    stores: Stores, user: str, conversation_id: str, record: Record, offset: int = 0
+) -> dict[str, Any]:
+    """A record as the API shows it; a stored reference is shown as what it refers to.
+
+    Of its text (a tool call's ``result``, else ``content``) the piece from character ``offset`` on; ``next_offset``
+    says where the next one begins, if there is one.
+    """
+    found = parse_record_id(record.record_id)
+    body: dict[str, Any] = {"record_id": record.record_id}
+    if found and found.summary:
+        body["ref"] = str(found.whole)
+    body |= {"type": record.type, "role": record.role}
+    text = _text_of(stores, user, conversation_id, record)
+    body |= _piece(text, offset, "result" if record.call else "content")
+    if record.attachments:
+        body["attachments"] = [{"media_type": one.media_type, "size": one.size} for one in record.attachments]
+    body["created_at"] = record.created_at
+    if record.chat_id:
+        body["chat_id"] = record.chat_id
+    if record.call:
+        call = record.call
+        body |= {
+            "tool_use_id": call.tool_use_id,
+            "tool": call.tool,
+            "input": call.input,
+            "is_error": call.is_error,
+            "seconds": call.seconds,
+            "turn": call.turn,
+        }
+    return body | ({"stop": record.stop} if record.stop else {})
+
+
+def _text_of(stores: Stores, user: str, conversation_id: str, record: Record) -> str:
+    if record.call and record.call.reference:
+        return read_reference(stores, user, conversation_id, record.call.reference)
+    return record.content
+
+
+def _piece(text: str, offset: int, name: str) -> dict[str, Any]:
+    end = offset + PIECE_CHARACTERS
+    return {name: text[offset:end]} | ({"next_offset": end} if end < len(text) else {})
+
+
+def create_conversation(stores: Stores, user: str, title: str, profile: str) -> Conversation:
+    """An empty conversation."""
+    now = iso(stores.clock())
+    one = Conversation(
+        user, new_conversation_id(), title, profile_named(profile or DEFAULT_PROFILE).name, now, now
+    )
+    item = {
+        **conversation_key(user, one.conversation_id),
+        "title": title,
+        "profile": one.profile,
+        "created_at": now,
+        "updated_at": now,
+        "queries": 0,
+    }
+    # The id is new, so an item that stands there already is our own, put twice by a retried request.
+    with contextlib.suppress(Lost):
+        transact(stores.dynamodb, [put_absent("conversation", stores.history.table, item)])
+    return one
+
+
+def find_conversation(stores: Stores, user: str, conversation_id: str) -> Conversation:
+    """The user's conversation; 404 for any other, and for one that is being deleted."""
+    known = is_conversation_id(conversation_id)
+    found = stores.history.conversation(user, conversation_id) if known else None
+    if found is None or found.lease == DELETING:
+        raise not_found("There is no such conversation.")
+    return found
+
+
+def list_conversations(stores: Stores, user: str, cursor: str, limit: int) -> Page:
+    """A page of a user's conversations, newest first."""
+    before = _opened(cursor)
+    if before and not is_conversation_id(before):
+        raise invalid_request("The cursor is not one of this list.")
+    found = stores.history.conversations(user, before=before, limit=limit + 1)
+    listed = list(itertools.islice((one for one in found if one.lease != DELETING), limit + 1))
+    page = listed[:limit]
+    more = _sealed(page[-1].conversation_id) if len(listed) > limit else ""
+    return Page(tuple(conversation_json(one) for one in page), more)
+
+
+def rename_conversation(stores: Stores, user: str, conversation_id: str, title: str) -> Conversation:
+    """Give it another title."""
+    found = find_conversation(stores, user, conversation_id)
+    now = iso(stores.clock())
+    change = update(
+        "conversation",
+        stores.history.table,
+        conversation_key(user, conversation_id),
+        "SET title = :title, updated_at = :now",
+        "attribute_exists(pk)",
+        {":title": title, ":now": now},
+    )
+    try:
+        transact(stores.dynamodb, [change])
+    except Lost:
+        raise not_found("There is no such conversation.") from None
+    return replace(found, title=title, updated_at=now)
+
+
+# ── records ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def list_records(stores: Stores, conversation: Conversation, track: Track, cursor: str) -> Page:
+    """A page of a conversation's records in order. The cursor is a place: query and record within it."""
+    start, skip = _place(cursor)
+    taken: list[dict[str, Any]] = []
+    size = 0
+    for number in range(start, conversation.queries + 1):
+        first = skip if number == start else 0
+        records = _track_records(stores, conversation, track, number, first)
+        for index, record in enumerate(records, start=first):
+            shown = record_json(stores, conversation.user, conversation.conversation_id, record)
+            size += _bytes(shown)
+            if len(taken) >= PAGE_RECORDS or (taken and size > PAGE_BYTES):
+                return Page(tuple(taken), _sealed(f"{number}:{index}"))
+            taken.append(shown)
+    return Page(tuple(taken))
+
+
+def _bytes(shown: dict[str, Any]) -> int:
+    """What a record takes in a function's answer at most: JSON as a string within ASCII JSON."""
+    return len(json.dumps(dumps(shown)))
+
+
+def _track_records(
+    stores: Stores, conversation: Conversation, track: Track, number: int, skip: int
+) -> Iterator[Record]:
+    user, conversation_id = conversation.user, conversation.conversation_id
+    if track == "full":
+        return stores.history.read_on(user, conversation_id, number, skip)
+    return iter(_short_track(stores, user, conversation_id, number)[skip:])
+
+
+def _short_track(stores: Stores, user: str, conversation_id: str, number: int) -> list[Record]:
+    """The track is read before the records: what it names is written with it, or before."""
+    track = stores.history.track(user, conversation_id, number)
+    blocks = track.blocks if track else ()
+    verbatim = {one.record_id for one in blocks if not one.ref} | {query_id(number)}
+    records = stores.history.query_records(user, conversation_id, number, texts=verbatim)
+    by_id = {one.record_id: one for one in records if one.record_id in verbatim}
+    if track is None:
+        return list(by_id.values())
+    by_id |= {one.record_id: summary_record(one) for one in blocks if one.ref}
+    return [by_id[one.record_id] for one in blocks if one.record_id in by_id]
+
+
+def find_record(stores: Stores, conversation: Conversation, record_id: str, offset: int) -> dict[str, Any]:
+    """A record of either track, from character ``offset`` of its text on; 404 if it is not there (any more)."""
+    user, conversation_id = conversation.user, conversation.conversation_id
+    record = stores.history.record(user, conversation_id, record_id)
+    if record is None:
+        raise not_found("There is no such record.")
+    return record_json(stores, user, conversation_id, record, offset)
+
+
+def _place(cursor: str) -> tuple[int, int]:
+    if not cursor:
+        return 1, 0
+    query_part, _, index = _opened(cursor).partition(":")
+    if not (query_part.isdecimal() and index.isdecimal() and len(query_part) < 9 and len(index) < 9):
+        raise invalid_request("The cursor is not one of this list.")
+    return max(int(query_part), 1), int(index)
+
+
+def _sealed(place: str) -> str:
+    return base64.urlsafe_b64encode(place.encode()).decode().rstrip("=")
+
+
+def _opened(cursor: str) -> str:
+    try:
+        padded = cursor.encode() + b"=" * (-len(cursor) % 4)
+        return base64.b64decode(padded, altchars=b"-_", validate=True).decode()
+    except ValueError:
+        raise invalid_request("The cursor is not one of this list.") from None
+
+
+# ── deletion ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def delete_conversation(stores: Stores, user: str, conversation_id: str) -> None:
+    """Delete it with every record, event and object; 409 while a chat runs in it.
+
+    It is locked first and its own item goes last: a deletion that was cut short leaves something to
+    delete again, never orphans.
+    """
+    known = is_conversation_id(conversation_id)
+    found = stores.history.conversation(user, conversation_id) if known else None
+    if found is None:
+        raise not_found("There is no such conversation.")
+    _lock(stores, found)
+    for number in range(1, found.queries + 1):
+        _delete_chat(stores, user, conversation_id, number)
+    _delete_records(stores, user, conversation_id)
+    gone = delete("conversation", stores.history.table, conversation_key(user, conversation_id))
+    transact(stores.dynamodb, [gone])
+
+
+def delete_leftovers(stores: Stores, user: str, conversation_id: str) -> None:
+    """Remove what was written for a conversation that is not there, or is being deleted; else nothing."""
+    found = stores.history.conversation(user, conversation_id)
+    if found is None or found.lease == DELETING:
+        _delete_records(stores, user, conversation_id)
+
+
+def _delete_records(stores: Stores, user: str, conversation_id: str) -> None:
+    """Every record and body of it, not the conversation itself."""
+    pk = partition(user, conversation_id)
+    _delete_all(stores, stores.history.table, pk)
+    _delete_objects(stores, object_prefix(pk))
+
+
+def _lock(stores: Stores, found: Conversation) -> None:
+    now = int(stores.clock())
+    if found.lease and found.lease != DELETING:
+        if found.lease_until > now:
+            raise ApiError("conversation_busy", "A chat is running in this conversation.")
+        dead = ChatRef(found.user, found.lease, found.conversation_id)
+        end_chat(stores, dead, TIMED_OUT)
+    lock = update(
+        "conversation",
+        stores.history.table,
+        conversation_key(found.user, found.conversation_id),
+        "SET lease = :deleting, lease_until = :until",
+        "queries = :queries AND (attribute_not_exists(lease) OR lease = :deleting)",
+        {":deleting": DELETING, ":until": now + _DELETE_SECONDS, ":queries": found.queries},
+    )
+    try:
+        transact(stores.dynamodb, [lock])
+    except Lost:
+        raise ApiError("conversation_busy", "A chat is running in this conversation.") from None
+
+
+def _delete_chat(stores: Stores, user: str, conversation_id: str, number: int) -> None:
+    chat_id = stores.history.chat_of_query(user, conversation_id, number)
+    chat = stores.chats.load(user, chat_id) if chat_id else None
+    if chat is None:
+        return
+    if chat.status == "answered":
+        # Its summaries are still being written: close it first, so that nothing is written afterwards.
+        end_chat(stores, ChatRef(user, chat.chat_id, conversation_id), Failure("internal", ""))
+    _delete_all(stores, stores.chats.table, chat.pk, keep=_blank_end(stores, chat))
+
+
+def _blank_end(stores: Stores, chat: Chat) -> str:
+    """The sort key of what stays of a chat that was broken off a moment ago: the end of its log, blank.
+
+    A tool or a model call of it may still be running. Its log stays closed until none can be, so that
+    nothing is written into a conversation that is gone.
+    """
+    nobody_writes_after = chat.deadline + _DELETE_SECONDS
+    if chat.status not in ("failed", "cancelled") or stores.clock() > nobody_writes_after:
+        return ""
+    table = stores.chats.table
+    last = next(query(stores.dynamodb, table, chat.pk, prefix="EV#", descending=True, page_size=1), None)
+    if last is None:
+        return ""
+    blank = {"pk": chat.pk, "sk": last["sk"], "n": last["n"], "data": "[]", "closed": True}
+    transact(stores.dynamodb, [put("end", table, {**blank, "ttl": nobody_writes_after})])
+    return str(last["sk"])
+
+
+def _delete_all(stores: Stores, table: str, pk: str, keep: str = "") -> None:
+    keys = ({"pk": pk, "sk": item["sk"]} for item in query(stores.dynamodb, table, pk) if item["sk"] != keep)
+    pause = Pause()
+    for batch in _batched(keys, 25):
+        requests: Any = [{"DeleteRequest": {"Key": to_wire(key)}} for key in batch]
+        for attempt in itertools.count():
+            answer = stores.dynamodb.batch_write_item(RequestItems={table: requests})
+            requests = answer["UnprocessedItems"].get(table)
+            if not requests:
+                break
+            pause(attempt)
+
+
+def _batched(items: Iterable[dict[str, str]], size: int) -> Iterator[list[dict[str, str]]]:
+    iterator = iter(items)
+    while batch := list(itertools.islice(iterator, size)):
+        yield batch
+
+
+def _delete_objects(stores: Stores, prefix: str) -> None:
+    s3, bucket = stores.bodies.s3, stores.bodies.bucket
+    for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+        keys: Any = [{"Key": one["Key"]} for one in page.get("Contents", [])]
+        if keys:
+            s3.delete_objects(Bucket=bucket, Delete={"Objects": keys, "Quiet": True})

@@ -1,0 +1,51 @@
+"""Verifying an ID token where no gateway has done it: signature, issuer, audience, time, kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import jwt
+
+from dualtrack.api.identity import Identity, identity_of
+from dualtrack.errors import ApiError
+
+if TYPE_CHECKING:
+    from dualtrack.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class TokenVerifier:
+    """Verifies tokens of one user pool's app client. The pool's keys are fetched once and cached."""
+
+    keys: jwt.PyJWKClient
+    issuer: str
+    audience: str
+
+    def verify(self, authorization: str) -> Identity:
+        """The caller, from an ``Authorization: Bearer …`` header; 401 for anything that is not valid."""
+        scheme, _, token = authorization.partition(" ")
+        if scheme.lower() != "bearer" or not token:
+            raise ApiError("unauthorized", "A valid ID token is needed.")
+        return identity_of(self._claims(token.strip()))
+
+    def _claims(self, token: str) -> dict[str, Any]:
+        try:
+            key = self.keys.get_signing_key_from_jwt(token).key
+            return jwt.decode(
+                token,
+                key,
+                algorithms=["RS256"],
+                audience=self.audience,
+                issuer=self.issuer,
+                options={"require": ["exp", "iat", "sub", "token_use"]},
+            )
+        except jwt.PyJWKClientConnectionError as error:
+            raise ApiError("unavailable", "The keys of the user pool cannot be read. Try again.") from error
+        except jwt.PyJWTError as error:
+            raise ApiError("unauthorized", "A valid ID token is needed.") from error
+
+
+def verifier_of(settings: Settings) -> TokenVerifier:
+    """The verifier of this stage's pool."""
+    return TokenVerifier(jwt.PyJWKClient(settings.jwks_url), settings.token_issuer, settings.token_audience)

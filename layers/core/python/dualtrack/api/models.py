@@ -1,0 +1,193 @@
+"""The bodies that the API takes (CONTRACT 4): strict, unknown fields refused.
+
+Only ``api`` loads this module. `parse_body` turns what is wrong into one readable 400.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    ValidationError,
+)
+
+from dualtrack.chat.start_chat import File
+from dualtrack.errors import ApiError, invalid_request
+from dualtrack.media import refusal
+from dualtrack.profiles import all_profiles
+from dualtrack.text import preview
+from dualtrack.tools.mcp.tokens import MAX_TOKEN, TOKEN_PATTERN
+
+if TYPE_CHECKING:
+    from pydantic.json_schema import JsonSchemaValue
+    from pydantic_core import CoreSchema
+
+MESSAGE_CHARACTERS: Final = 32_000
+MAX_FILES: Final = 5
+FILES_BYTES: Final = 4 * 1024 * 1024
+
+MediaType = Literal["image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"]
+
+
+def _plain_text(text: str) -> str:
+    """Text that can be stored and sent: no NUL, no half of a surrogate pair."""
+    if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
+        raise ValueError("must not contain NUL or unpaired surrogates")
+    return text
+
+
+def _whole(number: Any) -> Any:
+    """5.0 is an integer, as JSON Schema has it."""
+    return int(number) if isinstance(number, float) and number.is_integer() else number
+
+
+def _name_profiles(schema: dict[str, Any]) -> None:
+    schema["enum"] = list(all_profiles())
+
+
+class _WithoutNul:
+    """Says so in the OpenAPI document."""
+
+    def __get_pydantic_json_schema__(self, core: CoreSchema, inner: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {"pattern": r"^[^\u0000]*$", **inner(core)}
+
+
+Text = Annotated[str, AfterValidator(_plain_text), _WithoutNul()]
+Title = Annotated[Text, Field(min_length=1, max_length=200)]
+ConversationId = Annotated[Text, Field(min_length=1, max_length=64)]
+ProfileName = Annotated[Text, Field(min_length=1, max_length=64, json_schema_extra=_name_profiles)]
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class AttachmentBody(_Body):
+    """A file: an image or a PDF, base64."""
+
+    media_type: MediaType
+    data: Annotated[
+        str,
+        Field(min_length=1, description="The file.", json_schema_extra={"contentEncoding": "base64"}),
+    ]
+
+
+class ChatBody(_Body):
+    """POST /v1/chats."""
+
+    message: Annotated[Text, Field(min_length=1, max_length=MESSAGE_CHARACTERS)]
+    conversation_id: ConversationId | None = None
+    profile: ProfileName | None = None
+    attachments: Annotated[list[AttachmentBody], Field(max_length=MAX_FILES)] = []
+
+
+class ConversationBody(_Body):
+    """POST /v1/conversations."""
+
+    title: Title | None = None
+    profile: ProfileName | None = None
+
+
+class TitleBody(_Body):
+    """PATCH /v1/conversations/{id}."""
+
+    title: Title
+
+
+class ConnectionBody(_Body):
+    """PUT /v1/connections/github."""
+
+    token: Annotated[
+        Text,
+        Field(
+            min_length=1,
+            max_length=1_000,
+            description="A GitHub token; a fine-grained one is best.",
+            json_schema_extra={"pattern": f"^(?:{TOKEN_PATTERN.pattern})$", "maxLength": MAX_TOKEN},
+        ),
+    ]
+
+
+class PlanBody(_Body):
+    """PUT /v1/admin/users/{id}/plan."""
+
+    plan: Literal["free", "pro"]
+
+
+class GrantBody(_Body):
+    """POST /v1/admin/users/{id}/grants."""
+
+    credits: Annotated[int, Field(ge=1, le=100_000_000), BeforeValidator(_whole)]
+    reason: Annotated[Text, Field(min_length=1, max_length=200)]
+    grant_id: Annotated[Text, Field(min_length=1, max_length=200)]
+
+
+B = TypeVar("B", bound=_Body)
+
+
+def parse_body(kind: type[B], raw: bytes) -> B:
+    """The body as its model; 400 that names the first field that is wrong."""
+    try:
+        return kind.model_validate(_decoded(raw))
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        # an unknown field's name is the caller's: as short and plain as a message may be
+        place = preview(ascii(".".join(str(part) for part in first["loc"]))[1:-1]) or "body"
+        raise invalid_request(f"{place}: {first['msg'].removeprefix('Value error, ')}") from None
+
+
+def _decoded(raw: bytes) -> dict[str, Any]:
+    try:
+        body = json.loads(raw or b"{}", parse_constant=_refuse_constant, object_pairs_hook=_each_once)
+    except (ValueError, RecursionError):
+        raise invalid_request("The body is not valid JSON.") from None
+    if not isinstance(body, dict):
+        raise invalid_request("The body must be a JSON object.")
+    return body
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; which of two fields of one name is meant nobody knows."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise invalid_request("A field stands twice in the body.")
+    return found
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(name)
+
+
+def canonical(raw: bytes) -> bytes:
+    """The body in one spelling, so that an Idempotency-Key recognises it; raw if it is no JSON."""
+    try:
+        return json.dumps(json.loads(raw), sort_keys=True).encode()
+    except (ValueError, RecursionError):
+        return raw
+
+
+def decode_files(attachments: list[AttachmentBody]) -> tuple[File, ...]:
+    """The files' bytes; 400 for what is not what it says, 413 over 4 MB in all."""
+    files = tuple(_file(place, one) for place, one in enumerate(attachments))
+    if sum(len(one.data) for one in files) > FILES_BYTES:
+        raise ApiError("too_large", "Attachments may have 4 MB in all.")
+    return files
+
+
+def _file(place: int, attachment: AttachmentBody) -> File:
+    try:
+        data = base64.b64decode(attachment.data, validate=True)
+    except (binascii.Error, ValueError):
+        raise invalid_request(f"attachments.{place}.data: not valid base64") from None
+    if problem := refusal(attachment.media_type, data):
+        raise invalid_request(f"attachments.{place}: {problem}")
+    return File(attachment.media_type, data)

@@ -1,0 +1,43 @@
+"""GET /v1/tools: what can be called, what it costs, and which profile offers it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dualtrack.credits.plans import price_calls
+from dualtrack.tools.registry import offered_tools
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dualtrack.profiles import Profile
+    from dualtrack.tool import ToolSpec
+    from dualtrack.tools.mcp.catalogue import Catalogue
+
+
+def tools_json(profiles: Iterable[Profile], catalogue: Catalogue) -> dict[str, Any]:
+    """``{"tools": [...], "profiles": [...]}``."""
+    offered = {profile: offered_tools(profile, catalogue) for profile in profiles}
+    distinct = {name: spec for tools in offered.values() for name, spec in tools.items()}
+    return {
+        "tools": [_tool(spec) for spec in distinct.values()],
+        "profiles": [
+            {
+                "name": profile.name,
+                "description": profile.description,
+                "max_turns": profile.max_turns,
+                "tools": list(tools),
+            }
+            for profile, tools in offered.items()
+        ],
+    }
+
+
+def _tool(spec: ToolSpec) -> dict[str, Any]:
+    return {
+        "name": spec.name,
+        "description": spec.description,
+        "input_schema": spec.input_schema,
+        "price": price_calls([spec.price_class], documentation_already_paid=False)[0],
+        "kind": spec.kind,
+    }

@@ -1,0 +1,23 @@
+"""DELETE /v1/chats/{chat_id}: stop a running chat; an ended one stays as it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dualtrack.chat.end_chat import Cancelled, end_chat
+from dualtrack.requests import ChatRef
+
+if TYPE_CHECKING:
+    from dualtrack.chat.executions import Executions
+    from dualtrack.storage.chats import Chat
+    from dualtrack.storage.stores import Stores
+
+
+def cancel_chat(stores: Stores, executions: Executions, chat: Chat) -> Chat:
+    """The chat as it is afterwards. The chat is closed first: whatever still runs is fenced off."""
+    if chat.status != "running":
+        return chat
+    ended = end_chat(stores, ChatRef(chat.user, chat.chat_id, chat.conversation_id), Cancelled())
+    if ended is not None and ended.status == "cancelled":
+        executions.stop(chat.chat_id)
+    return ended or chat

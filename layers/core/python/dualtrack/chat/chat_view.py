@@ -1,0 +1,64 @@
+"""The chat object of the API (CONTRACT 4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dualtrack.events import source_json
+from dualtrack.ids import query_id, response_id, summary_id
+from dualtrack.memory.sources import sources_of
+from dualtrack.storage.chats import usage_json
+
+if TYPE_CHECKING:
+    from dualtrack.memory.records import QueryTrack, Record
+    from dualtrack.storage.chats import Chat
+
+
+def chat_json(chat: Chat, records: tuple[Record, ...], track: QueryTrack | None) -> dict[str, Any]:
+    """The chat object from its state, the records of its query and, once written, its short track."""
+    answered = chat.status in ("answered", "done")
+    body: dict[str, Any] = {
+        "chat_id": chat.chat_id,
+        "conversation_id": chat.conversation_id,
+        "message_id": query_id(chat.query),
+        "profile": chat.profile,
+        "status": chat.status,
+        "stop": chat.stop or None,
+        "response": _response(chat, records) if answered else None,
+        "summary": _summary(chat, track) if chat.status == "done" else None,
+        "sources": [source_json(one) for one in sources_of(records)],
+        "tool_calls": [_call(record) for record in records if record.call],
+        "turns": chat.turn,
+        "credits_used": chat.credits_used,
+        "credits_remaining": chat.credits_remaining,
+        "usage": usage_json(chat.usage),
+        "created_at": chat.created_at,
+        "ended_at": chat.ended_at or None,
+    }
+    return body | {"error": dict(chat.error)} if chat.error else body
+
+
+def _response(chat: Chat, records: tuple[Record, ...]) -> str | None:
+    wanted = response_id(chat.query)
+    return next((record.content for record in records if record.record_id == wanted), None)
+
+
+def _summary(chat: Chat, track: QueryTrack | None) -> str | None:
+    wanted = summary_id(response_id(chat.query))
+    return next(
+        (block.content for block in (track.blocks if track else ()) if block.record_id == wanted), None
+    )
+
+
+def _call(record: Record) -> dict[str, Any]:
+    call = record.call
+    if call is None:
+        raise ValueError(record.record_id)
+    return {
+        "id": record.record_id,
+        "tool": call.tool,
+        "input": call.input,
+        "is_error": call.is_error,
+        "seconds": call.seconds,
+        "turn": call.turn,
+    }

@@ -1,0 +1,110 @@
+"""One tool call: run it once, record what it brought, whatever happens (DESIGN 2.3).
+
+A tool never fails the chat: what goes wrong becomes an error result that the model reads. Only
+trouble with our own stores is raised, because a retry of the step may mend that.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from dualtrack.chat.tool_results import OUTCOME_UNKNOWN, record_result
+from dualtrack.errors import ChatClosed, Gone, TookTooLong, Transient
+from dualtrack.runtime.time_limit import within
+from dualtrack.storage.dynamo import Lost, transact
+from dualtrack.tool import ToolResult, failed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dualtrack.models.turn import ToolCall
+    from dualtrack.requests import ChatRef
+    from dualtrack.storage.chats import Chat
+    from dualtrack.storage.stores import Stores
+
+    Execute = Callable[["Running"], ToolResult]
+
+_RESERVE_SECONDS: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What a tool's code is told: whose chat it is, and the call with its frozen input."""
+
+    user: str
+    conversation_id: str
+    chat: Chat
+    call: ToolCall
+
+
+def run_tool(ref: ChatRef, call_id: str, stores: Stores, execute: Execute, seconds: float) -> dict[str, Any]:
+    """Run a call of turn ``ref.turn`` unless its record is there, within ``seconds`` in all.
+
+    A chat that has ended or is gone gets nothing.
+    """
+    try:
+        _run(ref, call_id, stores, execute, seconds)
+    except (ChatClosed, Gone):
+        return {}
+    return {}
+
+
+def _run(ref: ChatRef, call_id: str, stores: Stores, execute: Execute, seconds: float) -> None:
+    started = time.monotonic()
+    chat = stores.chats.load(ref.user, ref.chat_id)
+    if chat is None or chat.status != "running":
+        return
+    call = _call(stores, chat, ref.turn, call_id)
+    if call is None or stores.history.has_record(ref.user, ref.conversation_id, call_id):
+        return
+    running = Running(ref.user, ref.conversation_id, chat, call)
+    if call.repeatable or _begin(stores, chat, call):
+        result = _within(execute, running, seconds - _RESERVE_SECONDS - (time.monotonic() - started))
+    else:
+        result = OUTCOME_UNKNOWN
+    record_result(stores, stores.log(chat), chat, ref.turn, call, result, time.monotonic() - started)
+
+
+def _call(stores: Stores, chat: Chat, turn: int, call_id: str) -> ToolCall | None:
+    recorded = stores.chats.turn(chat, turn)
+    calls = recorded.calls if recorded else ()
+    return next((call for call in calls if call.id == call_id and not call.refused), None)
+
+
+def _begin(stores: Stores, chat: Chat, call: ToolCall) -> bool:
+    """Mark a call that changes the world as begun; false if an earlier run has begun it.
+
+    A mark whose answer was lost is sent again and meets itself: its signature says so.
+    """
+    signature = secrets.token_hex(6)
+    try:
+        transact(stores.dynamodb, [stores.chats.begin(chat, call.id, signature)])
+    except Lost as lost:
+        return (lost.items["begun"] or {}).get("by") == signature
+    return True
+
+
+def _within(execute: Execute, running: Running, seconds: float) -> ToolResult:
+    """The tool's result, or an error result if it raises or takes too long.
+
+    It runs in a thread of its own: a tool that hangs is left behind, and the step still records.
+    """
+    try:
+        return within(max(seconds, 0.1), partial(execute, running), f"tool-{running.call.id}")
+    except TookTooLong:
+        return failed(f"it did not answer within {seconds:.0f} seconds.")
+    except Exception as error:  # noqa: BLE001 - a tool never fails the chat
+        return _failure(error)
+
+
+def _failure(error: Exception) -> ToolResult:
+    """Our own stores' trouble is raised for a retry; anything else is for the model to read."""
+    if isinstance(error, Transient | ClientError | BotoCoreError):
+        raise error
+    return failed(f"{type(error).__name__}.")

@@ -1,0 +1,284 @@
+"""POST /v1/chats: everything that must be true before an execution exists, in one transaction.
+
+idempotency key known? ─► the first chat again, or 409
+hold 5 credits · take the conversation's lease · number and store the query · first event
+─► one transaction ─► StartExecution(name = chat id)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.api.conversations import delete_leftovers
+from dualtrack.chat.end_chat import TIMED_OUT, Failure, end_chat
+from dualtrack.clock import iso
+from dualtrack.credits.account import Refused
+from dualtrack.credits.plans import CHAT_PRICE
+from dualtrack.errors import ApiError, Contended, invalid_request, not_found
+from dualtrack.events import credits_now, record_stored
+from dualtrack.ids import is_conversation_id, new_chat_id, new_conversation_id, query_id
+from dualtrack.memory.records import Attachment, Record
+from dualtrack.profiles import DEFAULT_PROFILE, profile_named
+from dualtrack.requests import ChatRef
+from dualtrack.storage.chats import CHAT_SECONDS, Chat
+from dualtrack.storage.dynamo import Action, Lost, delete, get, put, put_absent, transact, update
+from dualtrack.storage.history import DELETING, Conversation, conversation_key, partition
+from dualtrack.storage.ledger import with_account
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dualtrack.chat.executions import Executions
+    from dualtrack.credits.account import Account
+    from dualtrack.credits.account import Decision as Credits
+    from dualtrack.storage.stores import Stores
+
+IDEMPOTENCY_SECONDS: Final = 24 * 3600
+TITLE_CHARACTERS: Final = 80
+_TRIES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """An attachment as it came: decoded bytes."""
+
+    media_type: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class NewChat:
+    """What the user asks for; ``profile`` empty: the conversation's, else the default."""
+
+    user: str
+    message: str
+    conversation_id: str = ""
+    profile: str = ""
+    files: tuple[File, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """An Idempotency-Key and the fingerprint of the body it came with."""
+
+    key: str
+    fingerprint: str
+
+
+def fingerprint(body: bytes) -> str:
+    """The same for the same body."""
+    return hashlib.sha256(body).hexdigest()
+
+
+def first_chat(stores: Stores, executions: Executions, user: str, repeat: Repeat) -> Chat | None:
+    """The chat that this key has made within 24 hours, or None. Raises 409 for another body.
+
+    A chat that was admitted but whose execution was not started is started now.
+    """
+    item = get(stores.dynamodb, stores.chats.table, stores.chats.repeat_key(user, repeat.key))
+    if item is None or item["ttl"] <= stores.clock():
+        return None
+    if item["fingerprint"] != repeat.fingerprint:
+        raise ApiError("idempotency_conflict", "This Idempotency-Key was used with another body.")
+    chat = stores.chats.load(user, item["chat_id"])
+    if chat is None:
+        raise not_found("The chat of this Idempotency-Key was deleted.")
+    if chat.status == "running" and chat.turn == 0:
+        executions.start(ChatRef(user, chat.chat_id, chat.conversation_id))
+    return chat
+
+
+def start_chat(stores: Stores, executions: Executions, new: NewChat, repeat: Repeat | None) -> Chat:
+    """Admit the chat and start it. Raises `ApiError`: 400, 402, 404, 409, 503."""
+    for _ in range(_TRIES):
+        try:
+            chat = _admit(stores, new, repeat)
+        except (Lost, ApiError) as refusal:
+            # the same request may have come in twice at once: then the other one's chat is the answer
+            first = first_chat(stores, executions, new.user, repeat) if repeat else None
+            if first:
+                return first
+            if isinstance(refusal, ApiError):
+                raise
+            continue
+        _start(stores, executions, chat, repeat)
+        return chat
+    raise Contended("The conversation changed too often.")
+
+
+def _start(stores: Stores, executions: Executions, chat: Chat, repeat: Repeat | None) -> None:
+    ref = ChatRef(chat.user, chat.chat_id, chat.conversation_id)
+    try:
+        executions.start(ref)
+    except Exception as error:
+        end_chat(stores, ref, Failure("unavailable", "The chat could not be started. Nothing was charged."))
+        _forget(stores, chat, repeat)
+        raise ApiError("unavailable", "The chat could not be started. Try again.") from error
+
+
+def _forget(stores: Stores, chat: Chat, repeat: Repeat | None) -> None:
+    """Let the key make a chat that starts: the client is told to try again."""
+    if repeat is None:
+        return
+    key = stores.chats.repeat_key(chat.user, repeat.key)
+    its_own = "chat_id = :chat"
+    with contextlib.suppress(Lost):
+        transact(
+            stores.dynamodb,
+            [delete("repeat", stores.chats.table, key, its_own, {":chat": chat.chat_id})],
+        )
+
+
+def _admit(stores: Stores, new: NewChat, repeat: Repeat | None) -> Chat:
+    """Commit the new chat, or raise why not; `Lost` if the conversation moved in between."""
+    found = _conversation(stores, new)
+    now = stores.clock()
+    conversation = found or _new_conversation(new, now)
+    chat = Chat(
+        user=new.user,
+        chat_id=new_chat_id(),
+        conversation_id=conversation.conversation_id,
+        query=conversation.queries + 1,
+        profile=conversation.profile,
+        created_at=iso(now),
+        deadline=int(now) + CHAT_SECONDS,
+        held=CHAT_PRICE,
+    )
+
+    @cache
+    def query() -> Record:
+        """Its files are written at the first call: once, and only for a chat that can be paid."""
+        files = _save(stores, chat, new.files)
+        return Record(
+            query_id(chat.query), "message", "user", new.message, chat.created_at, attachments=files
+        )
+
+    def hold(account: Account) -> Credits | Refused:
+        return account.hold(chat.chat_id, CHAT_PRICE, now)
+
+    def commit(account: Account, credits: Credits) -> None:  # noqa: A002
+        left = credits.account.available(now)
+        admitted = replace(chat, credits_remaining=left)
+        events = [record_stored(query().record_id, "user", "message"), credits_now(0, CHAT_PRICE, left)]
+        log = stores.log(chat)
+
+        def actions() -> list[Action]:
+            return [
+                _lease(stores, conversation, admitted, new.message, is_new=found is None),
+                stores.chats.create_action(admitted),
+                stores.history.record_action(chat.user, chat.conversation_id, query(), "query", chat.chat_id),
+                *_repeat_actions(stores, admitted, repeat, now),
+                *stores.ledger.actions(account, credits),
+            ]
+
+        log.begin()
+        log.append(events, actions)
+
+    try:
+        outcome = with_account(stores.ledger, new.user, hold, commit)
+    except (Lost, Contended):
+        # its bodies are written; a conversation that was never made, or is gone, would not take them with it
+        delete_leftovers(stores, chat.user, chat.conversation_id)
+        raise
+    if isinstance(outcome, Refused):
+        raise outcome.error()
+    return replace(chat, credits_remaining=outcome.account.available(now))
+
+
+def _conversation(stores: Stores, new: NewChat) -> Conversation | None:
+    """The conversation to go on with, free for a chat; None if a new one is to be made."""
+    if not new.conversation_id:
+        profile_named(new.profile or DEFAULT_PROFILE)
+        return None
+    found = (
+        stores.history.conversation(new.user, new.conversation_id)
+        if is_conversation_id(new.conversation_id)
+        else None
+    )
+    if found is None or found.lease == DELETING:
+        raise not_found("There is no such conversation.")
+    if new.profile and found.profile != new.profile:
+        raise invalid_request(f"This conversation's profile is {found.profile}.")
+    if not found.lease:
+        return found
+    if found.lease_until > stores.clock():
+        raise ApiError("conversation_busy", "A chat is running in this conversation.")
+    dead = ChatRef(new.user, found.lease, found.conversation_id)
+    end_chat(stores, dead, TIMED_OUT)
+    return stores.history.conversation(new.user, new.conversation_id)
+
+
+def _new_conversation(new: NewChat, now: float) -> Conversation:
+    return Conversation(
+        user=new.user,
+        conversation_id=new_conversation_id(),
+        title=title_of(new.message),
+        profile=new.profile or DEFAULT_PROFILE,
+        created_at=iso(now),
+        updated_at=iso(now),
+    )
+
+
+def title_of(message: str) -> str:
+    """The start of the first query, on one line."""
+    line = " ".join(itertools.islice(message.split(), 40))
+    return line if len(line) <= TITLE_CHARACTERS else line[: TITLE_CHARACTERS - 1] + "…"
+
+
+def _lease(stores: Stores, conversation: Conversation, chat: Chat, message: str, *, is_new: bool) -> Action:
+    """Take the conversation for this chat and count its query.
+
+    The halves of the condition: nobody holds it ──── and no query came in since it was read
+    """
+    key = conversation_key(chat.user, chat.conversation_id)
+    if is_new:
+        item = {
+            **key,
+            "title": conversation.title,
+            "profile": conversation.profile,
+            "created_at": conversation.created_at,
+            "updated_at": conversation.updated_at,
+            "queries": chat.query,
+            "lease": chat.chat_id,
+            "lease_until": chat.deadline,
+        }
+        return put_absent("conversation", stores.history.table, item)
+    nobody_holds_it = "attribute_not_exists(lease)"
+    no_query_since = "queries = :before"
+    values: dict[str, Any] = {
+        ":before": conversation.queries,
+        ":query": chat.query,
+        ":chat": chat.chat_id,
+        ":until": chat.deadline,
+        ":now": chat.created_at,
+    }
+    change = "SET queries = :query, lease = :chat, lease_until = :until, updated_at = :now"
+    if not conversation.title:
+        change += ", title = :title"
+        values[":title"] = title_of(message)
+    return update(
+        "conversation", stores.history.table, key, change, f"{nobody_holds_it} AND {no_query_since}", values
+    )
+
+
+def _repeat_actions(stores: Stores, chat: Chat, repeat: Repeat | None, now: float) -> list[Action]:
+    if repeat is None:
+        return []
+    item = {
+        **stores.chats.repeat_key(chat.user, repeat.key),
+        "chat_id": chat.chat_id,
+        "fingerprint": repeat.fingerprint,
+        "ttl": int(now) + IDEMPOTENCY_SECONDS,
+    }
+    free = "attribute_not_exists(pk) OR #ttl <= :now"
+    return [put("repeat", stores.chats.table, item, free, {":now": int(now)}, {"#ttl": "ttl"})]
+
+
+def _save(stores: Stores, chat: Chat, files: Sequence[File]) -> tuple[Attachment, ...]:
+    pk = partition(chat.user, chat.conversation_id)
+    return tuple(Attachment(one.media_type, len(one.data), stores.bodies.save(pk, one.data)) for one in files)

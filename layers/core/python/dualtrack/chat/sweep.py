@@ -1,0 +1,166 @@
+"""The sweep: chats that nobody ends (DESIGN 2.5). Walks the sparse index of open chats.
+
+no execution of its name       it was admitted and never started: start it
+past its deadline              end the chat, then stop the execution
+its execution has ended        end the chat (timeouts and crashes bypass every Catch)
+its execution runs             leave it
+
+One chat must not keep the others waiting, whatever it holds: each has a time limit, and one that a sweep
+has begun with and not ended is looked at last by the sweeps after. That it begins is written down before,
+so a chat that takes the whole process with it is known as well.
+"""
+
+from __future__ import annotations
+
+import heapq
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.chat.end_chat import TIMED_OUT, end_chat, failure_of
+from dualtrack.requests import ChatRef
+from dualtrack.runtime.time_limit import within
+from dualtrack.storage.chats import CHAT_SECONDS, OPEN_SHARDS, Chat
+from dualtrack.storage.dynamo import Lost, from_wire
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from dualtrack.chat.executions import Executions
+    from dualtrack.storage.stores import Stores
+
+STARTING_SECONDS: Final = 20
+"""A chat this young may still be about to be started by the request that admitted it."""
+
+ONE_CHAT_SECONDS: Final = 15.0
+"""For one chat of a sweep: ending one takes well below a second, with 300 results some seconds."""
+
+_RESERVE_SECONDS: Final = 5.0
+"""Kept of a sweep's time for saying what it did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What one sweep did, in chats; not ``complete`` if its time ran out before it had seen all."""
+
+    seen: int = 0
+    started: int = 0
+    ended: int = 0
+    complete: bool = True
+
+
+def sweep(
+    stores: Stores, executions: Executions, seconds: float, one_chat: float = ONE_CHAT_SECONDS
+) -> Swept:
+    """Look at every open chat once, within ``seconds``. Harmless at any time and any number of times.
+
+    A chat that makes trouble, or takes longer than ``one_chat`` seconds, does not keep the others waiting: what
+    it raised is raised at the end. What a sweep has no time for is left to the next.
+    """
+    ends = time.monotonic() + seconds - _RESERVE_SECONDS
+    outcomes: list[str] = []
+    troubles: list[Exception] = []
+    complete = True
+    for look in _looks(stores, executions):
+        left = ends - time.monotonic()
+        if left <= 0:
+            complete = False
+            break
+        try:
+            outcomes.append(within(min(left, one_chat), look, "sweep"))
+        except Exception as error:  # noqa: BLE001 - raised below
+            troubles.append(error)
+    seen = [outcome for outcome in outcomes if outcome not in ("gone", "later")]
+    if troubles:
+        raise ExceptionGroup(f"{len(troubles)} of {len(troubles) + len(seen)} open chats", troubles)
+    return Swept(len(seen), seen.count("started"), seen.count("ended"), complete)
+
+
+def _looks(stores: Stores, executions: Executions) -> Iterator[Callable[[], str]]:
+    """A look at each open chat, the oldest first; then at those that earlier sweeps could not end."""
+    later: list[Chat] = []
+    for ref in _open_chats(stores):
+        yield partial(_look_at, stores, executions, ref, later)
+    for chat in sorted(later, key=lambda chat: chat.sweeps):
+        yield partial(_look_after, stores, executions, chat)
+
+
+def _look_at(stores: Stores, executions: Executions, ref: ChatRef, later: list[Chat]) -> str:
+    chat = stores.chats.load(ref.user, ref.chat_id)
+    if chat is None or chat.status not in ("running", "answered"):
+        return "gone"
+    if chat.sweeps:
+        later.append(chat)
+        return "later"
+    return _look_after(stores, executions, chat)
+
+
+def _open_chats(stores: Stores) -> Iterator[ChatRef]:
+    """Those of all shards by their deadline: a crowded shard does not come before the others."""
+    merged = heapq.merge(*(_open_in(stores, shard) for shard in range(OPEN_SHARDS)))
+    return (ChatRef(user, chat_id, "") for _, user, chat_id in merged)
+
+
+def _open_in(stores: Stores, shard: int) -> Iterator[tuple[int, str, str]]:
+    request: dict[str, Any] = {
+        "TableName": stores.chats.table,
+        "IndexName": "open",
+        "KeyConditionExpression": "#open = :shard",
+        "ExpressionAttributeNames": {"#open": "open"},
+        "ExpressionAttributeValues": {":shard": {"S": f"open#{shard}"}},
+    }
+    for page in stores.dynamodb.get_paginator("query").paginate(**request):
+        for wire in page["Items"]:
+            item = from_wire(wire)
+            _, user, chat_id = item["pk"].split("#", 2)
+            yield item["deadline"], user, chat_id
+
+
+def _look_after(stores: Stores, executions: Executions, chat: Chat) -> str:
+    act = _needed(stores, executions, chat)
+    if act is None:
+        return ""
+    try:
+        stores.chats.count_sweep(chat)
+    except Lost:
+        return "gone"
+    return act()
+
+
+def _needed(stores: Stores, executions: Executions, chat: Chat) -> Callable[[], str] | None:
+    """What is to be done with the chat, if anything."""
+    now = stores.clock()
+    if now >= chat.deadline:
+        return partial(_end_overdue, stores, executions, chat)
+    status = executions.status(chat.chat_id)
+    if status == "RUNNING":
+        return None
+    if status is not None:
+        return partial(_end_orphan, stores, chat, status)
+    if now < chat.deadline - CHAT_SECONDS + STARTING_SECONDS:
+        return None
+    return partial(_start, executions, chat)
+
+
+def _end_overdue(stores: Stores, executions: Executions, chat: Chat) -> str:
+    """Closed first, so that the chat ends as what it is: a stopped execution is reported to `abort`, which
+    knows no more than that it was stopped. What still runs is fenced off by the closed log.
+    """
+    end_chat(stores, _ref(chat), TIMED_OUT)
+    executions.stop(chat.chat_id)
+    return "ended"
+
+
+def _end_orphan(stores: Stores, chat: Chat, status: str) -> str:
+    end_chat(stores, _ref(chat), failure_of({"Error": status}))
+    return "ended"
+
+
+def _start(executions: Executions, chat: Chat) -> str:
+    executions.start(_ref(chat))
+    return "started"
+
+
+def _ref(chat: Chat) -> ChatRef:
+    return ChatRef(chat.user, chat.chat_id, chat.conversation_id)

@@ -1,0 +1,135 @@
+"""Recording what a tool brought: one conditional append, whoever comes first (DESIGN 2.3)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.clock import iso
+from dualtrack.events import record_stored, source_json, tool_result
+from dualtrack.frozen import freeze
+from dualtrack.media import viewable
+from dualtrack.memory.records import Attachment, Record, ToolCallDetail
+from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.history import partition
+from dualtrack.text import clean, preview
+from dualtrack.tool import ToolResult
+
+if TYPE_CHECKING:
+    from dualtrack.media import Viewable
+    from dualtrack.models.turn import ToolCall
+    from dualtrack.storage.chats import Chat, RecordedTurn
+    from dualtrack.storage.event_log import EventLog
+    from dualtrack.storage.stores import Stores
+    from dualtrack.tool import Source
+
+MAX_RESULT_BYTES: Final = 2_000_000
+"""Of a result's text are kept (CONTRACT 6), the note that says so included."""
+
+MAX_SOURCES: Final = 50
+MAX_TITLE: Final = 200
+MAX_URL: Final = 1_000
+"""Sources stand in the record's own item, in events and in the chat object, so a server does not set their size."""
+
+NO_RESULT = ToolResult("Tool execution failed: the tool's process ended without a result.", is_error=True)
+OUTCOME_UNKNOWN = ToolResult(
+    "Tool execution failed: the call was begun, but its process ended before the result was known. It may or may "
+    "not have taken effect: check before you repeat it.",
+    is_error=True,
+)
+
+
+def record_result(
+    stores: Stores, log: EventLog, chat: Chat, turn: int, call: ToolCall, result: ToolResult, seconds: float
+) -> None:
+    """Store the call's record and its events, unless a record is there already; then nothing happens.
+
+    Raises `ChatClosed` if the chat has ended; it looks before it stores a body, which would outlive a chat
+    that was deleted.
+    """
+    log.next_slot()
+    record = _record(stores, chat, turn, call, result, round(seconds, 3))
+    action = stores.history.record_action(chat.user, chat.conversation_id, record)
+    shown = result.content if not result.reference else record.content
+    events = [
+        record_stored(call.id, "user", "tool_call"),
+        tool_result(call.id, call.tool, round(seconds, 3), clean(shown), is_error=result.is_error),
+    ]
+    try:
+        log.append(events, actions=lambda: [action])
+    except Lost:
+        return
+
+
+def complete_results(stores: Stores, log: EventLog, chat: Chat, turn: RecordedTurn, *, dead: bool) -> None:
+    """Give the refused calls of a turn their results, and with ``dead`` all others that have none."""
+    for call in turn.calls:
+        if (call.refused or dead) and not stores.history.has_record(chat.user, chat.conversation_id, call.id):
+            record_result(stores, log, chat, turn.number, call, _stand_in(call), 0.0)
+
+
+def _stand_in(call: ToolCall) -> ToolResult:
+    """For a call without a result. Nobody can say whether a tool that changes the world has done so."""
+    if call.refused:
+        return ToolResult(call.refused, is_error=True)
+    return NO_RESULT if call.repeatable else OUTCOME_UNKNOWN
+
+
+def _record(
+    stores: Stores, chat: Chat, turn: int, call: ToolCall, result: ToolResult, seconds: float
+) -> Record:
+    reference = freeze(result.reference) if result.reference else None
+    content = result.content if reference is None else _reference_text(result)
+    files, not_shown = viewable(result.media)
+    return Record(
+        record_id=call.id,
+        type="tool_call",
+        role="user",
+        content=kept(clean("\n\n".join(part for part in (content, not_shown) if part))),
+        created_at=iso(stores.clock()),
+        turn=turn,
+        call=ToolCallDetail(
+            tool_use_id=call.tool_use_id,
+            tool=call.tool,
+            input=call.input,
+            is_error=result.is_error,
+            seconds=seconds,
+            turn=turn,
+            sources=tuple(freeze(source_json(one) | {"record_id": call.id}) for one in _sources(result)),
+            media=tuple(_attachment(stores, chat, one) for one in files),
+            reference=reference,
+        ),
+    )
+
+
+def _sources(result: ToolResult) -> tuple[Source, ...]:
+    """The first ones, with short titles; an address that is cut would be another one, so it is left out."""
+    return tuple(
+        replace(
+            one,
+            title=preview(clean(one.title), MAX_TITLE),
+            url=clean(one.url) if len(one.url) <= MAX_URL else "",
+        )
+        for one in result.sources[:MAX_SOURCES]
+    )
+
+
+def kept(text: str) -> str:
+    """The text as it is stored: at most 2 MB of UTF-8, and the note that the rest is lost."""
+    size = len(text.encode())
+    if size <= MAX_RESULT_BYTES:
+        return text
+    note = f"\n\n(The result had {size:,} bytes. Only its beginning is kept.)"
+    return text.encode()[: MAX_RESULT_BYTES - len(note)].decode(errors="ignore") + note
+
+
+def _reference_text(result: ToolResult) -> str:
+    """What is stored instead of a copy."""
+    reference = result.reference
+    end = reference["offset"] + reference["limit"]
+    return f"(The record {reference['id']} was read, from character {reference['offset']} to {end} at most.)"
+
+
+def _attachment(stores: Stores, chat: Chat, file: Viewable) -> Attachment:
+    pk = partition(chat.user, chat.conversation_id)
+    return Attachment(file.media_type, len(file.data), stores.bodies.save(pk, file.data))

@@ -1,0 +1,26 @@
+"""What an answer rests on."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.tool import Source
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dualtrack.memory.records import Record
+
+MAX_SOURCES: Final = 100
+"""In one answer: its event is an item of 400 KB."""
+
+
+def sources_of(records: Iterable[Record]) -> tuple[Source, ...]:
+    """The sources that a query's tool calls brought, distinct, in order of first use, at most `MAX_SOURCES`."""
+    found: dict[tuple[str, str], Source] = {}
+    for record in records:
+        for one in record.call.sources if record.call else ():
+            source = Source(one["title"], one.get("url", ""), record.record_id)
+            found.setdefault((source.title, source.url), source)
+    return tuple(itertools.islice(found.values(), MAX_SOURCES))

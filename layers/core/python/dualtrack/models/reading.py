@@ -1,0 +1,111 @@
+"""A model's answer, gathered from the events of its stream.
+
+The SDK's own gathering reads a tool's input anew with each piece and raises for what a model may well write (300
+levels, half of a surrogate pair), and all that was said is lost with it. Here an input is read once, at its end.
+One that cannot be stored or sent back becomes ``{}`` with the reason beside it: the answer must go back to the
+service, which refuses the whole request for it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.frozen import freeze, strict_loads
+from dualtrack.models.turn import ModelReply, Usage
+from dualtrack.text import clean
+
+if TYPE_CHECKING:
+    from anthropic.types import RawMessageStreamEvent
+
+MAX_INPUT: Final = 100_000
+"""Characters of a tool's input: it lies in an item of 400 KB, and is sent again with every later turn."""
+
+UNNAMEABLE: Final = "unnameable"
+"""In place of a tool's name that the service would not take back; no tool is called that."""
+
+_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
+_FIELDS: Final = {
+    "text_delta": ("text", "text"),
+    "thinking_delta": ("thinking", "thinking"),
+    "signature_delta": ("signature", "signature"),
+    "input_json_delta": ("partial_json", "input"),
+}
+"""Where a delta has its piece, and of which field of the block it is one."""
+
+
+@dataclass(slots=True)
+class Reading:
+    """The answer so far. ``stop_reason`` is None until the service has said why it stopped."""
+
+    stop_reason: str | None = None
+    _blocks: list[dict[str, Any]] = field(default_factory=list)
+    _pieces: list[dict[str, list[str]]] = field(default_factory=list)
+    _usage: dict[str, int] = field(default_factory=dict)
+
+    def take(self, event: RawMessageStreamEvent) -> str:
+        """Take an event in; returns the text that it brings. Raises ValueError for one out of order."""
+        if event.type == "message_start":
+            self._count(event.message.usage)
+        elif event.type == "content_block_start":
+            self._blocks.append(event.content_block.model_dump(mode="json", exclude_none=True))
+            self._pieces.append({})
+        elif event.type == "content_block_delta":
+            return self._add(event.index, event.delta)
+        elif event.type == "message_delta":
+            self.stop_reason = event.delta.stop_reason
+            self._count(event.usage)
+        return ""
+
+    def reply(self) -> ModelReply:
+        """The whole answer."""
+        broken: dict[str, str] = {}
+        blocks = [
+            _block(block, {name: "".join(parts) for name, parts in pieces.items()}, broken)
+            for block, pieces in zip(self._blocks, self._pieces, strict=True)
+        ]
+        kept = [block for block in blocks if block["type"] != "text" or block["text"].strip()]
+        usage = Usage(
+            input_tokens=self._usage.get("input_tokens", 0),
+            output_tokens=self._usage.get("output_tokens", 0),
+            cache_read_tokens=self._usage.get("cache_read_input_tokens", 0),
+            cache_write_tokens=self._usage.get("cache_creation_input_tokens", 0),
+        )
+        return ModelReply(freeze(kept), str(self.stop_reason), usage, freeze(broken))
+
+    def _add(self, index: int, delta: Any) -> str:
+        if not 0 <= index < len(self._blocks):
+            raise ValueError("a piece of a block that has not begun")
+        if delta.type not in _FIELDS:
+            return ""
+        source, target = _FIELDS[delta.type]
+        piece = str(getattr(delta, source))
+        self._pieces[index].setdefault(target, []).append(piece)
+        return clean(piece) if target == "text" else ""
+
+    def _count(self, usage: Any) -> None:
+        """Figures are totals; one that is left out stands."""
+        given = usage.model_dump(exclude_none=True)
+        self._usage |= {name: figure for name, figure in given.items() if isinstance(figure, int)}
+
+
+def _block(block: dict[str, Any], pieces: dict[str, str], broken: dict[str, str]) -> dict[str, Any]:
+    """A block as it must be sent back: unchanged wherever the service can take it."""
+    written = pieces.pop("input", "")
+    whole = block | {name: clean(block.get(name, "") + text) for name, text in pieces.items()}
+    if "input" not in block:
+        return whole
+    given, problem = _input(written) if written else (block["input"], "")
+    if problem and "id" in block:
+        broken[block["id"]] = problem
+    name = block["name"] if _NAME.fullmatch(block["name"]) else UNNAMEABLE
+    return whole | {"name": name, "input": given}
+
+
+def _input(written: str) -> tuple[dict[str, Any], str]:
+    try:
+        given = strict_loads(written, MAX_INPUT)
+    except ValueError as error:
+        return {}, f"bad arguments: {error}."
+    return (given, "") if isinstance(given, dict) else ({}, "bad arguments: they are not an object.")

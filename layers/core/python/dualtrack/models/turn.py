@@ -1,0 +1,165 @@
+"""What a model's reply means: the pure decision of a turn (CONTRACT 7).
+
+Every tool call gets its id, the function that will run it, or the reason why it is refused. No I/O.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from dualtrack.ids import tool_id
+from dualtrack.text import strip_echoes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from dualtrack.tool import Kind, PriceClass, ToolSpec
+
+    Check = Callable[[Mapping[str, Any], ToolSpec], str]
+
+MAX_CALLS_PER_TURN: Final = 20
+
+Next = Literal["tools", "turn", "answered"]
+Limit = Literal["", "max_turns", "insufficient_credits"]
+"""Why a call is the last one and may use no tools; empty: it is not."""
+
+_STOPS: Final[Mapping[str, str]] = {
+    "end_turn": "complete",
+    "stop_sequence": "complete",
+    "tool_use": "complete",
+    "pause_turn": "complete",
+    "max_tokens": "max_tokens",
+    "refusal": "refusal",
+    "model_context_window_exceeded": "context_window",
+}
+_WORDLESS: Final[Mapping[str, str]] = {
+    "refusal": "The model declined to answer this request.",
+    "max_tokens": "(The answer was cut off before any text was written.)",
+    "context_window": "(The conversation no longer fits the model's context window.)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one model call, as the API counts them."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    """What came back: frozen content blocks as they must be sent again, and why it stopped.
+
+    ``broken``: by tool use id, what is wrong with an input that cannot be sent again; its block has ``{}``.
+    """
+
+    content: tuple[Mapping[str, Any], ...]
+    stop_reason: str
+    usage: Usage = Usage()
+    broken: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One tool call of a turn. ``refused`` holds the error result of a call that will not run."""
+
+    id: str
+    tool_use_id: str
+    tool: str
+    input: Mapping[str, Any]
+    fn: Kind | Literal[""] = ""
+    price_class: PriceClass = "other"
+    repeatable: bool = True
+    refused: str = ""
+    spec: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    """``server`` and ``remote_name`` of an MCP tool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do with a reply: ``text`` is the response if answered, else the thought before the tools."""
+
+    next: Next
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    stop: str = ""
+
+
+def decide(
+    reply: ModelReply,
+    *,
+    query: int,
+    calls_before: int,
+    offered: Mapping[str, ToolSpec],
+    limit: Limit,
+    invalid: Callable[[ToolSpec, Mapping[str, Any]], str],
+) -> Decision:
+    """The meaning of a reply.
+
+    ``calls_before`` counts the query's calls so far; ``invalid`` tells what is wrong with a tool's
+    input, or nothing.
+    """
+    text = strip_echoes("".join(block["text"] for block in reply.content if block["type"] == "text"))
+    asked = [block for block in reply.content if block["type"] == "tool_use"]
+    if not limit and reply.stop_reason == "tool_use" and asked:
+
+        def check(block: Mapping[str, Any], spec: ToolSpec) -> str:
+            return reply.broken.get(block["id"], "") or invalid(spec, block["input"])
+
+        calls = _calls(asked, query, calls_before, offered, check)
+        runnable = any(not call.refused for call in calls)
+        return Decision("tools" if runnable else "turn", text, calls)
+    if not limit and reply.stop_reason == "pause_turn":
+        return Decision("turn", text)
+    stop = limit or _STOPS[reply.stop_reason]
+    return Decision(
+        "answered", text if text.strip() else _WORDLESS.get(stop, "(The model gave no answer.)"), stop=stop
+    )
+
+
+def _calls(
+    asked: Sequence[Mapping[str, Any]],
+    query: int,
+    before: int,
+    offered: Mapping[str, ToolSpec],
+    check: Check,
+) -> tuple[ToolCall, ...]:
+    return tuple(
+        _call(block, tool_id(query, before + place), offered.get(block["name"]), place, check)
+        for place, block in enumerate(asked, start=1)
+    )
+
+
+def _call(
+    block: Mapping[str, Any],
+    call_id: str,
+    spec: ToolSpec | None,
+    place: int,
+    check: Check,
+) -> ToolCall:
+    given = block["input"]
+    if spec is None:
+        return ToolCall(call_id, block["id"], block["name"], given, refused=f"Unknown tool: {block['name']}")
+    reason = _refusal(block, spec, place, check)
+    return ToolCall(
+        id=call_id,
+        tool_use_id=block["id"],
+        tool=spec.name,
+        input=given,
+        fn=spec.kind,
+        price_class=spec.price_class,
+        repeatable=spec.repeatable,
+        refused=f"Tool execution failed: {reason}" if reason else "",
+        spec=MappingProxyType({"server": spec.server, "remote_name": spec.remote_name}),
+    )
+
+
+def _refusal(block: Mapping[str, Any], spec: ToolSpec, place: int, check: Check) -> str:
+    if place > MAX_CALLS_PER_TURN:
+        return f"at most {MAX_CALLS_PER_TURN} tool calls run in one turn; ask again in the next one."
+    return check(block, spec)

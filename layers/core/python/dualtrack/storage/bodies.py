@@ -1,0 +1,111 @@
+"""Bodies: what is not small lies under its own id, and records carry a pointer (DESIGN 2.1).
+
+Up to 1 KB a text stays inline in its record. Larger ones are compressed and stored beside the
+records, over 200 KB compressed in S3. The id is the content's hash, so that writing twice is writing
+once, and a body is written before the record that points to it: a crash in between leaves an orphan
+that goes with its conversation, never a record without a body. Where the conversation itself may be gone
+meanwhile, the writer looks first (`Stores.while_open`) or takes back what it wrote (`delete_leftovers`).
+A reader may still find a record and miss its body, when the conversation is deleted in between: `Gone`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from botocore.exceptions import ClientError
+
+from dualtrack.errors import Gone
+from dualtrack.storage.dynamo import batch_get, get, put, transact
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+    from mypy_boto3_s3.client import S3Client
+
+INLINE_LIMIT: Final = 1_024
+ITEM_LIMIT: Final = 200 * 1_024
+
+
+def _at_any_time() -> None:
+    """Bodies may be written."""
+
+
+@dataclass(frozen=True, slots=True)
+class BodyStore:
+    """Bodies of conversations, by partition ``pk`` (one per conversation).
+
+    ``may_write`` is asked before each body and raises if there shall be none.
+    """
+
+    dynamodb: DynamoDBClient
+    s3: S3Client
+    table: str
+    bucket: str
+    may_write: Callable[[], None] = _at_any_time
+
+    def save_text(self, pk: str, text: str) -> dict[str, str]:
+        """The attributes that stand for the text in an item: ``{"text"}`` or ``{"body"}``."""
+        data = text.encode()
+        return {"text": text} if len(data) <= INLINE_LIMIT else {"body": self.save(pk, data)}
+
+    def save(self, pk: str, data: bytes) -> str:
+        """The pointer to the stored bytes."""
+        self.may_write()
+        digest = hashlib.sha256(data).hexdigest()[:40]
+        packed = zlib.compress(data)
+        if len(packed) <= ITEM_LIMIT:
+            sk = f"B#{digest}"
+            transact(self.dynamodb, [put("body", self.table, {"pk": pk, "sk": sk, "z": packed})])
+            return sk
+        key = f"{object_prefix(pk)}{digest}"
+        self.s3.put_object(Bucket=self.bucket, Key=key, Body=packed, ContentType="application/zlib")
+        return f"s3:{key}"
+
+    def load(self, pk: str, pointer: str) -> bytes:
+        """The bytes behind a pointer; raises `Gone`."""
+        if pointer.startswith("s3:"):
+            return zlib.decompress(self._object(pointer[3:]))
+        item = get(self.dynamodb, self.table, {"pk": pk, "sk": pointer})
+        if item is None:
+            raise Gone(pointer)
+        return zlib.decompress(item["z"])
+
+    def _object(self, key: str) -> bytes:
+        """S3 says NoSuchKey to a role that may list the bucket, and to others that access is denied: a step's
+        read then fails like any other, and its retry finds the chat closed."""
+        try:
+            return self.s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "NoSuchKey":
+                raise
+            raise Gone(key) from error
+
+    def load_text(self, pk: str, item: Mapping[str, str]) -> str:
+        """The text of an item written with `save_text`; raises `Gone`."""
+        return item["text"] if "text" in item else self.load(pk, item["body"]).decode()
+
+    def load_texts(self, pk: str, items: Iterable[Mapping[str, str]]) -> list[str | None]:
+        """`load_text` for many items, with as few requests as possible; None where the body is gone."""
+        listed = list(items)
+        wanted = {item["body"] for item in listed if "text" not in item and item["body"].startswith("B#")}
+        found = batch_get(self.dynamodb, self.table, [{"pk": pk, "sk": sk} for sk in sorted(wanted)])
+        cached = {item["sk"]: zlib.decompress(item["z"]).decode() for item in found}
+        return [
+            cached.get(item["body"]) if item.get("body") in wanted else self._text_or_none(pk, item)
+            for item in listed
+        ]
+
+    def _text_or_none(self, pk: str, item: Mapping[str, str]) -> str | None:
+        try:
+            return self.load_text(pk, item)
+        except Gone:
+            return None
+
+
+def object_prefix(pk: str) -> str:
+    """The S3 prefix of a conversation's bodies, from its partition ``CONV#user#conversation``."""
+    return pk.removeprefix("CONV#").replace("#", "/") + "/"

@@ -1,0 +1,338 @@
+"""The chats table: the state of every chat, its turns, and keys for repeated requests.
+
+    pk CHAT#<user>#<chat>   sk STATE           the chat; sparse index `open` (shard, deadline) until it is done
+                            sk TURN#002        a recorded turn: the assistant's blocks, its calls
+                            sk BEGUN#q1-t3     a tool that changes the world was begun
+                            sk EV#00000001     events (event_log.py)
+    pk USER#<user>          sk IDEM#<hash>     an idempotency key and the chat it made
+
+Statuses move only running → answered → done, and running → failed | cancelled (DESIGN 2.5).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from botocore.exceptions import ClientError
+
+from dualtrack.errors import Gone
+from dualtrack.frozen import dumps, freeze, loads
+from dualtrack.models.turn import Decision, ModelReply, ToolCall, Usage
+from dualtrack.storage.dynamo import Action, from_wire, get, put_absent, query, transact, update
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+    from dualtrack.storage.bodies import BodyStore
+    from dualtrack.storage.dynamo import Item
+
+Status = Literal["running", "answered", "done", "failed", "cancelled"]
+
+CHAT_SECONDS: Final = 15 * 60
+OPEN_SHARDS: Final = 4
+"""Partitions of the index of open chats: one takes 1,000 writes a second, so 4 carry 2,000 chats/s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """What of the past is sent: decided once, when the query starts (DESIGN 2.7).
+
+    ``stand_in``: queries whose summaries were missing, so that their full records are sent.
+    ``catalogue``: the version of the MCP tool catalogue whose tools are offered.
+    """
+
+    stand_in: tuple[int, ...] = ()
+    catalogue: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Chat:
+    """A chat's state. Times are ISO 8601, ``deadline`` epoch seconds, tokens and credits integers."""
+
+    user: str
+    chat_id: str
+    conversation_id: str
+    query: int
+    profile: str
+    created_at: str
+    deadline: int
+    status: Status = "running"
+    stop: str = ""
+    ended_at: str = ""
+    turn: int = 0
+    calls: int = 0
+    thoughts: int = 0
+    held: int = 0
+    documentation_paid: bool = False
+    limit: Literal["", "max_turns", "insufficient_credits"] = ""
+    credits_used: int = 0
+    credits_remaining: int = 0
+    usage: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    error: Mapping[str, str] | None = None
+    pin: Pin | None = None
+    sweeps: int = 0
+    """Sweeps that have begun to start or to end it: more than none is a chat that one of them could not."""
+
+    @property
+    def pk(self) -> str:
+        """The chat's partition."""
+        return chat_partition(self.user, self.chat_id)
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTurn:
+    """A turn that was committed: never sent to the model again."""
+
+    number: int
+    content: tuple[Mapping[str, Any], ...]
+    calls: tuple[ToolCall, ...]
+    next: str
+
+
+def chat_partition(user: str, chat_id: str) -> str:
+    """``CHAT#<user>#<chat>``: another user's id leads nowhere."""
+    return f"CHAT#{user}#{chat_id}"
+
+
+_USAGE_FIELDS: Final = (
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "summary_tokens",
+    "sent_tokens",
+    "full_history_tokens",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ChatStore:
+    """Reads and write-actions of the chats table."""
+
+    client: DynamoDBClient
+    table: str
+    bodies: BodyStore
+
+    def load(self, user: str, chat_id: str) -> Chat | None:
+        """The chat if it is this user's."""
+        item = get(self.client, self.table, {"pk": chat_partition(user, chat_id), "sk": "STATE"})
+        return chat_of(item) if item else None
+
+    def create_action(self, chat: Chat) -> Action:
+        """The put of a new chat."""
+        item = {
+            "pk": chat.pk,
+            "sk": "STATE",
+            "open": open_shard(chat.chat_id),
+            "deadline": chat.deadline,
+            "status": chat.status,
+            "conversation": chat.conversation_id,
+            "query_no": chat.query,
+            "profile": chat.profile,
+            "created_at": chat.created_at,
+            "turn": 0,
+            "calls": 0,
+            "held": chat.held,
+            "rest": dumps(_rest(chat)),
+        }
+        return put_absent("chat", self.table, item)
+
+    def pin(self, chat: Chat, pin: Pin) -> Chat:
+        """The chat with its view pinned: the first pin wins, a later one gets that. Raises `Gone`."""
+        text = dumps({"stand_in": pin.stand_in, "catalogue": pin.catalogue})
+        try:
+            answer = self.client.update_item(
+                TableName=self.table,
+                Key={"pk": {"S": chat.pk}, "sk": {"S": "STATE"}},
+                UpdateExpression="SET pin = if_not_exists(pin, :pin)",
+                ConditionExpression="attribute_exists(pk)",
+                ExpressionAttributeValues={":pin": {"S": text}},
+                ReturnValues="ALL_NEW",
+            )
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ConditionalCheckFailedException":
+                raise
+            raise Gone(chat.chat_id) from error
+        return chat_of(from_wire(answer["Attributes"]))
+
+    def count_sweep(self, chat: Chat) -> None:
+        """Say that a sweep begins to start or to end the chat. Raises `Lost` if the chat is gone."""
+        key = {"pk": chat.pk, "sk": "STATE"}
+        values = {":sweeps": chat.sweeps + 1}
+        change = update("chat", self.table, key, "SET sweeps = :sweeps", "attribute_exists(pk)", values)
+        transact(self.client, [change])
+
+    def load_with_turns(self, user: str, chat_id: str) -> tuple[Chat, tuple[RecordedTurn, ...]] | None:
+        """The chat and all its recorded turns, in one query (their keys lie side by side). Raises `Gone`."""
+        pk = chat_partition(user, chat_id)
+        items = list(query(self.client, self.table, pk, after="S"))
+        if not items or items[0]["sk"] != "STATE":
+            return None
+        chat = chat_of(items[0])
+        texts = self.bodies.load_texts(_bodies_of(chat), items[1:])
+        present = [text for text in texts if text is not None]
+        if len(present) < len(texts):
+            raise Gone(chat.chat_id)
+        turns = (_turn_of(item, text) for item, text in zip(items[1:], present, strict=True))
+        return chat, tuple(turns)
+
+    def turn(self, chat: Chat, number: int) -> RecordedTurn | None:
+        """A recorded turn. Raises `Gone`."""
+        if number < 1:
+            return None
+        item = get(self.client, self.table, {"pk": chat.pk, "sk": turn_key(number)})
+        return _turn_of(item, self.bodies.load_text(_bodies_of(chat), item)) if item else None
+
+    def turn_actions(
+        self, chat: Chat, number: int, reply: ModelReply, decision: Decision, after: Chat
+    ) -> list[Action]:
+        """The put of a turn and the chat's change to ``after``, which must still be running."""
+        record = {
+            "content": reply.content,
+            "calls": [_call_json(call) for call in decision.calls],
+            "next": decision.next,
+        }
+        item: dict[str, Any] = {"pk": chat.pk, "sk": turn_key(number)}
+        item |= self.bodies.save_text(_bodies_of(chat), dumps(record))
+        return [put_absent("turn", self.table, item), self.change_action(chat, after)]
+
+    def change_action(self, before: Chat, after: Chat) -> Action:
+        """The change of a chat's state, on condition that its status is still what the step has read, and that
+        its view is pinned if it was then, and only then: another first attempt may have pinned another view
+        than the one that this answer rests on.
+
+        The chat leaves the index of open chats when it is done, failed or cancelled.
+        """
+        values: dict[str, Any] = {
+            ":was": before.status,
+            ":status": after.status,
+            ":turn": after.turn,
+            ":calls": after.calls,
+            ":held": after.held,
+            ":rest": dumps(_rest(after)),
+        }
+        sets = "SET #status = :status, #turn = :turn, calls = :calls, held = :held, #rest = :rest"
+        removes = " REMOVE #open" if after.status in ("done", "failed", "cancelled") else ""
+        names = {"#status": "status", "#turn": "turn", "#rest": "rest"} | (
+            {"#open": "open"} if removes else {}
+        )
+        key = {"pk": before.pk, "sk": "STATE"}
+        same_view = "attribute_exists(pin)" if before.pin else "attribute_not_exists(pin)"
+        condition = f"#status = :was AND {same_view}"
+        return update("chat", self.table, key, sets + removes, condition, values, names)
+
+    def begin(self, chat: Chat, call_id: str, signature: str) -> Action:
+        """The mark that a tool which changes the world is about to run, signed by the run that sets it."""
+        key = {"pk": chat.pk, "sk": f"BEGUN#{call_id}"}
+        return put_absent("begun", self.table, {**key, "by": signature, "ttl": chat.deadline + 86_400})
+
+    def repeat_key(self, user: str, key: str) -> dict[str, str]:
+        """The item key of an idempotency key."""
+        return {"pk": f"USER#{user}", "sk": f"IDEM#{hashlib.sha256(key.encode()).hexdigest()}"}
+
+
+def _turn_of(item: Item, text: str) -> RecordedTurn:
+    record = loads(text)
+    calls = tuple(ToolCall(**data) for data in record["calls"])
+    return RecordedTurn(int(item["sk"].removeprefix("TURN#")), record["content"], calls, record["next"])
+
+
+def turn_key(number: int) -> str:
+    """``TURN#003``."""
+    return f"TURN#{number:03d}"
+
+
+def open_shard(chat_id: str) -> str:
+    """The chat's partition of the index of open chats."""
+    return f"open#{int(hashlib.sha256(chat_id.encode()).hexdigest()[:4], 16) % OPEN_SHARDS}"
+
+
+def with_usage(chat: Chat, usage: Usage, sent_tokens: int, full_history_tokens: int) -> Chat:
+    """The chat after a model call."""
+    added = {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cache_read_tokens": usage.cache_read_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
+        "sent_tokens": sent_tokens,
+        "full_history_tokens": full_history_tokens,
+    }
+    return replace(chat, usage=add_usage(chat.usage, added))
+
+
+def add_usage(usage: Mapping[str, int], added: Mapping[str, int]) -> Mapping[str, int]:
+    """Usage summed by field, every field present."""
+    summed: Mapping[str, int] = freeze(
+        {name: usage.get(name, 0) + added.get(name, 0) for name in _USAGE_FIELDS}
+    )
+    return summed
+
+
+def _bodies_of(chat: Chat) -> str:
+    return f"CONV#{chat.user}#{chat.conversation_id}"
+
+
+def _rest(chat: Chat) -> dict[str, Any]:
+    """What no condition looks at travels as one JSON attribute."""
+    return {
+        "stop": chat.stop,
+        "ended_at": chat.ended_at,
+        "thoughts": chat.thoughts,
+        "documentation_paid": chat.documentation_paid,
+        "limit": chat.limit,
+        "credits_used": chat.credits_used,
+        "credits_remaining": chat.credits_remaining,
+        "usage": chat.usage,
+        "error": chat.error,
+    }
+
+
+def chat_of(item: Item) -> Chat:
+    """The chat of a STATE item."""
+    _, user, chat_id = item["pk"].split("#", 2)
+    pin = loads(item["pin"]) if "pin" in item else None
+    return Chat(
+        user=user,
+        chat_id=chat_id,
+        conversation_id=item["conversation"],
+        query=item["query_no"],
+        profile=item["profile"],
+        created_at=item["created_at"],
+        deadline=item["deadline"],
+        status=item["status"],
+        turn=item["turn"],
+        calls=item["calls"],
+        held=item["held"],
+        pin=Pin(tuple(pin["stand_in"]), pin["catalogue"]) if pin else None,
+        sweeps=item.get("sweeps", 0),
+        **loads(item.get("rest", "{}")),
+    )
+
+
+def _call_json(call: ToolCall) -> dict[str, Any]:
+    return {
+        "id": call.id,
+        "tool_use_id": call.tool_use_id,
+        "tool": call.tool,
+        "input": call.input,
+        "fn": call.fn,
+        "price_class": call.price_class,
+        "repeatable": call.repeatable,
+        "refused": call.refused,
+        "spec": call.spec,
+    }
+
+
+def usage_json(usage: Mapping[str, int]) -> dict[str, int]:
+    """Every usage field, 0 where nothing was counted."""
+    return {name: usage.get(name, 0) for name in _USAGE_FIELDS}
+
+
+def calls_to_run(turn: RecordedTurn) -> Sequence[ToolCall]:
+    """The calls that a function has to run."""
+    return [call for call in turn.calls if not call.refused]

@@ -1,0 +1,205 @@
+"""The append-only event log of a chat, with a fenced tail (DESIGN 2.4).
+
+A batch of events is one item whose key is the number of its first event. Appending puts the batch at
+tail + 1 if nothing is there: a taken slot means that somebody else has appended, so the tail is read
+again. The batch with the terminal event closes the log, which fences every zombie; a log without events
+belongs to a deleted chat and is as closed.
+
+A write whose answer is lost is sent again, by botocore or by `transact`, and then finds its slot taken: by
+itself. Each append therefore signs its batch. Whoever meets its own signature has committed, and with the
+batch everything that was in its transaction.
+
+    slot 1        slot 3   slot 4            slot 9
+    [record,turn] [delta]  [delta x 5 …]     [answer, done]  closed
+"""
+
+from __future__ import annotations
+
+import secrets
+import zlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.clock import iso
+from dualtrack.errors import ChatClosed, Contended
+from dualtrack.events import TERMINAL, Event, StoredEvent
+from dualtrack.frozen import dumps, loads
+from dualtrack.storage.dynamo import Action, Lost, put_absent, query, transact
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+    from dualtrack.clock import Clock
+    from dualtrack.storage.dynamo import Item
+
+APPEND_ATTEMPTS: Final = 40
+KEPT_SECONDS: Final = 25 * 3600
+"""How long events are kept: 24 hours after the end (CONTRACT 5), and the chat itself."""
+_PACK_OVER: Final = 2_048
+_SLOT: Final = "event-slot"
+
+
+class EventLog:
+    """One chat's log. Keeps the tail between appends: an append of the only writer is one write."""
+
+    def __init__(self, client: DynamoDBClient, table: str, pk: str, chat_id: str, clock: Clock) -> None:
+        self._client = client
+        self._table = table
+        self._pk = pk
+        self._chat_id = chat_id
+        self._clock = clock
+        self._next: int | None = None
+
+    def begin(self) -> None:
+        """Start a new chat's log: nothing to read, the first slot is free."""
+        self._next = 1
+
+    def next_slot(self) -> int:
+        """The number of the next event; raises `ChatClosed` after the terminal one, and where no log is."""
+        last = self._last_batch()
+        self._next = _extent(last)[1] + 1
+        return self._next
+
+    def must_be_open(self) -> None:
+        """Raise `ChatClosed` as `next_slot` does; the tail stays where it was, so fences still see what came in."""
+        self._last_batch()
+
+    def _last_batch(self) -> Item:
+        last = next(
+            query(self._client, self._table, self._pk, prefix="EV#", descending=True, page_size=1), None
+        )
+        if last is None or last.get("closed"):
+            raise ChatClosed(self._chat_id)
+        return last
+
+    def append(
+        self,
+        events: Sequence[Event],
+        actions: Callable[[], Sequence[Action]] | None = None,
+        fence: Callable[[StoredEvent], None] | None = None,
+    ) -> None:
+        """Append a batch, with the caller's actions in the same transaction.
+
+        When the slot is taken, every event that came in between is shown to ``fence``, which may
+        raise `Superseded`; then ``actions`` are made anew for the next try. A lost condition of the
+        caller's raises `Lost`; a closed log raises `ChatClosed`.
+        """
+        signature = secrets.token_hex(6)
+        for _ in range(APPEND_ATTEMPTS):
+            first = self._next or self.next_slot()
+            batch = put_absent(_SLOT, self._table, self._batch(first, events, signature))
+            try:
+                transact(self._client, [*(actions() if actions else ()), batch])
+            except Lost as lost:
+                if (lost.items.get(_SLOT) or {}).get("by") == signature:
+                    break
+                others = {name: item for name, item in lost.items.items() if name != _SLOT}
+                if _SLOT in lost.items:
+                    self._meet_others(fence)
+                if others:
+                    raise Lost(others) from lost
+            else:
+                break
+        else:
+            raise Contended("The event log's tail moved too often.")
+        self._next = first + len(events)
+
+    def _meet_others(self, fence: Callable[[StoredEvent], None] | None) -> None:
+        """Somebody else has appended: show it to the fence, and take the new tail."""
+        if fence and self._next:
+            missed = read_events(self._client, self._table, self._pk, after=self._next - 1, consistent=True)
+            for event in missed:
+                fence(event)
+        self.next_slot()
+
+    def _batch(self, first: int, events: Sequence[Event], signature: str) -> Item:
+        now = self._clock()
+        stamp = {"chat_id": self._chat_id, "at": iso(now)}
+        listed = [{"event": event.event, "data": {**stamp, **event.data}} for event in events]
+        text = dumps(listed)
+        item: dict[str, Any] = {"pk": self._pk, "sk": slot_key(first), "n": len(events), "by": signature}
+        item |= {"z": zlib.compress(text.encode())} if len(text) > _PACK_OVER else {"data": text}
+        item["ttl"] = int(now) + KEPT_SECONDS
+        if any(event.event in TERMINAL for event in events):
+            item["closed"] = True
+        return item
+
+
+def slot_key(number: int) -> str:
+    """``EV#00000042``."""
+    return f"EV#{number:08d}"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a reader of a log stands: it has the events up to number ``after``.
+
+    Batches begin anywhere, and its last event may lie within one. What begins at number ``read`` or before
+    holds nothing new for it: there its queries begin.
+    """
+
+    after: int = 0
+    read: int = 0
+
+
+def find_place(client: DynamoDBClient, table: str, pk: str, after: int) -> Place:
+    """The place of a reader that has the events up to ``after``, from anywhere: one query.
+
+    It may be eventually consistent: an older batch found instead of the last one only makes the next read longer.
+    """
+    found = query(
+        client,
+        table,
+        pk,
+        prefix="EV#",
+        before=slot_key(after + 1),
+        descending=True,
+        page_size=1,
+        consistent=False,
+    )
+    last = next(found, None)
+    if last is None:
+        return Place(after)
+    first, end = _extent(last)
+    return Place(after, end if end <= after else first - 1)
+
+
+def read_on(
+    client: DynamoDBClient, table: str, pk: str, place: Place, *, consistent: bool = False
+) -> tuple[list[StoredEvent], Place]:
+    """The contiguous run of events behind a place, and the place behind it: one query (and its pages).
+
+    Reads may be eventually consistent: a batch that is not visible yet ends the run, and the next
+    read goes on from there.
+    """
+    events: list[StoredEvent] = []
+    after, read = place.after, place.read
+    for item in query(client, table, pk, prefix="EV#", after=slot_key(read), consistent=consistent):
+        first, end = _extent(item)
+        if first > after + 1:
+            break
+        events += [event for event in unpack(item) if event.id > after]
+        after, read = max(after, end), end
+    return events, Place(after, read)
+
+
+def read_events(
+    client: DynamoDBClient, table: str, pk: str, *, after: int = 0, consistent: bool = False
+) -> list[StoredEvent]:
+    """All events from ``after`` + 1 on, where ``after`` ends a batch (or is 0)."""
+    return read_on(client, table, pk, Place(after, after), consistent=consistent)[0]
+
+
+def _extent(batch: Item) -> tuple[int, int]:
+    """The numbers of a batch's first and last event."""
+    first = int(batch["sk"][3:])
+    return first, first + int(batch["n"]) - 1
+
+
+def unpack(item: Item) -> list[StoredEvent]:
+    """The events of one batch item."""
+    first = int(item["sk"][3:])
+    text = zlib.decompress(item["z"]) if "z" in item else item["data"]
+    return [StoredEvent(first + place, one["event"], one["data"]) for place, one in enumerate(loads(text))]

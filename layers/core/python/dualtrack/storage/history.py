@@ -1,0 +1,338 @@
+"""The history table: conversations, the full track, the summarised track (DESIGN 2.1, CONTRACT 6).
+
+pk USER#<user>            sk CONV#<conversation>    the conversation, with its lease
+pk CONV#<user>#<conv.>    sk F#000003               query 3           full track, one item
+                          sk F#000003#a#0001        its first thought a record
+                          sk F#000003#t#0002        its second tool call
+                          sk F#000003#z             its response
+                          sk S#000003               query 3 in the summarised track: all its
+                                                    blocks in one item that never changes
+                          sk B#<hash>               bodies
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.errors import Gone
+from dualtrack.frozen import dumps, freeze, loads
+from dualtrack.ids import RecordId, parse_record_id
+from dualtrack.memory.records import Attachment, Block, QueryTrack, Record, ToolCallDetail
+from dualtrack.storage.dynamo import get, put_absent, query, update
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+    from dualtrack.storage.bodies import BodyStore
+    from dualtrack.storage.dynamo import Action, Item
+
+DELETING: Final = "deleting"
+"""In place of a chat's id in the lease: the conversation is being deleted."""
+
+_TEXTS_AT_ONCE: Final = 8
+"""Bodies in memory while records are read one after the other: a tool result has up to 2 MB."""
+
+_ORDER: Final = {"query": 0, "thought": 1, "tool": 2, "response": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation of a user. ``lease`` names the chat that runs in it, until ``lease_until`` (epoch s)."""
+
+    user: str
+    conversation_id: str
+    title: str
+    profile: str
+    created_at: str
+    updated_at: str
+    queries: int = 0
+    lease: str = ""
+    lease_until: int = 0
+
+
+def partition(user: str, conversation_id: str) -> str:
+    """The partition of a conversation's records and bodies."""
+    return f"CONV#{user}#{conversation_id}"
+
+
+def conversation_key(user: str, conversation_id: str) -> dict[str, str]:
+    """The key of the conversation itself."""
+    return {"pk": f"USER#{user}", "sk": f"CONV#{conversation_id}"}
+
+
+def record_key(record: RecordId) -> str:
+    """The sort key of a record of the full track."""
+    head = f"F#{record.query:06d}"
+    tails = {
+        "query": "",
+        "thought": f"#a#{record.number:04d}",
+        "tool": f"#t#{record.number:04d}",
+        "response": "#z",
+    }
+    return head + tails[record.kind]
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryStore:
+    """Reads and write-actions of the history table.
+
+    A record or track whose body is gone is read as if it were not there: its conversation is being deleted.
+    """
+
+    client: DynamoDBClient
+    table: str
+    bodies: BodyStore
+
+    def conversation(self, user: str, conversation_id: str) -> Conversation | None:
+        """The conversation if it is this user's."""
+        item = get(self.client, self.table, conversation_key(user, conversation_id))
+        return _conversation(user, item) if item else None
+
+    def conversations(self, user: str, *, before: str = "", limit: int = 50) -> Iterator[Conversation]:
+        """A user's conversations, newest first, from before a conversation id."""
+        edge = f"CONV#{before}" if before else ""
+        pages = query(
+            self.client,
+            self.table,
+            f"USER#{user}",
+            prefix="CONV#",
+            before=edge,
+            descending=True,
+            page_size=limit,
+        )
+        return (_conversation(user, item) for item in pages)
+
+    def free_action(self, user: str, conversation_id: str, chat_id: str, now: str) -> Action:
+        """Give the conversation's lease back, on condition that it is this chat's."""
+        key = conversation_key(user, conversation_id)
+        change = "SET updated_at = :now REMOVE lease, lease_until"
+        return update("lease", self.table, key, change, "lease = :chat", {":now": now, ":chat": chat_id})
+
+    def record_action(
+        self, user: str, conversation_id: str, record: Record, name: str = "record", chat_id: str = ""
+    ) -> Action:
+        """The conditional put of a record; a body that is not small is written here and now.
+
+        A query's item also names its chat, so that deleting the conversation finds it.
+        """
+        pk = partition(user, conversation_id)
+        found = parse_record_id(record.record_id)
+        if found is None:
+            raise ValueError(record.record_id)
+        item = {"pk": pk, "sk": record_key(found), "meta": dumps(_meta(record))}
+        item |= {"chat": chat_id} if chat_id else {}
+        return put_absent(name, self.table, item | self.bodies.save_text(pk, record.content))
+
+    def has_record(self, user: str, conversation_id: str, record_id: str) -> bool:
+        """Whether the record is stored."""
+        return self._item(user, conversation_id, record_id) is not None
+
+    def record(self, user: str, conversation_id: str, record_id: str) -> Record | None:
+        """A record of either track, whole; None if there is none of that id."""
+        found = parse_record_id(record_id)
+        if found is None:
+            return None
+        if found.summary:
+            return self._summary(user, conversation_id, found)
+        item = self._item(user, conversation_id, record_id)
+        if item is None:
+            return None
+        found_whole = self._whole(partition(user, conversation_id), [(_record(record_id, item), item)])
+        return next(iter(found_whole), None)
+
+    def query_records(
+        self, user: str, conversation_id: str, number: int, *, texts: Collection[str] | None = None
+    ) -> tuple[Record, ...]:
+        """The full track of one query in order. With ``texts`` only those records bring their text; the content of
+        the others is empty, and their bodies are not read."""
+        pk = partition(user, conversation_id)
+        listed = self._listed(pk, number)
+        wanted = [one for one in listed if texts is None or one[0].record_id in texts]
+        whole = {record.record_id: record for record in self._whole(pk, wanted)}
+        gone = {record.record_id for record, _ in wanted} - set(whole)
+        ids = [(record.record_id, record) for record, _ in listed]
+        return tuple(whole.get(record_id, record) for record_id, record in ids if record_id not in gone)
+
+    def read_on(self, user: str, conversation_id: str, number: int, skip: int) -> Iterator[Record]:
+        """The full track of one query behind its first ``skip`` records, whole; read as it is consumed."""
+        pk = partition(user, conversation_id)
+        rest = iter(self._listed(pk, number)[skip:])
+        while some := list(itertools.islice(rest, _TEXTS_AT_ONCE)):
+            yield from self._whole(pk, some)
+
+    def _listed(self, pk: str, number: int) -> list[tuple[Record, Item]]:
+        """A query's records in order, without their text, each with its item."""
+        items = query(self.client, self.table, pk, prefix=f"F#{number:06d}")
+        return sorted(
+            ((_record(_id_of(item["sk"]), item), item) for item in items), key=lambda one: _place(one[0])
+        )
+
+    def _whole(self, pk: str, listed: Sequence[tuple[Record, Item]]) -> list[Record]:
+        """The records with their texts, as far as these are there."""
+        texts = self.bodies.load_texts(pk, [item for _, item in listed])
+        return [
+            replace(record, content=text)
+            for (record, _), text in zip(listed, texts, strict=True)
+            if text is not None
+        ]
+
+    def chat_of_query(self, user: str, conversation_id: str, number: int) -> str:
+        """The id of the chat that a query began; empty if the query is gone."""
+        item = self._item(user, conversation_id, f"q{number}")
+        return str(item.get("chat", "")) if item else ""
+
+    def track_action(self, user: str, conversation_id: str, track: QueryTrack, name: str = "track") -> Action:
+        """The conditional put of a query's summarised track."""
+        pk = partition(user, conversation_id)
+        text = dumps([_block_json(block) for block in track.blocks])
+        item: dict[str, Any] = {"pk": pk, "sk": f"S#{track.query:06d}", "full": track.full_tokens}
+        return put_absent(name, self.table, item | self.bodies.save_text(pk, text))
+
+    def tracks(self, user: str, conversation_id: str, through: int) -> tuple[QueryTrack, ...]:
+        """The summarised track of queries 1 to ``through``, as far as it is written."""
+        if through < 1:
+            return ()
+        pk = partition(user, conversation_id)
+        items = list(query(self.client, self.table, pk, prefix="S#", before=f"S#{through + 1:06d}"))
+        texts = self.bodies.load_texts(pk, items)
+        return tuple(_track(item, text) for item, text in zip(items, texts, strict=True) if text is not None)
+
+    def track(self, user: str, conversation_id: str, number: int) -> QueryTrack | None:
+        """The summarised track of one query, if it is written."""
+        pk = partition(user, conversation_id)
+        item = get(self.client, self.table, {"pk": pk, "sk": f"S#{number:06d}"})
+        try:
+            return _track(item, self.bodies.load_text(pk, item)) if item else None
+        except Gone:
+            return None
+
+    def _item(self, user: str, conversation_id: str, record_id: str) -> Item | None:
+        found = parse_record_id(record_id)
+        if found is None:
+            return None
+        return get(self.client, self.table, {"pk": partition(user, conversation_id), "sk": record_key(found)})
+
+    def _summary(self, user: str, conversation_id: str, found: RecordId) -> Record | None:
+        track = self.track(user, conversation_id, found.query)
+        blocks = track.blocks if track else ()
+        return next((summary_record(block) for block in blocks if block.record_id == str(found)), None)
+
+
+def summary_record(block: Block) -> Record:
+    """A summary as the API shows it."""
+    return Record(block.record_id, "summary", block.role, block.content, block.created_at)
+
+
+def _place(record: Record) -> tuple[int, int, int]:
+    found = parse_record_id(record.record_id)
+    if found is None:
+        raise ValueError(record.record_id)
+    turn = {"query": 0, "response": 10**6}.get(found.kind, record.turn)
+    return turn, _ORDER[found.kind], found.number
+
+
+def _id_of(sk: str) -> str:
+    head, _, rest = sk.removeprefix("F#").partition("#")
+    kind, _, number = rest.partition("#")
+    names = {"": "", "z": "-r"}
+    return f"q{int(head)}{names[kind] if kind in names else f'-{kind}{int(number)}'}"
+
+
+def _conversation(user: str, item: Item) -> Conversation:
+    return Conversation(
+        user=user,
+        conversation_id=item["sk"].removeprefix("CONV#"),
+        title=item["title"],
+        profile=item["profile"],
+        created_at=item["created_at"],
+        updated_at=item["updated_at"],
+        queries=item.get("queries", 0),
+        lease=item.get("lease", ""),
+        lease_until=item.get("lease_until", 0),
+    )
+
+
+def _meta(record: Record) -> dict[str, Any]:
+    meta: dict[str, Any] = {
+        "type": record.type,
+        "role": record.role,
+        "at": record.created_at,
+        "turn": record.turn,
+    }
+    if record.stop:
+        meta["stop"] = record.stop
+    if record.attachments:
+        meta["attachments"] = [_attachment_json(one) for one in record.attachments]
+    if record.call:
+        call = record.call
+        meta["call"] = {
+            "tool_use_id": call.tool_use_id,
+            "tool": call.tool,
+            "input": call.input,
+            "is_error": call.is_error,
+            "seconds": call.seconds,
+            "turn": call.turn,
+            "sources": call.sources,
+            "media": [_attachment_json(one) for one in call.media],
+            "reference": call.reference,
+        }
+    return meta
+
+
+def _record(record_id: str, item: Item) -> Record:
+    meta = loads(item["meta"])
+    return Record(
+        record_id=record_id,
+        type=meta["type"],
+        role=meta["role"],
+        content="",
+        created_at=meta["at"],
+        turn=meta["turn"],
+        attachments=_attachments(meta.get("attachments", ())),
+        call=_call(meta["call"]) if "call" in meta else None,
+        stop=meta.get("stop", ""),
+        chat_id=item.get("chat", ""),
+    )
+
+
+def _call(data: Mapping[str, Any]) -> ToolCallDetail:
+    return ToolCallDetail(
+        tool_use_id=data["tool_use_id"],
+        tool=data["tool"],
+        input=freeze(data["input"]),
+        is_error=data["is_error"],
+        seconds=data["seconds"],
+        turn=data["turn"],
+        sources=tuple(data["sources"]),
+        media=_attachments(data["media"]),
+        reference=data["reference"],
+    )
+
+
+def _attachment_json(one: Attachment) -> dict[str, Any]:
+    return {"media_type": one.media_type, "size": one.size, "body": one.body}
+
+
+def _attachments(listed: Sequence[Mapping[str, Any]]) -> tuple[Attachment, ...]:
+    return tuple(Attachment(one["media_type"], one["size"], one["body"]) for one in listed)
+
+
+def _block_json(block: Block) -> dict[str, str]:
+    return {
+        "id": block.record_id,
+        "role": block.role,
+        "content": block.content,
+        "at": block.created_at,
+        "ref": block.ref,
+    }
+
+
+def _track(item: Item, text: str) -> QueryTrack:
+    blocks = tuple(
+        Block(one["id"], one["role"], one["content"], one["at"], one["ref"]) for one in loads(text)
+    )
+    return QueryTrack(int(item["sk"].removeprefix("S#")), blocks, item["full"])

@@ -1,0 +1,138 @@
+"""What one user may hold open at a time: event streams and requests that wait for an answer (CONTRACT 4).
+
+Each takes a lease first and gives it back at its end; one that nobody gives back ends by itself. One item
+of the cache table has a user's leases of one kind, ``{lease id: when it ends, in epoch seconds}``, and is
+replaced under the condition that it still stands as it was read: of two who race for the last lease one
+finds it taken. A lease costs two writes, and one more for each other one that is held at the same time.
+
+Who cannot be counted gets none: a user who makes the own item throttle must not be without a limit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from dualtrack.errors import ApiError, Contended
+from dualtrack.storage.dynamo import Lost, transact, update
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+    from dualtrack.clock import Clock
+    from dualtrack.storage.dynamo import Action
+
+KEY_PREFIX: Final = "LEASE#"
+"""What the partition keys of leases begin with; the functions' roles may change no other item of theirs."""
+
+_ATTEMPTS: Final = 12
+_LONGEST_RETRY: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """``limit`` leases of a kind for each user; ``seconds`` is longer than what holds one can last."""
+
+    kind: str
+    what: str
+    limit: int
+    seconds: int
+
+
+STREAMS: Final = Bound("STREAMS", "event streams", limit=5, seconds=120)
+WAITS: Final = Bound("WAITS", "waiting requests", limit=3, seconds=35)
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """One that was taken, to be given back."""
+
+    user: str
+    bound: Bound
+    lease_id: str
+
+    @property
+    def key(self) -> dict[str, str]:
+        """The item of all leases of this user and kind."""
+        return {"pk": f"{KEY_PREFIX}{self.user}", "sk": self.bound.kind}
+
+
+def with_lease(held: Mapping[str, int], lease: Lease, now: int) -> Mapping[str, int]:
+    """The leases once this one is among them, without those that have ended.
+
+    Raises `ApiError` ``rate_limited`` with ``retry_after`` (1 to 10 seconds) if as many are held as may be.
+    """
+    # its own stands there already if the answer to a write was lost and the write was sent again
+    current = {key: ends for key, ends in held.items() if ends > now and key != lease.lease_id}
+    if len(current) >= lease.bound.limit:
+        raise _all_taken(lease.bound, min(current.values()) - now)
+    return MappingProxyType({**current, lease.lease_id: now + lease.bound.seconds})
+
+
+def _all_taken(bound: Bound, seconds: int) -> ApiError:
+    # one may be given back sooner than the first of them ends
+    wait = min(max(seconds, 1), _LONGEST_RETRY)
+    message = f"At most {bound.limit} {bound.what} can be open at a time; try again in {wait} s."
+    return ApiError("rate_limited", message, {"retry_after": wait})
+
+
+@dataclass(frozen=True, slots=True)
+class Leases:
+    """The leases of all users in the cache table."""
+
+    client: DynamoDBClient
+    table: str
+    clock: Clock
+
+    def take(self, user: str, bound: Bound) -> Lease:
+        """A lease of the user's own; `ApiError` 429 if all are held, 503 if that cannot be known."""
+        lease = Lease(user, bound, uuid4().hex)
+        try:
+            self._add(lease)
+        except (BotoCoreError, ClientError, Contended) as error:
+            raise ApiError("unavailable", "This could not be done right now. Try again.") from error
+        return lease
+
+    def _add(self, lease: Lease) -> None:
+        """Guesses that none is held; whoever guessed wrong is told what stands there, without a read."""
+        held: Mapping[str, int] = {}
+        for _ in range(_ATTEMPTS):
+            after = with_lease(held, lease, int(self.clock()))
+            try:
+                return transact(self.client, [self._replacement(lease, held, after)])
+            except Lost as lost:
+                held = (lost.items["leases"] or {}).get("leases", {})
+        raise _all_taken(lease.bound, 1)  # by others who come and go faster
+
+    def _replacement(self, lease: Lease, held: Mapping[str, int], after: Mapping[str, int]) -> Action:
+        unchanged = "leases = :held"
+        return update(
+            "leases",
+            self.table,
+            lease.key,
+            "SET leases = :after, #ttl = :ttl",
+            unchanged if held else f"attribute_not_exists(leases) OR {unchanged}",
+            {":held": dict(held), ":after": dict(after), ":ttl": max(after.values())},
+            {"#ttl": "ttl"},
+        )
+
+    def free(self, lease: Lease) -> None:
+        """Give it back. What goes wrong is left to the lease's end."""
+        removal = update(
+            "lease",
+            self.table,
+            lease.key,
+            "REMOVE leases.#id",
+            "attribute_exists(leases.#id)",
+            names={"#id": lease.lease_id},
+        )
+        try:
+            transact(self.client, [removal])
+        except (BotoCoreError, ClientError, Contended, Lost):
+            return

@@ -1,0 +1,319 @@
+"""The accounts and their ledger on DynamoDB.
+
+::
+
+    pk = user#<user>   sk = account               the account (Account), one item
+                       sk = entry#<seq, 12 digits>  one immutable line per movement
+                       sk = grant#<grant_id>      a grant that was made
+
+A movement writes the account and its entry in one transaction, in 4 write units. The account
+carries the number of its last movement, and the entry's key is that number: whoever decided on an
+account that has moved since loses both conditions, so no movement can be made twice or on stale
+figures, and the lines of a user are in order without gaps, whatever the writers' clocks say.
+
+An account that was used carries ``active`` (a shard) and so stands in the sparse index of that name
+(keys ``active``, ``day``) until the scheduled reset has put it to rest.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import itertools
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from dualtrack.clock import iso
+from dualtrack.credits.account import Account, Decision, Hold, Movement, Part, Refused
+from dualtrack.errors import Contended, invalid_request
+from dualtrack.storage import dynamo
+from dualtrack.storage.dynamo import Action, Item, Lost, Pause
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+    from dualtrack.frozen import Json
+
+    D = TypeVar("D", bound="Decision | Refused")
+
+ACTIVE_INDEX: Final = "active"
+ACTIVE_SHARDS: Final = 8
+"""Spreads the index, whose partitions take 1,000 writes a second each. Never lower it."""
+
+DECISION_ATTEMPTS: Final = 60
+"""How often a movement is decided anew when others of the same user are faster. Each round lets at
+least one of them through, so a burst of fifty chats of one user passes."""
+
+_ACCOUNT: Final = "account"
+_ENTRY: Final = "entry#"
+_GRANT: Final = "grant#"
+
+# The halves of the account's condition:  read ──────── decide ──────── write
+#                                         seq 0 or n                    still so?
+_NEVER_MOVED: Final = "attribute_not_exists(pk)"
+_NOT_MOVED_SINCE_READ: Final = "seq = :read_seq"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Ledger lines, newest first; an empty ``cursor`` means that there are no more."""
+
+    entries: tuple[dict[str, Json], ...]
+    cursor: str = ""
+
+    def body(self) -> dict[str, Json]:
+        """The body of GET /v1/credits/ledger."""
+        entries: list[Json] = [*self.entries]
+        return {"entries": entries, "cursor": self.cursor} if self.cursor else {"entries": entries}
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Reads accounts, turns decisions into actions. Commits nothing by itself but grants, plans and
+    expiries; the rest joins the transaction of the step that causes it."""
+
+    client: DynamoDBClient
+    table: str
+
+    def load(self, user: str) -> Account:
+        """The account; a user without one has an unused account on the default plan."""
+        item = dynamo.get(self.client, self.table, _key(user, _ACCOUNT))
+        return account_from(item) if item else Account(user)
+
+    def actions(self, account: Account, decision: Decision) -> list[Action]:
+        """The writes of a decision made on ``account``: none, or ``account`` and ``entry`` (further
+        entries are ``entry2`` …), and ``grant`` for a grant's marker.
+
+        If only ``account`` and entries are lost, the account has moved (`account_moved`): decide anew.
+        If ``grant`` is lost, this grant was made before.
+        """
+        if not decision.movements:
+            return []
+        first = account.seq + 1
+        condition, values = not_moved_since(account)
+        item = account_item(decision.account)
+        writes = [dynamo.put("account", self.table, item, condition, values)]
+        for index, movement in enumerate(decision.movements):
+            name = f"entry{index + 1}" if index else "entry"
+            item = _entry_item(account.user, first + index, movement)
+            writes.append(dynamo.put_absent(name, self.table, item))
+        if decision.grant_id:
+            key = _key(account.user, _GRANT + decision.grant_id)
+            writes.append(dynamo.put_absent("grant", self.table, {**key, "seq": first}))
+        return writes
+
+    def grant(self, user: str, grant_id: str, credits: int, reason: str, now: float) -> Account:  # noqa: A002
+        """Add a pack once per user and ``grant_id``; a repeat changes nothing. The account after."""
+        try:
+            return self._move(user, lambda account: account.grant(grant_id, credits, reason, now))
+        except Lost as lost:
+            if "grant" not in lost.items:
+                raise
+            return self.load(user)
+
+    def set_plan(self, user: str, plan: str, now: float) -> Account:
+        """Change the plan at once. The account after."""
+        return self._move(user, lambda account: account.set_plan(plan, now))
+
+    def expire(self, user: str, now: float) -> Account:
+        """Free all dead holds of the user, a few a movement. The account after."""
+        account = self._move(user, lambda account: account.expire(now))
+        return self.expire(user, now) if account.dead_holds(now) else account
+
+    def _move(self, user: str, decide: Callable[[Account], Decision]) -> Account:
+        return with_account(self, user, decide, self.commit).account
+
+    def commit(self, account: Account, decision: Decision) -> None:
+        """Write a decision that stands alone."""
+        actions = self.actions(account, decision)
+        if actions:
+            dynamo.transact(self.client, actions)
+
+    def entries(self, user: str, cursor: str = "", limit: int = 50) -> Page:
+        """A page of the user's ledger, newest first."""
+        before = _ENTRY + _decode(cursor) if cursor else ""
+        items = dynamo.query(
+            self.client,
+            self.table,
+            _pk(user),
+            prefix=_ENTRY,
+            before=before,
+            descending=True,
+            page_size=limit + 1,
+        )
+        found = list(itertools.islice(items, limit + 1))
+        more = len(found) > limit
+        page = found[:limit]
+        return Page(tuple(_entry_view(item) for item in page), _encode(page[-1]["sk"]) if more else "")
+
+    def movements(self, user: str) -> tuple[Movement, ...]:
+        """The user's whole ledger, oldest first, for an audit."""
+        items = dynamo.query(self.client, self.table, _pk(user), prefix=_ENTRY)
+        return tuple(movement_from(item) for item in items)
+
+
+def not_moved_since(read: Account) -> tuple[str, dict[str, Any]]:
+    """The condition (and its values) that no movement was made since the account was read."""
+    if read.seq == 0:
+        return _NEVER_MOVED, {}
+    return _NOT_MOVED_SINCE_READ, {":read_seq": read.seq}
+
+
+def account_moved(lost: Lost) -> bool:
+    """Whether nothing was lost but the account's own conditions: load it and decide anew."""
+    return all(name.rstrip("0123456789") in {"account", "entry"} for name in lost.items)
+
+
+def with_account(
+    ledger: Ledger,
+    user: str,
+    decide: Callable[[Account], D],
+    commit: Callable[[Account, Decision], None],
+    pause: Callable[[int], None] | None = None,
+) -> D:
+    """Load, decide, commit; decide anew while the account moves in between.
+
+    ``commit`` gets the account that was decided on and the decision, and raises `Lost`. A refusal is
+    returned without a commit. A `Lost` that names an action outside the ledger is the caller's.
+    Raises `Contended` when others were faster every time.
+    """
+    wait = pause or Pause()
+    account = ledger.load(user)
+    for attempt in range(DECISION_ATTEMPTS):
+        decision = decide(account)
+        if isinstance(decision, Refused):
+            return decision
+        try:
+            commit(account, decision)
+        except Lost as lost:
+            if not account_moved(lost):
+                raise
+            wait(min(attempt, 4))
+            account = ledger.load(user)
+        else:
+            return decision
+    raise Contended("The account moved too often.")
+
+
+# ── items ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _pk(user: str) -> str:
+    return f"user#{user}"
+
+
+def _key(user: str, sk: str) -> dict[str, str]:
+    return {"pk": _pk(user), "sk": sk}
+
+
+def account_item(account: Account, *, resting: bool = False) -> Item:
+    """The account as stored. ``resting`` leaves it out of the index of used accounts."""
+    item: Item = {
+        **_key(account.user, _ACCOUNT),
+        "plan": account.plan,
+        "seq": account.seq,
+        "day": account.day,
+        "used_day": account.used_day,
+        "used_month": account.used_month,
+        "pack": account.pack,
+        "holds": {chat_id: f"{hold.at}|{_parts_text(hold.parts)}" for chat_id, hold in account.holds.items()},
+    }
+    return item if resting else {**item, "active": shard_of(account.user)}
+
+
+def account_from(item: Mapping[str, Any]) -> Account:
+    """The account from its item."""
+    return Account(
+        user=user_of(item),
+        plan=item["plan"],
+        seq=item["seq"],
+        day=item["day"],
+        used_day=item["used_day"],
+        used_month=item["used_month"],
+        pack=item["pack"],
+        holds=MappingProxyType({chat_id: _hold_from(text) for chat_id, text in item["holds"].items()}),
+    )
+
+
+def user_of(item: Mapping[str, Any]) -> str:
+    """The user id in an item's partition key."""
+    return str(item["pk"]).removeprefix("user#")
+
+
+def shard_of(user: str) -> str:
+    """The user's shard of the index of used accounts: ``0`` … ``7``."""
+    return str(hashlib.sha256(user.encode()).digest()[0] % ACTIVE_SHARDS)
+
+
+def _entry_item(user: str, seq: int, movement: Movement) -> Item:
+    item: Item = {
+        **_key(user, f"{_ENTRY}{seq:012d}"),
+        "at": int(movement.at * 1000),
+        "kind": movement.kind,
+        "amount": movement.amount,
+        "available_after": movement.available_after,
+        "chat_id": movement.chat_id,
+        "reason": movement.reason,
+        "parts": _parts_text(movement.parts),
+    }
+    return {key: value for key, value in item.items() if value != ""}
+
+
+def movement_from(item: Mapping[str, Any]) -> Movement:
+    """A ledger line from its item."""
+    return Movement(
+        kind=item["kind"],
+        amount=item["amount"],
+        available_after=item["available_after"],
+        at=item["at"] / 1000,
+        chat_id=item.get("chat_id", ""),
+        reason=item.get("reason", ""),
+        parts=_parts_from(item.get("parts", "")),
+    )
+
+
+def _entry_view(item: Mapping[str, Any]) -> dict[str, Json]:
+    entry: dict[str, Json] = {
+        "entry_id": f"le_{item['sk'].removeprefix(_ENTRY)}",
+        "at": iso(item["at"] / 1000),
+        "kind": item["kind"],
+        "amount": item["amount"],
+    }
+    optional: dict[str, Json] = {key: item[key] for key in ("chat_id", "reason") if key in item}
+    return {**entry, **optional, "available_after": item["available_after"]}
+
+
+def _parts_text(parts: Sequence[Part]) -> str:
+    """``2026-11-21:5,pack:2``: short, because every byte of the account is paid for with each write."""
+    return ",".join(f"{part.day or part.source}:{part.amount}" for part in parts)
+
+
+def _parts_from(text: str) -> tuple[Part, ...]:
+    return tuple(_part_from(*part.split(":")) for part in text.split(",") if part)
+
+
+def _part_from(origin: str, amount: str) -> Part:
+    return Part("pack", "", int(amount)) if origin == "pack" else Part("allowance", origin, int(amount))
+
+
+def _hold_from(text: str) -> Hold:
+    at, parts = text.split("|")
+    return Hold(int(at), _parts_from(parts))
+
+
+def _encode(sk: str) -> str:
+    return base64.urlsafe_b64encode(sk.removeprefix(_ENTRY).encode()).decode().rstrip("=")
+
+
+def _decode(cursor: str) -> str:
+    try:
+        seq = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
+    except (binascii.Error, ValueError):
+        raise invalid_request("The cursor is not one of this ledger.") from None
+    if len(seq) != 12 or not seq.isdigit():
+        raise invalid_request("The cursor is not one of this ledger.")
+    return seq

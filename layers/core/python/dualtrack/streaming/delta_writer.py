@@ -1,0 +1,95 @@
+"""Text of a turn as events while it is generated: soon, but few writes (CONTRACT 5).
+
+Pieces gather for at most 130 ms and go out as one event, so that text that flows shows up at most
+150 ms apart and a chat writes at most 8 deltas a second. A thread does the writing: the stream of
+the model is never held up, and text is not held back when the model pauses.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.errors import Superseded
+from dualtrack.events import delta
+from dualtrack.text import EchoStripper
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+    from dualtrack.events import StoredEvent
+    from dualtrack.storage.event_log import EventLog
+
+WRITE_SECONDS: Final = 0.13
+
+
+class DeltaWriter:
+    """A context manager around one model call; `write` raises what stopped the writing."""
+
+    def __init__(self, log: EventLog, turn: int, fence: Callable[[StoredEvent], None]) -> None:
+        self._log = log
+        self._turn = turn
+        self._fence = fence
+        self._stripper = EchoStripper()
+        self._pending = ""
+        self._ended = False
+        self._failure: BaseException | None = None
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._run, name="deltas", daemon=True)
+
+    def __enter__(self) -> DeltaWriter:
+        self._thread.start()
+        return self
+
+    def write(self, text: str) -> None:
+        """Take a piece of text; raises `Superseded` once this run has been overtaken."""
+        with self._changed:
+            if self._failure:
+                raise self._failure
+            self._pending += self._stripper.feed(text)
+            self._changed.notify()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        with self._changed:
+            if kind is None:
+                self._pending += self._stripper.end()
+            else:
+                self._pending = ""
+            self._ended = True
+            self._changed.notify()
+        self._thread.join()
+        if kind is None and self._failure:
+            raise self._failure
+
+    def _run(self) -> None:
+        try:
+            while (text := self._next()) is not None:
+                started = time.monotonic()
+                self._log.append([delta(self._turn, text)], fence=self._fence)
+                self._pause(WRITE_SECONDS - (time.monotonic() - started))
+        except Exception as error:  # noqa: BLE001 - handed over to the thread that streams
+            with self._changed:
+                self._failure = error if isinstance(error, Superseded) else _DeltaWriteError(error)
+
+    def _next(self) -> str | None:
+        """The text to write now; waits for some; None at the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._pending or self._ended)
+            text, self._pending = self._pending, ""
+            return text or None
+
+    def _pause(self, seconds: float) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self._ended, timeout=max(seconds, 0))
+
+
+class _DeltaWriteError(RuntimeError):
+    """The events could not be written: the step fails and is tried again."""
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(f"The events could not be written: {cause}")
+        self.__cause__ = cause

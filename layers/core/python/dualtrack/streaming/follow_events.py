@@ -1,0 +1,120 @@
+"""Following a chat's events: what is there, then what comes, until the terminal one. Reads only.
+
+A reader polls with eventually consistent queries, half a read unit each (for up to 4 KB): about 9 a
+second while events come, 2.5 a second while nothing does. ``tests/bench/stream_cost.py`` counts them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.errors import not_found
+from dualtrack.events import TERMINAL
+from dualtrack.frozen import dumps
+from dualtrack.ids import is_chat_id
+from dualtrack.storage.chats import chat_of, chat_partition
+from dualtrack.storage.dynamo import get
+from dualtrack.storage.event_log import Place, find_place, read_on
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+    from dualtrack.clock import Clock
+    from dualtrack.events import StoredEvent
+    from dualtrack.storage.chats import Chat
+
+KEPT_AFTER_END: Final = 24 * 3600
+HEARTBEAT: Final = b": keep-alive\n\n"
+_ENDED: Final = frozenset({"done", "failed", "cancelled"})
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """When a reader looks, in seconds.
+
+    ``stream``: then the server closes and the client resumes (CONTRACT 5: after 60 to 120 s), so that
+    nobody who has left holds a function for long: Lambda does not interrupt a response. ``busy_for``: how long after an event the log is polled every ``busy``, not every ``idle``.
+    """
+
+    heartbeat: float = 15.0
+    stream: float = 90.0
+    busy: float = 0.1
+    idle: float = 0.4
+    busy_for: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class EventReader:
+    """Reads the chats table, nothing else."""
+
+    client: DynamoDBClient
+    table: str
+    clock: Clock
+    pace: Pace = Pace()
+
+    def chat(self, user: str, chat_id: str) -> Chat:
+        """The chat whose events may be read: this user's, and not ended for more than 24 hours."""
+        chat = self._load(user, chat_id) if is_chat_id(chat_id) else None
+        if chat is None or self._is_over(chat):
+            raise not_found("There are no events of such a chat.")
+        return chat
+
+    def _load(self, user: str, chat_id: str) -> Chat | None:
+        item = get(self.client, self.table, {"pk": chat_partition(user, chat_id), "sk": "STATE"})
+        return chat_of(item) if item else None
+
+    def _is_over(self, chat: Chat) -> bool:
+        if not chat.ended_at:
+            return False
+        ended = datetime.fromisoformat(chat.ended_at).timestamp()
+        return self.clock() > ended + KEPT_AFTER_END
+
+    async def follow(self, chat: Chat, after: int) -> AsyncIterator[bytes]:
+        """Server-sent events from ``after`` + 1 on; ends after the terminal one, or after 90 seconds.
+
+        It also ends when nothing more can come: behind the end of an ended chat, or of a deleted one.
+        """
+        pace, consistent, is_ended = self.pace, True, _is_ended(chat)
+        place = await asyncio.to_thread(self._place, chat, after)
+        started = last_event = last_sent = time.monotonic()
+        while time.monotonic() - started < pace.stream:
+            events, place = await asyncio.to_thread(self._read, chat, place, consistent=consistent)
+            now = time.monotonic()
+            nothing_more = consistent and is_ended
+            consistent = False
+            if events:
+                last_event = last_sent = now
+                yield b"".join(encode(event) for event in events)
+                if events[-1].event in TERMINAL:
+                    return
+            elif nothing_more:
+                return
+            elif now - last_sent >= pace.heartbeat:
+                last_sent = now
+                yield HEARTBEAT
+                consistent = is_ended = _is_ended(
+                    await asyncio.to_thread(self._load, chat.user, chat.chat_id)
+                )
+            await asyncio.sleep(pace.busy if now - last_event < pace.busy_for else pace.idle)
+
+    def _place(self, chat: Chat, after: int) -> Place:
+        """Only a reader that comes back has to be found, and only once."""
+        return find_place(self.client, self.table, chat.pk, after) if after else Place()
+
+    def _read(self, chat: Chat, place: Place, *, consistent: bool) -> tuple[list[StoredEvent], Place]:
+        return read_on(self.client, self.table, chat.pk, place, consistent=consistent)
+
+
+def _is_ended(chat: Chat | None) -> bool:
+    return chat is None or chat.status in _ENDED
+
+
+def encode(event: StoredEvent) -> bytes:
+    """``id``, ``event`` and one line of JSON ``data``."""
+    return f"id: {event.id}\nevent: {event.event}\ndata: {dumps(event.data)}\n\n".encode()

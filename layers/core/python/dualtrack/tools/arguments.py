@@ -1,0 +1,137 @@
+"""A tool's arguments against its schema: one check for all tools, before a call is paid and before it runs.
+
+A schema may be a stranger's (an MCP server's), and the arguments may be what a document told the model to
+write. So nothing in a schema fetches (the registry is empty), stalls or breaks: the work is counted, and the
+keywords with regular expressions are not looked at, because Python's `re` may take exponential time. What
+cannot be checked here is for the tool's server to refuse, as it must anyway.
+
+jsonschema is loaded at the first tool call, not at import.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.frozen import dumps, strict_loads, thaw
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from jsonschema.protocols import Validator
+
+    from dualtrack.tool import ToolSpec
+
+MAX_SCHEMA: Final = 50_000
+"""Characters of a schema; a larger one would also cost a chat more than 12,000 tokens a call."""
+
+MAX_SCHEMA_DEPTH: Final = 60
+"""Levels of its JSON: checking it against its own schema takes 8 of Python's 1,000 frames for each."""
+
+MAX_PROBLEMS: Final = 3
+MAX_PROBLEM: Final = 300
+_MAX_FOUND: Final = 50
+_MAX_WORK: Final = 100_000
+_MAX_NESTED: Final = 80
+"""Keywords within each other. At the end of Python's stack the registry's Rust panics, past every `except`."""
+_UNCHECKED: Final = frozenset({"pattern", "patternProperties", "unevaluatedProperties", "unevaluatedItems"})
+"""Regular expressions, and what walks through them (or through references) without being counted."""
+
+
+@dataclass(slots=True)
+class _Work:
+    """What is left to spend on one check, in visits of a keyword; a reference may search the whole schema."""
+
+    reference: int
+    left: int = _MAX_WORK
+    depth: int = 0
+
+    def spend(self, keyword: str, value: Any, instance: Any) -> None:
+        """Raise `_TooMuchWork` when nothing is left."""
+        if keyword in ("$ref", "$dynamicRef"):
+            self.left -= self.reference
+        elif keyword == "uniqueItems" and isinstance(instance, list):
+            self.left -= len(instance) ** 2 // 10 + 1  # unlike items are compared each with each
+        else:
+            self.left -= len(value) if isinstance(value, list | dict) and value else 1
+        if self.left < 0 or self.depth > _MAX_NESTED:
+            raise _TooMuchWork
+
+
+class _TooMuchWork(Exception):  # noqa: N818 - no failure: the check gives up
+    """The schema asks for more than an honest one does."""
+
+
+_work: ContextVar[_Work] = ContextVar("work")
+
+
+def invalid_arguments(spec: ToolSpec, given: Mapping[str, Any]) -> str:
+    """What is wrong with the arguments, for the model to mend: at most three sentences; empty if nothing is."""
+    problems = _problems(dumps(spec.input_schema), thaw(given))
+    return f"bad arguments: {'; '.join(problems)}" if problems else ""
+
+
+def is_usable(schema: Mapping[str, Any]) -> bool:
+    """Whether a tool with this schema can be offered: the model's service refuses all tools if one is broken."""
+    from jsonschema import Draft202012Validator  # noqa: PLC0415
+    from jsonschema.exceptions import SchemaError  # noqa: PLC0415
+
+    try:
+        Draft202012Validator.check_schema(strict_loads(dumps(schema), MAX_SCHEMA, MAX_SCHEMA_DEPTH))
+    except (SchemaError, ValueError, RecursionError):
+        return False
+    return True
+
+
+def _problems(schema: str, given: Any) -> tuple[str, ...]:
+    """Nothing as well if the schema cannot be applied."""
+    _work.set(_Work(reference=len(schema) // 20 + 10))
+    try:
+        validator = _validator(schema)
+        errors = validator.iter_errors(given) if validator else iter(())
+        found = sorted(itertools.islice(errors, _MAX_FOUND), key=lambda error: error.json_path)
+        return tuple(f"{error.json_path}: {error.message}"[:MAX_PROBLEM] for error in found[:MAX_PROBLEMS])
+    except Exception:  # noqa: BLE001 - whatever a stranger's schema provokes: its server decides
+        return ()
+
+
+@lru_cache(maxsize=256)
+def _validator(text: str) -> Validator | None:
+    """None for what is no schema, or names another dialect within: jsonschema would go over to that one's rules."""
+    from referencing import Registry  # noqa: PLC0415
+
+    schema = json.loads(text)
+    schema.pop("$schema", None)
+    if not is_usable(schema) or '"$schema":' in dumps(schema):
+        return None
+    return _bounded()(schema, registry=Registry())
+
+
+@cache
+def _bounded() -> Callable[..., Validator]:
+    """JSON Schema 2020-12 without regular expressions, every keyword counted."""
+    from jsonschema import Draft202012Validator  # noqa: PLC0415
+    from jsonschema.validators import create  # noqa: PLC0415
+
+    base = Draft202012Validator
+    rules = {name: _counted(name, rule) for name, rule in base.VALIDATORS.items() if name not in _UNCHECKED}
+    return create(meta_schema=base.META_SCHEMA, validators=rules, type_checker=base.TYPE_CHECKER)
+
+
+def _counted(name: str, rule: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
+    def check(validator: Validator, value: Any, instance: Any, schema: Mapping[str, Any]) -> Iterator[Any]:
+        if name == "additionalProperties" and "patternProperties" in schema:
+            return  # which properties these are only the patterns tell
+        work = _work.get()
+        work.spend(name, value, instance)
+        work.depth += 1
+        try:
+            yield from rule(validator, value, instance, schema) or ()
+        finally:  # a branch that is found invalid is not read to its end
+            work.depth -= 1
+
+    return check

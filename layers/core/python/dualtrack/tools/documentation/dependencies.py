@@ -1,0 +1,146 @@
+"""What the search needs: settings and clients, built once per container from the environment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol
+
+import httpx
+
+from dualtrack.tools.documentation.cache import Cache
+from dualtrack.tools.documentation.claude import Claude, claude
+from dualtrack.tools.documentation.context7 import Context7
+from dualtrack.tools.documentation.loop import BackgroundLoop
+from dualtrack.tools.documentation.settings import RetrievalSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+    from dualtrack.clock import Clock
+    from dualtrack.tools.documentation.embeddings import InputType
+    from dualtrack.tools.documentation.stages import StageLogger
+
+NO_SECRET: Final = "none"  # noqa: S105 - the word that stands for having none
+
+
+class Embedder(Protocol):
+    """Texts to little-endian float32 vectors; raises `Degraded` where it cannot."""
+
+    model: str
+
+    async def embed(self, texts: Sequence[str], input_type: InputType, timeout: float) -> tuple[bytes, ...]:
+        """One vector per text, in order."""
+
+    async def close(self) -> None:
+        """Give the connections back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dependencies:
+    """Settings and clients of the search. None stands for "not configured": no embedder → keywords
+    alone, no claude → rules and the fused order, no cache → everything is asked anew.
+    """
+
+    context7: Context7
+    logger: StageLogger
+    embedder: Embedder | None = None
+    claude: Claude | None = None
+    cache: Cache | None = None
+    settings: RetrievalSettings = field(default_factory=RetrievalSettings)
+    loop: BackgroundLoop = field(default_factory=BackgroundLoop)
+
+    def close(self) -> None:
+        """Close every connection and the loop's thread."""
+        self.loop.run(self._close_clients(), timeout=5)
+        self.loop.close()
+
+    async def _close_clients(self) -> None:
+        await self.context7.close()
+        if self.embedder:
+            await self.embedder.close()
+        if self.claude:
+            await self.claude.client.close()
+
+
+@dataclass(frozen=True, slots=True)
+class SearchEnvironment:
+    """The function's environment, read once. Secrets are named here, not held."""
+
+    cache_table: str
+    anthropic_base_url: str = ""
+    anthropic_secret: str = ""
+    model: str = "claude-haiku-4-5-20251001"
+    voyage_base_url: str = ""
+    voyage_secret: str = ""
+    embedding_model: str = "voyage-3-large"
+    context7_base_url: str = "https://context7.com"
+    context7_secret: str = ""
+
+
+def search_environment(environ: Mapping[str, str]) -> SearchEnvironment:
+    """Raises KeyError without CACHE_TABLE; an empty variable counts as not set."""
+    defaults = SearchEnvironment(environ["CACHE_TABLE"])
+    return SearchEnvironment(
+        cache_table=defaults.cache_table,
+        anthropic_base_url=environ.get("ANTHROPIC_BASE_URL", ""),
+        anthropic_secret=environ.get("ANTHROPIC_SECRET", ""),
+        model=environ.get("DUALTRACK_MODEL") or defaults.model,
+        voyage_base_url=environ.get("VOYAGE_BASE_URL", ""),
+        voyage_secret=environ.get("VOYAGE_SECRET", ""),
+        embedding_model=environ.get("DUALTRACK_EMBEDDING_MODEL") or defaults.embedding_model,
+        context7_base_url=environ.get("CONTEXT7_BASE_URL") or defaults.context7_base_url,
+        context7_secret=environ.get("CONTEXT7_SECRET", ""),
+    )
+
+
+def build_dependencies(
+    environment: SearchEnvironment,
+    *,
+    secret: Callable[[str], str],
+    dynamodb: DynamoDBClient,
+    clock: Clock,
+    logger: StageLogger,
+    settings: RetrievalSettings | None = None,
+) -> Dependencies:
+    """Clients for what is configured. ``secret`` reads one secret by its id."""
+    chosen = settings or RetrievalSettings()
+
+    def key(name: str) -> str:
+        value = secret(name).strip() if name else ""
+        return "" if value == NO_SECRET else value
+
+    return Dependencies(
+        context7=Context7(
+            _context7_http(environment.context7_base_url, key(environment.context7_secret)), chosen
+        ),
+        embedder=_embedder(environment, key(environment.voyage_secret), chosen),
+        claude=_claude(environment, key(environment.anthropic_secret), chosen),
+        cache=Cache(dynamodb, environment.cache_table, clock),
+        logger=logger,
+        settings=chosen,
+    )
+
+
+def _context7_http(base_url: str, api_key: str) -> httpx.AsyncClient:
+    """Redirects stay unfollowed; the API's prefix is ours, so an address given with it is cut."""
+    address = base_url.rstrip("/").removesuffix("/v2").removesuffix("/api")
+    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    return httpx.AsyncClient(base_url=address, headers=headers, follow_redirects=False, timeout=10)
+
+
+def _embedder(environment: SearchEnvironment, api_key: str, settings: RetrievalSettings) -> Embedder | None:
+    if not api_key:
+        return None
+    from dualtrack.tools.documentation.embeddings import VoyageEmbedder  # noqa: PLC0415 - half a second, if used
+
+    return VoyageEmbedder(api_key, environment.voyage_base_url, environment.embedding_model, settings)
+
+
+def _claude(environment: SearchEnvironment, api_key: str, settings: RetrievalSettings) -> Claude | None:
+    """A server of one's own may need no key; Anthropic's does."""
+    if not (api_key or environment.anthropic_base_url):
+        return None
+    key = api_key or NO_SECRET
+    return claude(key, environment.anthropic_base_url, environment.model, settings.claude_max_tokens)

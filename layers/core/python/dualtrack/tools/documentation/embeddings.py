@@ -1,0 +1,98 @@
+"""Embeddings from Voyage (the voyageai client), in parallel batches, as little-endian float32."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Literal, NoReturn
+from urllib.parse import urlsplit
+
+import aiohttp
+import voyageai
+from voyageai.client_async import AsyncClient
+
+from dualtrack.tools.documentation.values import Degraded
+from dualtrack.tools.documentation.vectors import pack
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from dualtrack.tools.documentation.settings import RetrievalSettings
+
+InputType = Literal["query", "document"]
+_CHARACTERS_PER_TOKEN = 3
+
+
+class VoyageEmbedder:
+    """Texts to vectors. ``model`` is part of every cache key, so two models never mix.
+
+    Keeps one connection pool for its event loop; follows no redirect, retries nothing: keywords
+    alone are a good substitute, waiting is not.
+    """
+
+    def __init__(self, api_key: str, base_url: str, model: str, settings: RetrievalSettings) -> None:
+        self.model = model
+        self._key = api_key
+        self._base_url = _versioned(base_url)
+        self._settings = settings
+        self._session: aiohttp.ClientSession | None = None
+
+    async def embed(self, texts: Sequence[str], input_type: InputType, timeout: float) -> tuple[bytes, ...]:
+        """One vector per text, in order. Raises `Degraded` for anything but a complete answer."""
+        batches = list(_batches(texts, self._settings))
+        try:
+            answers = await asyncio.gather(*(self._batch(batch, input_type, timeout) for batch in batches))
+        except Degraded:
+            raise
+        except Exception as error:  # the client lets KeyError and the like out of bad answers
+            raise Degraded(f"Voyage: {type(error).__name__}") from error
+        return tuple(vector for answer in answers for vector in answer)
+
+    async def close(self) -> None:
+        """Give the connections back."""
+        if self._session:
+            await self._session.close()
+            self._session = None
+
+    async def _batch(self, texts: Sequence[str], input_type: InputType, timeout: float) -> tuple[bytes, ...]:
+        voyageai.aiosession.set(self._pool())
+        client = AsyncClient(
+            api_key=self._key, max_retries=0, timeout=timeout, base_url=self._base_url or None
+        )
+        answer = await client.embed(list(texts), model=self.model, input_type=input_type)
+        if len(answer.embeddings) != len(texts):
+            raise Degraded("Voyage: an answer of the wrong length")
+        return tuple(pack(vector) for vector in answer.embeddings)
+
+    def _pool(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            trace = aiohttp.TraceConfig()
+            trace.on_request_redirect.append(_refuse_redirect)
+            self._session = aiohttp.ClientSession(trace_configs=[trace], trust_env=True)
+        return self._session
+
+
+async def _refuse_redirect(*_: object) -> NoReturn:
+    """Only the configured address is ever asked."""
+    raise Degraded("Voyage: redirected")
+
+
+def _versioned(base_url: str) -> str:
+    """The client's base address ends in the version; an address without a path gets it."""
+    address = base_url.rstrip("/")
+    return address if not address or urlsplit(address).path else f"{address}/v1"
+
+
+def _batches(texts: Sequence[str], settings: RetrievalSettings) -> Iterator[Sequence[str]]:
+    """Consecutive texts within Voyage's limits of texts and tokens per request."""
+    batch: list[str] = []
+    tokens = 0
+    for text in texts:
+        size = len(text) // _CHARACTERS_PER_TOKEN + 1
+        full = len(batch) >= settings.embedding_batch or tokens + size > settings.embedding_batch_tokens
+        if batch and full:
+            yield batch
+            batch, tokens = [], 0
+        batch.append(text)
+        tokens += size
+    if batch:
+        yield batch

@@ -1,0 +1,237 @@
+"""From the question to the sections of one library's documentation."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from dualtrack.tools.documentation.cache import packed_json, plan_key, unpacked_json, unpacked_page
+from dualtrack.tools.documentation.choose import by_score, choose_with_claude, clear_winner
+from dualtrack.tools.documentation.chunking import distinct
+from dualtrack.tools.documentation.context7 import (
+    CONTEXT,
+    SEARCH,
+    chunks_of,
+    context_params,
+    following_moves,
+    libraries_of,
+    library_id,
+    search_params,
+)
+from dualtrack.tools.documentation.understand import phrasings, understand_by_rules, understand_with_claude
+from dualtrack.tools.documentation.values import Context7Error, Library, LibraryUnavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dualtrack.tools.documentation.context7 import Page
+    from dualtrack.tools.documentation.session import Session
+    from dualtrack.tools.documentation.settings import RetrievalSettings
+    from dualtrack.tools.documentation.values import Chunk, Request
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A library and the distinct sections it has for the question, in Context7's order.
+
+    ``keys``: the cache keys of the pages they came from.
+    """
+
+    library: Library
+    chunks: tuple[Chunk, ...]
+    keys: tuple[str, ...] = ()
+
+
+async def find_sections(question: str, session: Session) -> Found:
+    """What the cache remembers of this very question, else what Context7 has. Raises `Context7Error`."""
+    remembered = await _remembered(question, session)
+    if remembered:
+        return remembered
+    request = await _understood(question, session)
+    found = await _first_available(await _candidates(request, session), request, session)
+    if session.healthy:
+        session.responses[_plan_key(question, session)] = _plan(found)
+    return found
+
+
+async def _understood(question: str, session: Session) -> Request:
+    claude = session.deps.claude
+    if claude is None:
+        return understand_by_rules(question)
+    request = await session.stages.optional(
+        "understand",
+        session.deps.settings.limits.understand,
+        lambda share: understand_with_claude(question, claude, share),
+    )
+    session.healthy = session.healthy and request is not None
+    return request or understand_by_rules(question)
+
+
+async def _candidates(request: Request, session: Session) -> tuple[Library, ...]:
+    """Libraries to try, best first. Raises `Context7Error` if there is none."""
+    libraries = await _search(request.library, request.question, session)
+    fallback = understand_by_rules(request.question).library
+    if not libraries and fallback != request.library:
+        libraries = await _search(fallback, request.question, session)
+    if not libraries:
+        raise LibraryUnavailable(f"Context7 knows no library called '{request.library[:80]}'")
+    settings = session.deps.settings
+    scored = by_score(libraries, request.library)
+    best = scored[0][0]
+    if not clear_winner(scored, settings.clear_lead):
+        best = await _chosen([library for library, _ in scored], request, session)
+    others = [library for library, score in scored if library is not best and score >= 0]
+    return (best, *others[: settings.libraries_tried - 1])
+
+
+async def _chosen(libraries: Sequence[Library], request: Request, session: Session) -> Library:
+    claude, settings = session.deps.claude, session.deps.settings
+    if claude is None:
+        return libraries[0]
+    choice = await session.stages.optional(
+        "choose",
+        settings.limits.choose,
+        lambda share: choose_with_claude(request, libraries, claude, share, settings.bounds),
+    )
+    session.healthy = session.healthy and choice is not None
+    return choice or libraries[0]
+
+
+async def _search(name: str, question: str, session: Session) -> tuple[Library, ...]:
+    params = search_params(name, question)
+    await session.recall_pages([(SEARCH, params)])
+
+    async def search(_: float) -> tuple[Library, ...]:
+        return libraries_of(await session.page(SEARCH, params), session.deps.settings)
+
+    return await session.stages.required("search", session.deps.settings.limits.search, search)
+
+
+async def _first_available(libraries: Sequence[Library], request: Request, session: Session) -> Found:
+    """The sections of the first library that has any. Raises the first refusal if none has."""
+    refusals: list[LibraryUnavailable] = []
+    for library in libraries:
+        try:
+            return await _sections(library, request, session)
+        except LibraryUnavailable as error:
+            refusals.append(error)
+    raise refusals[0]
+
+
+async def _sections(library: Library, request: Request, session: Session) -> Found:
+    """Several phrasings at once, and more of them only if they brought too few sections while each
+    still brought others. Raises `Context7Error` if there is nothing at all.
+    """
+    settings = session.deps.settings
+    ways = phrasings(request)[: settings.max_phrasings]
+    first, more = ways[: settings.first_phrasings], ways[settings.first_phrasings :]
+    found, largest = await _wave(library, first, session)
+    if not found.chunks:
+        raise LibraryUnavailable("Context7 has no documentation of this library for the question")
+    if more and largest < len(found.chunks) < settings.top_fused:
+        try:
+            further, _ = await _wave(found.library, more, session)
+        except Context7Error:
+            session.healthy = False
+        else:
+            found = replace(
+                found, chunks=distinct([found.chunks, further.chunks]), keys=(*found.keys, *further.keys)
+            )
+    return replace(found, chunks=found.chunks[: settings.bounds.chunks])
+
+
+async def _wave(library: Library, ways: Sequence[str], session: Session) -> tuple[Found, int]:
+    """The sections for some phrasings, asked in parallel, and the size of the largest answer.
+
+    A phrasing that fails is left out. Raises the first failure if all fail.
+    """
+    settings = session.deps.settings
+    await session.recall_pages((CONTEXT, context_params(library.id, way, settings)) for way in ways)
+
+    async def ask(_: float) -> list[Found | BaseException]:
+        return await asyncio.gather(*(_one(library, way, session) for way in ways), return_exceptions=True)
+
+    answers = await session.stages.required("context", settings.limits.context, ask)
+    pages = [answer for answer in answers if isinstance(answer, Found)]
+    failures = [answer for answer in answers if isinstance(answer, BaseException)]
+    for failure in failures:
+        if not pages or not isinstance(failure, Context7Error):
+            raise failure
+    session.healthy = session.healthy and not failures
+    merged = distinct(page.chunks for page in pages)
+    keys = tuple(key for page in pages for key in page.keys)
+    return Found(pages[0].library, merged, keys), max(len(page.chunks) for page in pages)
+
+
+async def _one(library: Library, way: str, session: Session) -> Found:
+    """One phrasing: JSON, or text where the JSON cannot be read."""
+    try:
+        return await _page(library, way, "json", session)
+    except _Unreadable:
+        return await _page(library, way, "txt", session)
+
+
+class _Unreadable(Context7Error):  # noqa: N818 - named after what it means
+    """The page came, and is not what it says it is."""
+
+
+async def _page(library: Library, way: str, kind: str, session: Session) -> Found:
+    settings = session.deps.settings
+
+    async def ask(identity: str) -> Page:
+        return await session.page(CONTEXT, context_params(identity, way, settings, kind))
+
+    identity, page = await following_moves(library.id, ask)
+    key = session.key(CONTEXT, context_params(identity, way, settings, kind))
+    try:
+        chunks = chunks_of(page, settings)
+    except Context7Error as error:
+        session.responses.pop(key, None)
+        raise _Unreadable(str(error)) from error
+    return Found(replace(library, id=identity), chunks, (key,))
+
+
+async def _remembered(question: str, session: Session) -> Found | None:
+    """The sections that this question led to before, if all their pages are still remembered."""
+    settings = session.deps.settings
+    key = _plan_key(question, session)
+    plan = unpacked_json((await session.recall([key])).get(key, b""))
+    if not _is_plan(plan):
+        return None
+    bodies = await session.recall(plan["keys"])
+    pages = [unpacked_page(bodies.get(page_key, b"")) for page_key in plan["keys"]]
+    kept = [page for page in pages if page is not None]
+    if len(kept) < len(pages):
+        return None
+    try:
+        chunks = distinct(chunks_of(page, settings) for page in kept)[: settings.bounds.chunks]
+    except Context7Error:
+        return None
+    return Found(Library(plan["id"], plan["title"]), chunks, tuple(plan["keys"])) if chunks else None
+
+
+def _plan(found: Found) -> bytes:
+    return packed_json({"id": found.library.id, "title": found.library.title, "keys": list(found.keys)})
+
+
+def _is_plan(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and bool(library_id(value.get("id")))
+        and isinstance(value.get("title"), str)
+        and isinstance(value.get("keys"), list)
+        and all(isinstance(key, str) and key.startswith("response#") for key in value["keys"])
+    )
+
+
+def _plan_key(question: str, session: Session) -> str:
+    """The question, and whatever else would lead elsewhere."""
+    deps = session.deps
+    settings: RetrievalSettings = deps.settings
+    return plan_key(
+        deps.context7.address,
+        deps.claude.model if deps.claude else "",
+        " ".join(question.split()),
+        repr((settings.first_phrasings, settings.max_phrasings, settings.top_fused, settings.context_fast)),
+    )

@@ -1,0 +1,115 @@
+"""`retrieve_documentation`: the whole search, from a question to markdown with sources (DESIGN 4).
+
+    understand ─► search ─► choose ─► context (phrasings in parallel) ─► keywords ∥ embeddings
+    ─► fusion ─► 30 ─► rerank ─► 6 ─► markdown
+
+The question is embedded while the first three run. A question asked before skips to the ranking.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from dualtrack.tool import failed
+from dualtrack.tools.documentation.library import find_sections
+from dualtrack.tools.documentation.markdown import documentation_result
+from dualtrack.tools.documentation.ranking import begin_query_vector, fused_order
+from dualtrack.tools.documentation.rerank import rerank_with_claude
+from dualtrack.tools.documentation.session import Session
+from dualtrack.tools.documentation.spec import MAX_QUERY_CHARACTERS
+from dualtrack.tools.documentation.stages import Stages
+from dualtrack.tools.documentation.values import Context7Error
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dualtrack.tool import ToolResult
+    from dualtrack.tools.documentation.dependencies import Dependencies
+    from dualtrack.tools.documentation.library import Found
+    from dualtrack.tools.documentation.values import Chunk
+
+
+def retrieve_documentation(query: str, deps: Dependencies) -> ToolResult:
+    """The best sections of the documentation that answers the query, with their sources.
+
+    Takes at most ``settings.limits.total`` seconds (28, inside the contract's 30) and never raises:
+    what cannot be had is an error result that says why.
+    """
+    question = " ".join(query.split())[:MAX_QUERY_CHARACTERS]
+    if not question:
+        return failed("the query is empty")
+    total = deps.settings.limits.total
+    session = Session(deps, Stages(deps.settings.limits))
+    try:
+        return deps.loop.run(_search(question, session), timeout=total)
+    except Context7Error as error:
+        return failed(f"documentation search: {error}")
+    except TimeoutError:
+        return failed(f"documentation search took longer than {total:g} s")
+    except Exception as error:  # noqa: BLE001 - a tool's failure is a result (CONTRACT 7), never an exception
+        deps.logger.info("documentation search failed", extra={"error_type": type(error).__name__})
+        return failed("documentation search met an internal error")
+    finally:
+        _log(session)
+
+
+async def _search(question: str, session: Session) -> ToolResult:
+    query_vector = begin_query_vector(question, session)
+    try:
+        found = await find_sections(question, session)
+        order = await fused_order(question, found.chunks, query_vector, session)
+    finally:
+        if query_vector:
+            query_vector.cancel()
+            await asyncio.gather(query_vector, return_exceptions=True)
+    remembering = asyncio.create_task(session.remember())
+    try:
+        best = await _best([found.chunks[index] for index in order], question, session)
+        with session.stages.timed("format"):
+            return documentation_result(found.library, best, _notes(found, session))
+    finally:
+        await remembering
+
+
+async def _best(chunks: Sequence[Chunk], question: str, session: Session) -> Sequence[Chunk]:
+    """The final few: Claude's choice among the first ``top_fused``, else the first."""
+    claude, settings = session.deps.claude, session.deps.settings
+    candidates = chunks[: settings.top_fused]
+    if claude is None or len(candidates) <= settings.top_final:
+        return candidates[: settings.top_final]
+    order = await session.stages.optional(
+        "rerank",
+        settings.limits.rerank,
+        lambda share: rerank_with_claude(question, candidates, claude, share, settings),
+    )
+    return candidates[: settings.top_final] if order is None else [candidates[index] for index in order]
+
+
+def _notes(found: Found, session: Session) -> tuple[str, ...]:
+    """Where there was too little to cut, say so."""
+    settings, size = session.deps.settings, len(found.chunks)
+    if size <= settings.top_final:
+        return (f"only {size} distinct sections were found for this question; all of them are shown.",)
+    if size < settings.top_fused:
+        few = f"only {size} distinct sections were found for this question, fewer than {settings.top_fused}"
+        return (f"{few}, so none was dropped before the choice of these {settings.top_final}.",)
+    return ()
+
+
+def _log(session: Session) -> None:
+    """One line per search: milliseconds and outcome of every stage, no text."""
+    stages = session.stages
+    session.deps.logger.info(
+        "documentation search",
+        extra={
+            "milliseconds": round(1000 * (stages.monotonic() - stages.started), 1),
+            "stages": [
+                {"stage": stage.name, "ms": stage.milliseconds, "outcome": stage.outcome}
+                for stage in list(stages.done)
+            ],
+            "context7_requests": session.context7_requests,
+            "responses_stored": len(session.responses),
+            "embeddings_stored": len(session.embeddings),
+        },
+    )

@@ -1,0 +1,92 @@
+"""Time: one deadline for the search, a limit for each stage inside it, and a record of both."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from dualtrack.tools.documentation.values import Context7Error, Degraded, SearchError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator, Mapping
+
+    from dualtrack.tools.documentation.settings import Limits
+
+Value = TypeVar("Value")
+
+
+class StageLogger(Protocol):
+    """What is asked of a logger: Powertools' and the standard one both do."""
+
+    def info(self, msg: str, *, extra: Mapping[str, object]) -> None:
+        """One structured line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage that ran: milliseconds and how it ended."""
+
+    name: str
+    milliseconds: float
+    outcome: str
+
+
+@dataclass(slots=True)
+class Stages:
+    """Runs the stages of one search and remembers them. The only mutable value of a search."""
+
+    limits: Limits
+    monotonic: Callable[[], float] = time.monotonic
+    done: list[Stage] = field(default_factory=list)
+    started: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.started = self.monotonic()
+
+    def left(self) -> float:
+        """Seconds that may still be used."""
+        return self.limits.total - self.limits.reserve - (self.monotonic() - self.started)
+
+    async def required(self, name: str, limit: float, work: Callable[[float], Awaitable[Value]]) -> Value:
+        """The stage's value. Raises `Context7Error` if it takes longer than its share."""
+        with self.timed(name):
+            share = min(limit, self.left())
+            try:
+                async with asyncio.timeout(max(share, 0)):
+                    return await work(share)
+            except TimeoutError as error:
+                raise Context7Error(f"the {name} stage took longer than it may") from error
+
+    async def optional(
+        self, name: str, limit: float, work: Callable[[float], Awaitable[Value]]
+    ) -> Value | None:
+        """The stage's value, or None where it could not be carried out in its share of the time."""
+        share = min(limit, self.left())
+        if share < self.limits.least:
+            self.done.append(Stage(name, 0.0, "skipped"))
+            return None
+        try:
+            with self.timed(name):
+                async with asyncio.timeout(share):
+                    return await work(share)
+        except (Degraded, TimeoutError):
+            return None
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Record how long the body took and how it ended, whichever way that is."""
+        begun = self.monotonic()
+        outcome = "ok"
+        try:
+            yield
+        except SearchError as error:
+            outcome = str(error) if isinstance(error, Degraded) else type(error).__name__
+            raise
+        except BaseException as error:
+            outcome = type(error).__name__
+            raise
+        finally:
+            self.done.append(Stage(name, round(1000 * (self.monotonic() - begun), 1), outcome))

@@ -1,0 +1,114 @@
+"""``retrieve_full_context``: the whole record behind a summary, in pieces if it is long (CONTRACT 6)."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.errors import Gone
+from dualtrack.frozen import freeze
+from dualtrack.storage.history import partition
+from dualtrack.tool import Media, ToolResult, ToolSpec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dualtrack.memory.records import Record
+    from dualtrack.storage.stores import Stores
+
+_FOLLOW: Final = 8
+_ROOM_FOR_NOTE: Final = 200
+"""Characters kept for the note of a piece, so that both together are not cut a second time."""
+
+RETRIEVE_FULL_CONTEXT: Final = ToolSpec(
+    name="retrieve_full_context",
+    description=(
+        "Returns the full record of this conversation behind an id, for instance q1-r (a response), q1-t2 (a tool "
+        "result) or q1 (a query). Use it when a summary does not tell enough, for example when the user asks for "
+        "the full code or text of something earlier. Long records come in pieces: read on with the offset that "
+        "the result names."
+    ),
+    input_schema=freeze(
+        {
+            "type": "object",
+            "properties": {
+                "id": {
+                    "type": "string",
+                    "description": "The record's id, such as q1-r: what stands after 'ref:'.",
+                },
+                "offset": {
+                    "type": "integer",
+                    "minimum": 0,
+                    "description": "Start at this character (default 0).",
+                },
+                "limit": {"type": "integer", "minimum": 1, "description": "At most this many characters."},
+            },
+            "required": ["id"],
+            "additionalProperties": False,
+        }
+    ),
+    kind="tool",
+)
+
+
+def retrieve_full_context(
+    stores: Stores, user: str, conversation_id: str, given: Mapping[str, Any], result_limit: int
+) -> ToolResult:
+    """The record, from ``offset`` on, at most ``limit`` characters, with a note how to read on.
+
+    Only this user's own conversation can be reached: both are part of the key.
+    """
+    wanted = str(given["id"]).strip().strip("[]").removeprefix("ID:")
+    offset = int(given.get("offset", 0))
+    try:
+        record = stores.history.record(user, conversation_id, wanted)
+        media = _media(stores, user, conversation_id, record) if record and offset == 0 else ()
+    except Gone:
+        record = None
+    if record is None:
+        return ToolResult(f"ID not found: {given['id']}", is_error=True)
+    limit = min(int(given.get("limit", result_limit)), result_limit)
+    if offset + limit < len(whole_text(stores, user, conversation_id, record)):
+        limit = min(limit, result_limit - _ROOM_FOR_NOTE)
+    reference = freeze({"id": wanted, "offset": offset, "limit": limit})
+    return ToolResult(
+        read_reference(stores, user, conversation_id, reference),
+        media=media,
+        reference=reference,
+    )
+
+
+def read_reference(stores: Stores, user: str, conversation_id: str, reference: Mapping[str, Any]) -> str:
+    """What a stored reference stands for; the same text every time, because records never change."""
+    record = stores.history.record(user, conversation_id, reference["id"])
+    if record is None:
+        return f"ID not found: {reference['id']}"
+    text = whole_text(stores, user, conversation_id, record)
+    offset, end = reference["offset"], reference["offset"] + reference["limit"]
+    piece = text[offset:end]
+    if end < len(text):
+        return f"{piece}\n\n(Characters {offset} to {end} of {len(text)}. Read on with offset {end}.)"
+    if offset and not piece:
+        return f"(The record ends at character {len(text)}.)"
+    return piece
+
+
+def whole_text(stores: Stores, user: str, conversation_id: str, record: Record) -> str:
+    """A record's text; a record that is itself a reference is followed to what it showed."""
+    for _ in range(_FOLLOW):
+        if record.call is None or not record.call.reference:
+            break
+        target = stores.history.record(user, conversation_id, record.call.reference["id"])
+        if target is None:
+            break
+        record = target
+    return record.content
+
+
+def _media(stores: Stores, user: str, conversation_id: str, record: Record) -> tuple[Media, ...]:
+    """The record's files, as they were."""
+    files = [*record.attachments, *(record.call.media if record.call else ())]
+    pk = partition(user, conversation_id)
+    return tuple(
+        Media(one.media_type, base64.b64encode(stores.bodies.load(pk, one.body)).decode()) for one in files
+    )

@@ -1,0 +1,25 @@
+"""A recorded tool call of a chat, run on its MCP server: what the github function hands to `run_tool`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dualtrack.tool import failed
+from dualtrack.tools.mcp.catalogue import find_tool, load_catalogue
+from dualtrack.tools.mcp.execute import execute_mcp_call
+
+if TYPE_CHECKING:
+    from dualtrack.chat.run_tool import Running
+    from dualtrack.storage.stores import Stores
+    from dualtrack.tool import ToolResult
+    from dualtrack.tools.mcp.execute import McpDeps
+
+
+def run_mcp_call(running: Running, stores: Stores, deps: McpDeps) -> ToolResult:
+    """The call with the schema that the model was shown: the one of the catalogue the chat has pinned."""
+    pinned = running.chat.pin.catalogue if running.chat.pin else ""
+    catalogue = load_catalogue(stores.dynamodb, stores.cache_table, stores.clock(), version=pinned)
+    spec = find_tool(catalogue, running.call.tool)
+    if spec is None:
+        return failed(f"{running.call.tool} is no longer offered.")
+    return execute_mcp_call(spec, running.call.input, running.user, deps)

@@ -1,0 +1,152 @@
+"""One call of an MCP tool for one user: whose token, valid arguments, the call, a result for the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from urllib.parse import quote
+
+from dualtrack.tool import Source, failed
+from dualtrack.tools.arguments import invalid_arguments
+from dualtrack.tools.mcp.config import find_server
+from dualtrack.tools.mcp.failures import McpFailure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from dualtrack.tool import ToolResult, ToolSpec
+    from dualtrack.tools.mcp.config import McpServer
+    from dualtrack.tools.mcp.failures import Failure
+
+CONNECT: Final = (
+    'Ask the user to connect one: PUT /v1/connections/github with {"token": a fine-grained, read-only'
+    " personal access token}."
+)
+
+
+class CallsTools(Protocol):
+    """What `McpClient` does; the seam of this module."""
+
+    def call_tool(
+        self, server: McpServer, spec: ToolSpec, arguments: Mapping[str, Any], token: str | None
+    ) -> ToolResult:
+        """One call; raises `McpFailure`."""
+
+
+@dataclass(frozen=True, slots=True)
+class McpDeps:
+    """What a call needs.
+
+    ``user_token``: the user's GitHub token or None. ``secret``: the string of a secret by its id,
+    ``"none"`` if the operator has not set it. ``github_secret``: the id of the deployment's own GitHub
+    token, empty where the operator has not opted in.
+    """
+
+    servers: tuple[McpServer, ...]
+    client: CallsTools
+    user_token: Callable[[str], str | None]
+    secret: Callable[[str], str]
+    github_secret: str = ""
+
+
+class NoToken(Exception):  # noqa: N818 - no error of ours: the user has to act
+    """There is no token to call this server with; the text tells the model what to do."""
+
+
+def execute_mcp_call(spec: ToolSpec, arguments: Mapping[str, Any], user: str, deps: McpDeps) -> ToolResult:
+    """Run one call. Whatever the model should know comes back as an error result, never as an exception."""
+    server = find_server(deps.servers, spec.server)
+    if server is None or (server.tools and spec.remote_name not in server.tools):
+        return failed(f"{spec.name} is no longer offered.")
+    if problem := invalid_arguments(spec, arguments):
+        return failed(problem)
+    try:
+        token = token_for(server, user, deps)
+    except NoToken as missing:
+        return failed(str(missing))
+    try:
+        result = deps.client.call_tool(server, spec, arguments, token)
+    except McpFailure as failure:
+        result = failed(_explained(failure.failure, spec))
+    return _redacted(_sourced(_advised(result, server), server, arguments), token)
+
+
+def token_for(server: McpServer, user: str, deps: McpDeps) -> str | None:
+    """The token of one call: the user's own before the deployment's. Raises `NoToken`."""
+    if server.auth.type == "none":
+        return None
+    if server.auth.type == "secret":
+        return _set(
+            deps.secret(server.auth.secret_id), f"the operator has not set the token of {server.name}"
+        )
+    own = deps.user_token(user)
+    if own:
+        return own
+    missing = f"no GitHub account is connected. {CONNECT}"
+    if not deps.github_secret:
+        raise NoToken(missing)
+    return _set(deps.secret(deps.github_secret), missing)
+
+
+def _set(secret: str, missing: str) -> str:
+    value = secret.strip()
+    if value in {"", "none"}:
+        raise NoToken(missing)
+    return value
+
+
+def _explained(failure: Failure, spec: ToolSpec) -> str:
+    if spec.repeatable or not failure.reached:
+        return failure.text
+    return f"{failure.text} Whether it was carried out is not known: check before trying again."
+
+
+def _advised(result: ToolResult, server: McpServer) -> ToolResult:
+    """GitHub's refusals arrive inside the result's text; say beside them what can be done."""
+    if not result.is_error or server.auth.type != "github_connection":
+        return result
+    text = result.content
+    if "401 Bad credentials" in text or "401 Unauthorized" in text or "did not accept the token" in text:
+        return replace(result, content=f"{text}\nGitHub did not accept the token. {CONNECT}")
+    if "rate limit" in text.lower():
+        advice = "GitHub's rate limit for this token is used up: do not repeat the call; say when one can."
+        return replace(result, content=f"{text}\n{advice}")
+    return result
+
+
+def _sourced(result: ToolResult, server: McpServer, arguments: Mapping[str, Any]) -> ToolResult:
+    """GitHub's server names no web addresses: what was asked about is the source, by its name."""
+    if result.is_error or result.sources or server.auth.type != "github_connection":
+        return result
+    title = _subject(arguments)
+    return replace(result, sources=(Source(title),)) if title else result
+
+
+def _subject(arguments: Mapping[str, Any]) -> str:
+    """``octo/hello``, ``octo/hello/README.md``, ``octo/hello#7``, or what was searched for."""
+    given = {name: str(value) for name, value in arguments.items() if isinstance(value, str | int)}
+    if "owner" in given and "repo" in given:
+        path = given.get("path", "").strip("/")
+        number = given.get("issue_number") or given.get("pullNumber")
+        return (
+            f"{given['owner']}/{given['repo']}"
+            + (f"/{path}" if path else "")
+            + (f"#{number}" if number else "")
+        )
+    return f"GitHub: {given['query']}" if "query" in given else ""
+
+
+def _redacted(result: ToolResult, token: str | None) -> ToolResult:
+    """A server that echoes its headers must not carry a token into the records: text, sources, media types."""
+    if not token:
+        return result
+
+    def without(text: str) -> str:
+        return text.replace(token, "[token]").replace(quote(token, safe=""), "[token]")
+
+    return replace(
+        result,
+        content=without(result.content),
+        sources=tuple(replace(one, title=without(one.title), url=without(one.url)) for one in result.sources),
+        media=tuple(replace(one, media_type=without(one.media_type)) for one in result.media),
+    )

@@ -1,0 +1,81 @@
+"""Bring the stored catalogue up to date: ask every server what it offers (on schedule and at deployment)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+from dualtrack.tools.mcp.catalogue import (
+    CatalogueTooLarge,
+    Listing,
+    load_listings,
+    store_listings,
+    store_version,
+)
+from dualtrack.tools.mcp.failures import McpFailure
+from dualtrack.tools.mcp.specs import specs_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+    from dualtrack.tools.mcp.config import McpServer
+    from dualtrack.tools.mcp.specs import ListedTool
+
+LISTING_TOKEN: Final = "github_pat_listing_only"  # noqa: S105 - no secret: see `listing_token`
+
+
+class ListsTools(Protocol):
+    """What `McpClient` does; the seam of this module."""
+
+    def list_tools(self, server: McpServer, token: str | None) -> tuple[ListedTool, ...]:
+        """Every tool of a server; raises `McpFailure`."""
+
+
+def refresh_catalogue(
+    dynamodb: DynamoDBClient,
+    table: str,
+    servers: tuple[McpServer, ...],
+    client: ListsTools,
+    *,
+    secret: Callable[[str], str],
+    now: float,
+) -> dict[str, str]:
+    """Store what the servers offer now; returns one word per server for the log and the caller.
+
+    ``listed 23``, or why not: then the server keeps what it had, until that is stale.
+    """
+    before = {listing.server: listing for listing in load_listings(dynamodb, table)}
+    outcomes: dict[str, str] = {}
+    listings: list[Listing] = []
+    for server in servers:
+        try:
+            specs = specs_of(server, client.list_tools(server, listing_token(server, secret)))
+            version = store_version(dynamodb, table, specs, now)
+        except McpFailure as failed:
+            outcomes[server.name] = f"failed: {failed.failure.kind}"
+            kept = before.get(server.name)
+        except CatalogueTooLarge:
+            outcomes[server.name] = "failed: too large"
+            kept = before.get(server.name)
+        else:
+            outcomes[server.name] = f"listed {len(specs)}"
+            kept = Listing(server.name, version, int(now))
+        if kept:
+            listings.append(kept)
+    store_listings(dynamodb, table, listings)
+    return outcomes
+
+
+def listing_token(server: McpServer, secret: Callable[[str], str]) -> str | None:
+    """The token to list with. GitHub's server lists the same tools for every well-formed token.
+
+    It asks GitHub nothing while it lists (seen with 2.1.0), so a placeholder does; a real classic token
+    would even hide the tools that its own scopes do not allow, for every user.
+    """
+    if server.auth.type == "none":
+        return None
+    if server.auth.type == "secret":
+        value = secret(server.auth.secret_id).strip()
+        return None if value in {"", "none"} else value
+    return LISTING_TOKEN

@@ -1,0 +1,89 @@
+"""From an MCP result to a `ToolResult`: text whole, everything binary as media."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from mcp_types import (
+    AudioContent,
+    BlobResourceContents,
+    CallToolResult,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+)
+
+from dualtrack.tool import Media, Source, ToolResult, failed
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mcp_types import ContentBlock
+
+
+def tool_result(result: CallToolResult) -> ToolResult:
+    """The result of one call. What the server marks as an error is an error result."""
+    parts = [part for block in result.content if (part := _text(block))]
+    if not parts and result.structured_content is not None:
+        # With text beside it, it is the same once more: the specification asks servers to repeat it.
+        parts.append(_structured(result.structured_content))
+    content = "\n\n".join(parts)
+    media = tuple(media for block in result.content if (media := _media(block)))
+    if result.is_error:
+        return failed(content or "the tool reported an error without a text")
+    return ToolResult(content or _nothing(media), sources=_sources(result.content), media=media)
+
+
+def _nothing(media: Sequence[Media]) -> str:
+    return "(see the attached content)" if media else "(the tool returned nothing)"
+
+
+def _text(block: ContentBlock) -> str:
+    match block:
+        case TextContent():
+            return block.text
+        case ResourceLink():
+            about = f": {block.description}" if block.description else ""
+            return f"{block.title or block.name} <{block.uri}>{about}"
+        case EmbeddedResource(resource=TextResourceContents() as resource):
+            return f"{resource.uri}\n{resource.text}"
+        case EmbeddedResource(resource=BlobResourceContents() as blob):
+            return str(blob.uri)
+        case _:
+            return ""
+
+
+def _structured(content: Any) -> str:
+    try:
+        return json.dumps(content, ensure_ascii=False)
+    except (ValueError, RecursionError):
+        return "(Structured content that cannot be written as text: too deep, or a number too long.)"
+
+
+def _media(block: ContentBlock) -> Media | None:
+    """Whatever is binary; what of it can be shown is decided where it is recorded."""
+    match block:
+        case ImageContent() | AudioContent():
+            return Media(block.mime_type, block.data)
+        case EmbeddedResource(resource=BlobResourceContents() as blob):
+            return Media(blob.mime_type or "application/octet-stream", blob.blob)
+        case _:
+            return None
+
+
+def _sources(content: Sequence[ContentBlock]) -> tuple[Source, ...]:
+    """The web addresses that the server itself names as resources."""
+    found: dict[str, Source] = {}
+    for block in content:
+        if isinstance(block, ResourceLink):
+            uri, title = str(block.uri), block.title or block.name
+        elif isinstance(block, EmbeddedResource):
+            uri, title = str(block.resource.uri), str(block.resource.uri).rsplit("/", 1)[-1]
+        else:
+            continue
+        if uri.startswith(("https://", "http://")):
+            found.setdefault(uri, Source(title or uri, uri))
+    return tuple(found.values())

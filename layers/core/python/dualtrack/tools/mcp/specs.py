@@ -1,0 +1,78 @@
+"""From what an MCP server lists to a `ToolSpec`: its name, its schema, whether a repeat does harm."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.frozen import freeze
+from dualtrack.text import clean
+from dualtrack.tool import ToolSpec
+from dualtrack.tools.arguments import is_usable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from dualtrack.tools.mcp.config import McpServer
+
+MAX_NAME: Final = 64
+"""Claude's limit on a tool's name: 1 to 64 characters out of letters, digits, ``_`` and ``-``."""
+
+MAX_TOOLS: Final = 200
+MAX_DESCRIPTION: Final = 4_000
+
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
+_NOT_AT_TOP: Final = {"anyOf", "oneOf", "allOf"}
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTool:
+    """A tool as its server lists it. ``read_only`` and ``idempotent``: its annotations, false if absent."""
+
+    name: str
+    description: str
+    input_schema: Mapping[str, Any]
+    read_only: bool = False
+    idempotent: bool = False
+
+
+def offered_name(prefix: str, remote_name: str) -> str:
+    """``github_list_issues``: what the model calls. Signs that Claude refuses become ``_``."""
+    return _NOT_IN_NAMES.sub("_", f"{prefix}_{remote_name}")[:MAX_NAME]
+
+
+def specs_of(server: McpServer, listed: Iterable[ListedTool]) -> tuple[ToolSpec, ...]:
+    """The tools that this deployment offers of a server, by name, so the same list has the same bytes.
+
+    Left out: what the configuration does not allow, a schema that Claude's service would refuse, and with it
+    every tool (no object schema, invalid, too large or too deep), a name that another tool of the server
+    already has after the signs were replaced, what exceeds `MAX_TOOLS`.
+    """
+    specs: dict[str, ToolSpec] = {}
+    for tool in sorted(listed, key=lambda tool: tool.name):
+        spec = _spec(server, tool)
+        if spec and spec.name not in specs and len(specs) < MAX_TOOLS:
+            specs[spec.name] = spec
+    return tuple(specs[name] for name in sorted(specs))
+
+
+def _spec(server: McpServer, tool: ListedTool) -> ToolSpec | None:
+    if not server.allows(tool.name, read_only=tool.read_only):
+        return None
+    if tool.input_schema.get("type") != "object":
+        return None
+    # Claude refuses these at the top of a schema; the server still checks what they said.
+    schema = {key: value for key, value in tool.input_schema.items() if key not in _NOT_AT_TOP}
+    if clean(tool.name) != tool.name or not is_usable(schema):
+        return None
+    return ToolSpec(
+        name=offered_name(server.prefix, tool.name),
+        description=clean(tool.description[:MAX_DESCRIPTION]),
+        input_schema=freeze(schema),
+        kind="github",
+        price_class=server.price_class,
+        repeatable=tool.read_only or tool.idempotent,
+        server=server.name,
+        remote_name=tool.name,
+    )

@@ -1,0 +1,98 @@
+"""Users' GitHub connections: their own token, encrypted with KMS, in the cache table.
+
+The ciphertext is bound to its user by the encryption context, so an item copied to another user
+does not decrypt. A token is never logged, never in state, events or records, and never returned by
+the API.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from botocore.exceptions import ClientError
+
+from dualtrack.errors import invalid_request
+from dualtrack.storage.dynamo import delete, get, put, transact
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+    from mypy_boto3_kms.client import KMSClient
+
+MAX_TOKEN: Final = 255
+TOKEN_PATTERN: Final = re.compile(r"(?:ghp_|github_pat_|gho_|ghu_|ghs_)[A-Za-z0-9_.-]+|[0-9a-f]{40}")
+"""The forms that github-mcp-server takes in its HTTP mode; it answers 400 to any other."""
+
+_UNREADABLE: Final = {"InvalidCiphertextException", "IncorrectKeyException"}
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """That a user is connected. ``created_at`` in epoch seconds; the token itself stays inside."""
+
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """The store of connections. ``key_id``: the KMS key's id or ARN (only encrypting needs it)."""
+
+    dynamodb: DynamoDBClient
+    kms: KMSClient
+    table: str
+    key_id: str
+
+    def connect(self, user: str, token: str, now: float) -> Connection:
+        """Store the user's token in place of any earlier one. Raises 400 for what is no GitHub token."""
+        checked = check_token(token)
+        answer = self.kms.encrypt(
+            KeyId=self.key_id, Plaintext=checked.encode(), EncryptionContext=_context(user)
+        )
+        item = {**_key(user), "token": answer["CiphertextBlob"], "created_at": int(now)}
+        transact(self.dynamodb, [put("connection", self.table, item)])
+        return Connection(int(now))
+
+    def find(self, user: str) -> Connection | None:
+        """Whether the user is connected; decrypts nothing."""
+        item = get(self.dynamodb, self.table, _key(user))
+        return Connection(item["created_at"]) if item else None
+
+    def disconnect(self, user: str) -> None:
+        """Forget the user's token; nothing happens if there is none."""
+        transact(self.dynamodb, [delete("connection", self.table, _key(user))])
+
+    def token(self, user: str) -> str | None:
+        """The user's token for one call, or None if there is none that can be read."""
+        item = get(self.dynamodb, self.table, _key(user))
+        if item is None:
+            return None
+        try:
+            answer = self.kms.decrypt(
+                CiphertextBlob=item["token"], KeyId=self.key_id, EncryptionContext=_context(user)
+            )
+        except ClientError as error:
+            # Encrypted under a key that was replaced since: the user has to connect again.
+            if error.response["Error"]["Code"] in _UNREADABLE:
+                return None
+            raise
+        return answer["Plaintext"].decode()
+
+
+def check_token(token: str) -> str:
+    """The token without surrounding space; raises 400, which never repeats what was sent."""
+    stripped = token.strip()
+    if len(stripped) > MAX_TOKEN or not TOKEN_PATTERN.fullmatch(stripped):
+        raise invalid_request(
+            "token must be a GitHub token: a fine-grained one (github_pat_…, recommended),"
+            " or ghp_…, gho_…, ghu_…, ghs_…"
+        )
+    return stripped
+
+
+def _key(user: str) -> dict[str, str]:
+    return {"pk": f"user#{user}", "sk": "connection#github"}
+
+
+def _context(user: str) -> dict[str, str]:
+    return {"purpose": "github_connection", "user": user}

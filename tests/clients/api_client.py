@@ -1,0 +1,285 @@
+"""The function ``api`` in this process: its own handler over moto, called with API Gateway's events.
+
+The workflow is driven by `World`; executions are started and stopped on moto's state machine, which runs
+nothing. Every user has claims as the gateway's authorizer passes them on.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import functools
+import importlib.util
+import json
+import os
+import re
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import boto3
+import pytest
+from dualtrack.api.openapi import openapi_document
+from jsonschema import Draft202012Validator
+
+from tests.drivers.world import SETTINGS, World, make_world
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from types import ModuleType
+
+HANDLER = Path(__file__).parents[2] / "functions" / "api" / "handler.py"
+ORIGIN = "https://chat.example.com"
+OTHER_ORIGIN = "https://admin.example.com"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A response of the function."""
+
+    status: int
+    headers: Mapping[str, str]
+    text: str
+
+    @property
+    def json(self) -> Any:
+        """The body."""
+        return json.loads(self.text)
+
+    @property
+    def code(self) -> str:
+        """The error's code; fails unless the body is an error in the contract's form."""
+        body = self.json
+        assert set(body) == {"error"}, body
+        assert isinstance(body["error"]["message"], str)
+        assert body["error"]["message"]
+        return str(body["error"]["code"])
+
+
+class _Context:
+    function_name = "api"
+    memory_limit_in_mb = 512
+    invoked_function_arn = "arn:aws:lambda:us-east-1:000000000000:function:api"
+    aws_request_id = "test"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 29_000
+
+
+def proxy_event(
+    claims: Mapping[str, Any],
+    method: str,
+    target: str,
+    body: str | bytes | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """What API Gateway hands the function for a request whose token has these claims."""
+    parts = urlsplit(target)
+    query = dict(parse_qsl(parts.query, keep_blank_values=True))
+    return {
+        "resource": "/{proxy+}",
+        "path": unquote(parts.path),
+        "httpMethod": method,
+        "headers": {"Content-Type": "application/json", **(headers or {})},
+        "multiValueHeaders": {name: [value] for name, value in (headers or {}).items()},
+        "queryStringParameters": query or None,
+        "multiValueQueryStringParameters": {name: [value] for name, value in query.items()} or None,
+        "pathParameters": None,
+        "stageVariables": None,
+        "requestContext": {
+            "authorizer": {"claims": dict(claims)},
+            "httpMethod": method,
+            "path": f"/live{parts.path}",
+            "resourcePath": "/{proxy+}",
+            "stage": "live",
+            "requestId": "test",
+            "identity": {"sourceIp": "192.0.2.1"},
+        },
+        "body": base64.b64encode(body).decode() if isinstance(body, bytes) else body,
+        "isBase64Encoded": isinstance(body, bytes),
+    }
+
+
+def assert_documented(method: str, path: str, answer: Answer) -> None:
+    """Every answer is one that the OpenAPI document has: its status, its content type, its schema."""
+    operation = _operation(method.lower(), path)
+    if operation is None:
+        assert answer.status == 404 or method == "OPTIONS", answer
+        return
+    documented = operation["responses"].get(str(answer.status))
+    assert documented, f"{method} {path}: {answer.status} is not documented"
+    if answer.text:
+        content = documented["content"][answer.headers["Content-Type"]]
+        _validator(content["schema"]["$ref"]).validate(json.loads(answer.text))
+    else:
+        assert "content" not in documented
+
+
+def _operation(method: str, path: str) -> dict[str, Any] | None:
+    wanted = path.rstrip("/").split("/")
+    for template, operations in openapi_document()["paths"].items():
+        parts = template.split("/")
+        if len(parts) == len(wanted) and all(
+            part == given or part.startswith("{") for part, given in zip(parts, wanted, strict=True)
+        ):
+            found: dict[str, Any] | None = operations.get(method)
+            return found
+    return None
+
+
+@functools.cache
+def _validator(reference: str) -> Draft202012Validator:
+    return Draft202012Validator({**openapi_document(), "$ref": reference})
+
+
+@dataclass
+class Api:
+    """A client of the function; ``user`` is who calls unless a call names somebody else."""
+
+    world: World
+    module: ModuleType
+    user: str = "ann"
+    groups: Any = None
+    claims: Mapping[str, Any] = field(default_factory=dict)
+    context: Any = field(default_factory=_Context)
+
+    def of(self, user: str, groups: Any = None) -> Api:
+        """The same function, called by somebody else."""
+        return Api(self.world, self.module, user, groups)
+
+    def of_new_user(self) -> Api:
+        """The same function, called by a user whom the pool knows."""
+        pool, name = self.module.settings.user_pool_id, f"name-{uuid.uuid4()}"
+        made = self.module.cognito.admin_create_user(UserPoolId=pool, Username=name)["User"]
+        return self.of(next(one["Value"] for one in made["Attributes"] if one["Name"] == "sub"))
+
+    def event(
+        self,
+        method: str,
+        target: str,
+        body: str | bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """The proxy event of a request."""
+        claims = {"sub": self.user, "token_use": "id"} | (
+            {"cognito:groups": self.groups} if self.groups is not None else {}
+        )
+        sent = {"Authorization": f"Bearer {_token(self.groups)}", **(headers or {})}
+        return proxy_event({**claims, **self.claims}, method, target, body, sent)
+
+    def call(
+        self,
+        method: str,
+        target: str,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        raw: str | bytes | None = None,
+    ) -> Answer:
+        """The answer to a request with a JSON body, or with the ``raw`` one."""
+        sent = raw if raw is not None else (json.dumps(body) if body is not None else None)
+        event = self.event(method, target, sent, headers)
+        answer = self.module.handler(event, self.context)
+        # what Lambda's runtime does with it; a lone surrogate would break here
+        json.dumps(answer, ensure_ascii=False).encode()
+        listed = {name: values[-1] for name, values in (answer.get("multiValueHeaders") or {}).items()}
+        headers = {**(answer.get("headers") or {}), **listed}
+        shown = Answer(answer["statusCode"], headers, answer.get("body") or "")
+        assert_documented(method, event["path"], shown)
+        return shown
+
+    def get(self, target: str) -> Any:
+        """GET → the body of the 200."""
+        answer = self.call("GET", target)
+        assert answer.status == 200, answer
+        return answer.json
+
+    def start(self, message: str = "Hello.", **more: Any) -> dict[str, Any]:
+        """POST /v1/chats → the body of the 202."""
+        answer = self.call("POST", "/v1/chats", {"message": message, **more})
+        assert answer.status == 202, answer
+        return dict(answer.json)
+
+    def ask(self, message: str = "Hello.", **more: Any) -> dict[str, Any]:
+        """A whole chat; the chat object."""
+        chat_id = self.start(message, **more)["chat_id"]
+        self.run(chat_id)
+        return dict(self.get(f"/v1/chats/{chat_id}"))
+
+    def run(self, chat_id: str) -> None:
+        """The workflow of a chat."""
+        self.world.run(self.chat(chat_id))
+
+    def chat_ids(self) -> list[str]:
+        """The user's chats, in no order."""
+        keys = [
+            item["pk"]["S"] for item in items(self.world, SETTINGS.chats_table) if item["sk"]["S"] == "STATE"
+        ]
+        return [key.split("#")[2] for key in keys if key.split("#")[1] == self.user]
+
+    def chat(self, chat_id: str) -> Any:
+        """The chat's state in the store."""
+        found = self.world.stores.chats.load(self.user, chat_id)
+        assert found is not None
+        return found
+
+
+def _token(groups: Any) -> str:
+    """The token whose groups API Gateway has made a claim of; its signature is the gateway's affair."""
+    listed = groups if isinstance(groups, list) else re.split(r"[,\s]+", str(groups or "").strip("[]"))
+    payload = json.dumps({"cognito:groups": listed}).encode()
+    return f"e30.{base64.urlsafe_b64encode(payload).decode().rstrip('=')}.c2lnbmVk"
+
+
+def items(world: World, table: str) -> list[dict[str, Any]]:
+    """Everything in a table, as it is stored."""
+    pages = world.stores.dynamodb.get_paginator("scan").paginate(TableName=table)
+    return [dict(item) for page in pages for item in page["Items"]]
+
+
+def objects(world: World) -> list[str]:
+    """The keys of all objects."""
+    listed = world.stores.bodies.s3.list_objects_v2(Bucket=SETTINGS.bodies_bucket)
+    return [str(one["Key"]) for one in listed.get("Contents", [])]
+
+
+@contextlib.contextmanager
+def make_api(origins: str = f"{ORIGIN},{OTHER_ORIGIN}", **tools: Any) -> Iterator[Api]:
+    """The function over a fresh world."""
+    with make_world(**tools) as world, pytest.MonkeyPatch.context() as patch:
+        for name, value in _environment(origins).items():
+            patch.setenv(name, value)
+        module = _load()
+        module.stores = world.stores  # type: ignore[attr-defined]  # the world's clock, so that time can pass
+        yield Api(world, module)
+
+
+def _environment(origins: str) -> dict[str, str]:
+    machine = boto3.client("stepfunctions", region_name="us-east-1").create_state_machine(
+        name="chat",
+        definition=json.dumps({"StartAt": "End", "States": {"End": {"Type": "Succeed"}}}),
+        roleArn="arn:aws:iam::123456789012:role/chat",
+    )
+    key = boto3.client("kms", region_name="us-east-1").create_key()
+    pool = boto3.client("cognito-idp", region_name="us-east-1").create_user_pool(PoolName="users")
+    tables = ("history_table", "chats_table", "credits_table", "cache_table", "bodies_bucket")
+    return {
+        **{name.upper(): getattr(SETTINGS, name) for name in tables},
+        "STATE_MACHINE_ARN": machine["stateMachineArn"],
+        "CONNECTIONS_KEY": key["KeyMetadata"]["KeyId"],
+        "USER_POOL_ID": pool["UserPool"]["Id"],
+        "ALLOWED_ORIGINS": origins,
+        "AWS_DEFAULT_REGION": os.environ.get("AWS_DEFAULT_REGION", "us-east-1"),
+    }
+
+
+def _load() -> ModuleType:
+    """The handler's module, made anew: it reads its environment once."""
+    spec = importlib.util.spec_from_file_location("api_handler_under_test", HANDLER)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

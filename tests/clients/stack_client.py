@@ -1,0 +1,288 @@
+"""What the deployed stack's tests do with it: act as a user over HTTP, look into the account as its root."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import httpx
+from dualtrack.chat.executions import Executions
+from dualtrack.requests import ChatRef
+from dualtrack.settings import Settings
+from dualtrack.storage.stores import build_stores
+from httpx_sse import connect_sse
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from dualtrack.storage.chats import Chat
+    from dualtrack.storage.stores import Stores
+
+    from infra.local.stack import LocalStack
+    from infra.local.tokens import Identity
+
+PATIENCE = 60.0
+"""Seconds after which a test gives up waiting. Nothing that works comes near it."""
+
+KEYS = {
+    "ANTHROPIC_API_KEY": "test-anthropic-key",
+    "CONTEXT7_API_KEY": "test-context7-key",
+    "VOYAGE_API_KEY": "pa-test-voyage-key",
+    "GITHUB_TOKEN": "test-github-token",
+}
+"""The settings of a stack that has a key for every service."""
+
+ENDED = ("done", "failed", "cancelled")
+TERMINAL = ("done", "error")
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """An event as it came over the wire."""
+
+    id: int
+    kind: str
+    data: dict[str, Any]
+
+
+@dataclass
+class Person:
+    """A user of the stack: an HTTP client with the user's token."""
+
+    url: str
+    identity: Identity
+    http: httpx.Client = field(init=False)
+    chats: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        headers = {"Authorization": f"Bearer {self.identity.token}"}
+        self.http = httpx.Client(base_url=self.url, headers=headers, timeout=PATIENCE, trust_env=False)
+
+    @property
+    def id(self) -> str:
+        """The token's ``sub``."""
+        return self.identity.user_id
+
+    def post(
+        self, message: str, conversation_id: str = "", *, key: str = "", wait: str = ""
+    ) -> httpx.Response:
+        """POST /v1/chats, whatever it answers."""
+        body = {"message": message} | ({"conversation_id": conversation_id} if conversation_id else {})
+        response = self.http.post(
+            "/v1/chats",
+            json=body,
+            headers={"Idempotency-Key": key} if key else {},
+            params={"wait": wait} if wait else {},
+        )
+        if response.is_success:
+            self.chats.append(response.json()["chat_id"])
+        return response
+
+    def start(self, message: str, conversation_id: str = "") -> dict[str, Any]:
+        """POST /v1/chats → the body of the 202."""
+        response = self.post(message, conversation_id)
+        assert response.status_code == 202, response.text
+        return self._json(response)
+
+    def get(self, path: str) -> Any:
+        """GET → the body of the 200."""
+        response = self.http.get(path)
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    def chat(self, chat_id: str) -> dict[str, Any]:
+        """The chat object."""
+        return dict(self.get(f"/v1/chats/{chat_id}"))
+
+    def cancel(self, chat_id: str) -> dict[str, Any]:
+        """DELETE the chat → the body of the 200."""
+        response = self.http.delete(f"/v1/chats/{chat_id}")
+        assert response.status_code == 200, response.text
+        return self._json(response)
+
+    def stream(self, chat_id: str, after: int = 0) -> Iterator[Received]:
+        """One connection to the chat's events, until the server closes it."""
+        headers = {"Last-Event-ID": str(after)} if after else {}
+        path = f"/v1/chats/{chat_id}/events"
+        with connect_sse(self.http, "GET", path, headers=headers) as source:
+            assert source.response.status_code == 200, source.response.read()
+            for event in source.iter_sse():
+                if event.data:
+                    yield Received(int(event.id), event.event, json.loads(event.data))
+
+    def events(self, chat_id: str, after: int = 0) -> list[Received]:
+        """All events after ``after``, numbered without a gap, the terminal one last."""
+        events = list(self.stream(chat_id, after))
+        assert [event.id for event in events] == list(range(after + 1, after + 1 + len(events)))
+        assert events, "no events"
+        assert [event.kind for event in events if event.kind in TERMINAL] == [events[-1].kind]
+        return events
+
+    def until(self, chat_id: str, wanted: Callable[[Received], bool]) -> list[Received]:
+        """The events up to the first that is wanted."""
+        seen: list[Received] = []
+        stream = self.stream(chat_id)
+        try:
+            for event in stream:
+                seen.append(event)
+                if wanted(event):
+                    return seen
+        finally:
+            stream.close()  # type: ignore[attr-defined]
+        raise AssertionError(f"the stream ended with {[event.kind for event in seen]}")
+
+    def finish(self, chat_id: str) -> dict[str, Any]:
+        """The chat object once its events have ended."""
+        self.events(chat_id)
+        return self.chat(chat_id)
+
+    def ask(self, message: str, conversation_id: str = "") -> dict[str, Any]:
+        """Start and finish."""
+        return self.finish(self.start(message, conversation_id)["chat_id"])
+
+    def records(self, conversation_id: str, track: str = "full") -> list[dict[str, Any]]:
+        """The first page of a conversation's records."""
+        path = f"/v1/conversations/{conversation_id}?track={track}"
+        return list(self.get(path)["records"])
+
+    def record(self, conversation_id: str, record_id: str) -> dict[str, Any]:
+        """One record, whole."""
+        return dict(self.get(f"/v1/conversations/{conversation_id}/records/{record_id}"))
+
+    def credits(self) -> dict[str, Any]:
+        """The balance."""
+        return dict(self.get("/v1/credits"))
+
+    def close(self) -> None:
+        """End every chat that still runs, so that no test leaves one to the next."""
+        for chat_id in self.chats:
+            self.http.delete(f"/v1/chats/{chat_id}")
+        self.http.close()
+
+    @staticmethod
+    def _json(response: httpx.Response) -> dict[str, Any]:
+        return dict(response.json())
+
+
+@dataclass
+class Root:
+    """The account as its root sees it."""
+
+    stack: LocalStack
+    state_dir: Path
+    _clients: dict[str, Any] = field(default_factory=dict)
+
+    def client(self, service: str) -> Any:
+        """A client, made once."""
+        if service not in self._clients:
+            self._clients[service] = self.stack.aws.client(service)
+        return self._clients[service]
+
+    @property
+    def machine(self) -> str:
+        """The state machine's ARN."""
+        return self.stack.outputs["StateMachineArn"]
+
+    @property
+    def settings(self) -> Settings:
+        """The tables, as the library wants them."""
+        outputs = self.stack.outputs
+        return Settings(
+            history_table=outputs["HistoryTable"],
+            chats_table=outputs["ChatsTable"],
+            credits_table=outputs["CreditsTable"],
+            cache_table=outputs["CacheTable"],
+            bodies_bucket=outputs["BodiesBucket"],
+            state_machine_arn=self.machine,
+        )
+
+    def stores(self) -> Stores:
+        """The library's stores over the deployed tables."""
+        return build_stores(self.settings, self.client("dynamodb"), self.client("s3"))
+
+    def executions(self) -> Executions:
+        """The library's view of the deployed machine."""
+        return Executions(self.client("stepfunctions"), self.machine)
+
+    def execution_arn(self, chat_id: str) -> str:
+        """The execution of a chat."""
+        return f"{self.machine.replace(':stateMachine:', ':execution:')}:{chat_id}"
+
+    def history(self, chat_id: str) -> list[dict[str, Any]]:
+        """The execution's history once it has ended."""
+        client, arn = self.client("stepfunctions"), self.execution_arn(chat_id)
+        wait_for(lambda: client.describe_execution(executionArn=arn)["status"] != "RUNNING")
+        events: list[dict[str, Any]] = []
+        request: dict[str, Any] = {"executionArn": arn, "maxResults": 1000}
+        while True:
+            page = client.get_execution_history(**request)
+            events += page["events"]
+            if not page.get("nextToken"):
+                return events
+            request["nextToken"] = page["nextToken"]
+
+    def execution_status(self, chat_id: str) -> str:
+        """RUNNING, SUCCEEDED …"""
+        found = self.client("stepfunctions").describe_execution(executionArn=self.execution_arn(chat_id))
+        return str(found["status"])
+
+    def invoke(self, name: str, payload: Mapping[str, Any]) -> Any:
+        """What a function returns; its error fails the test."""
+        answer = self.client("lambda").invoke(
+            FunctionName=f"{self.stack.outputs[f'{name}Function']}:live", Payload=json.dumps(payload).encode()
+        )
+        body = json.loads(answer["Payload"].read() or b"null")
+        assert not answer.get("FunctionError"), body
+        return body
+
+    def grant(self, user_id: str) -> None:
+        """Credits that no test and no bench uses up."""
+        self.stores().ledger.grant(user_id, f"grant-{uuid.uuid4().hex}", 1_000_000, "for tests", time.time())
+
+    def chat_of(self, person: Person, chat_id: str) -> ChatRef:
+        """The payload of a step."""
+        return ChatRef(person.id, chat_id, str(person.chat(chat_id)["conversation_id"]))
+
+    def workers(self, name: str) -> list[int]:
+        """The processes that run a function, by its name in the templates (``Github``)."""
+        listed = subprocess.run(
+            ["ps", "-ww", "-eo", "pid=,args="], capture_output=True, text=True, check=True
+        ).stdout
+        found = self.stack.outputs[f"{name}Function"]
+        here = str(self.state_dir)
+        rows = [line.strip().split(maxsplit=1) for line in listed.splitlines()]
+        return [int(pid) for pid, args in rows if found in args and here in args]
+
+    def kill_workers(self, name: str) -> int:
+        """Kill the processes of a function, as a Lambda sandbox dies; how many there were."""
+        pids = self.workers(name)
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        return len(pids)
+
+
+def chats_of(stores: Stores, user: str) -> list[Chat]:
+    """Every chat of a user that was ever admitted, by the records of their conversations."""
+    found: list[Chat] = []
+    for one in stores.history.conversations(user, limit=1000):
+        for number in range(1, one.queries + 1):
+            chat_id = stores.history.chat_of_query(user, one.conversation_id, number)
+            chat = stores.chats.load(user, chat_id)
+            assert chat is not None, chat_id
+            found.append(chat)
+    return found
+
+
+def wait_for(true: Callable[[], object], seconds: float = PATIENCE) -> None:
+    """Until the condition holds; a state of another process that nobody announces can only be asked for."""
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, "it did not come about"
+        time.sleep(0.05)

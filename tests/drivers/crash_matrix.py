@@ -1,0 +1,256 @@
+"""The crash matrix: every outside call of every step, gone wrong in every way (tests/drivers/crash_world.py).
+
+The calls are recorded from runs in which nothing goes wrong, so a new call is in the matrix by itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from tests.drivers.crash_world import (
+    BIG,
+    DOCUMENTATION,
+    NOTE,
+    READ,
+    UNKNOWN,
+    Scenario,
+    World,
+)
+from tests.drivers.faults import Fault, Site, kinds_at
+from tests.drivers.invariants import account_faults, chat_faults, turns_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from dualtrack.storage.chats import Chat
+    from dualtrack.storage.stores import Stores
+
+TWO_ROUNDS: Final = ((DOCUMENTATION, NOTE, UNKNOWN), (READ,))
+SCENARIOS: Final = (
+    Scenario("no tools"),
+    Scenario("a key", keyed=True),
+    Scenario("two rounds of tools", rounds=TWO_ROUNDS, charged=20),
+    Scenario("two megabytes", rounds=((DOCUMENTATION,),), charged=15, result=BIG),
+    Scenario("out of credits", rounds=((NOTE, DOCUMENTATION), (NOTE,)), used_before=41, charged=8, stop="insufficient_credits"),
+    Scenario("refused by the model", status="failed", stop="", charged=0, refused_by_model=True),
+    Scenario("cancelled before its tools", rounds=TWO_ROUNDS, stopped_after="turn 1", status="cancelled", stop="cancelled", charged=18),
+    Scenario("cancelled after a tool", rounds=TWO_ROUNDS, stopped_after="tool q1-t1", status="cancelled", stop="cancelled", charged=18),
+    Scenario("cancelled before a turn", rounds=TWO_ROUNDS, stopped_after="tool q1-t2", status="cancelled", stop="cancelled", charged=18),
+    Scenario("cancelled before the answer", rounds=TWO_ROUNDS, stopped_after="tool q1-t4", status="cancelled", stop="cancelled", charged=20),
+    Scenario("cancelled too late", stopped_after="answer"),
+    Scenario("aborted from outside", rounds=TWO_ROUNDS, stopped_after="turn 1", stopped_by="abort", status="failed", stop="", charged=0),
+    Scenario("past its deadline", rounds=TWO_ROUNDS, stopped_after="tool q1-t1", stopped_by="deadline", status="failed", stop="", charged=0),
+    Scenario("never started", never_started=True),
+    Scenario("vanished before the answer", rounds=TWO_ROUNDS, vanishes_after="tool q1-t1", status="failed", stop="", charged=0),
+    Scenario("vanished after the answer", vanishes_after="answer"),
+)  # fmt: skip
+
+NEVER_STRUCK: Final = "the fault never struck"
+
+BESIDE: Final = ("retry", "retry to the end", "cancel", "abort", "deadline")
+"""What happens while a process is held at a call, before it goes on."""
+
+WRITING: Final = frozenset({NOTE.tool, "kit_write"})
+"""The tools that change the world."""
+
+FROM_OUTSIDE: Final = ("cancel", "abort meanwhile", "sweep meanwhile")
+"""Steps that come from outside the chat: while they are held, the chat goes on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A scenario and what goes wrong in it."""
+
+    scenario: Scenario
+    fault: Fault
+    meanwhile: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The row of the printed matrix."""
+        if self.meanwhile:
+            return f"held, meanwhile {self.meanwhile}"
+        return f"{self.fault.kind}, every time" if self.fault.always else self.fault.kind
+
+    def __str__(self) -> str:
+        return (
+            f"[{self.scenario.name}] {self.fault}{f', meanwhile {self.meanwhile}' if self.meanwhile else ''}"
+        )
+
+
+def record(scenario: Scenario, make: Callable[..., World] = World) -> tuple[Site, ...]:
+    """The outside calls of a run in which nothing goes wrong, and a check that it ends as it should."""
+    world = make(scenario)
+    world.run()
+    wrong = judge(world, Case(scenario, Fault(Site("", "", "", ""), "nothing")))
+    assert not wrong, f"{scenario.name}: {wrong}"
+    return tuple(world.recorded.sites)
+
+
+def cases(scenario: Scenario, make: Callable[..., World] = World) -> Iterator[Case]:
+    """Every case of a scenario."""
+    sites = record(scenario, make)
+    for site in sites:
+        for kind in kinds_at(site):
+            yield Case(scenario, Fault(site, kind))
+        if not site.step.startswith("sweep"):  # nobody comes after the sweep but the next one
+            yield Case(scenario, Fault(site, "crash before", always=True))
+        for meanwhile in BESIDE:
+            if not _asks_twice(scenario, site.step, meanwhile):
+                yield Case(scenario, Fault(site, "held"), meanwhile)
+        for meanwhile in ("a step", "the rest") if site.step in FROM_OUTSIDE else ():
+            yield Case(scenario, Fault(site, "held"), meanwhile)
+    for step in dict.fromkeys(site.step for site in sites):
+        if not _asks_twice(scenario, step, "retry"):
+            yield Case(scenario, Fault(Site(step, "", "", ""), "delivered twice"))
+
+
+def _asks_twice(scenario: Scenario, step: str, meanwhile: str) -> bool:
+    """A request that is repeated without a key is meant twice."""
+    return step == "start" and not scenario.keyed and meanwhile.startswith("retry")
+
+
+def all_cases() -> list[Case]:
+    """The whole matrix, in an order that does not change."""
+    return [case for scenario in SCENARIOS for case in cases(scenario)]
+
+
+def run(case: Case, make: Callable[..., World] = World) -> list[str]:
+    """Run a case; what is wrong afterwards, nothing if it recovered."""
+    world = make(case.scenario, case.fault, case.meanwhile)
+    world.run()
+    wrong = judge(world, case)
+    if not world.recorded.struck and case.fault.kind != "nothing":
+        wrong.append(NEVER_STRUCK)
+    return wrong
+
+
+def occurred(case: Case, wrong: list[str]) -> bool:
+    """False where time decides how often a call is made (batches of deltas, parallel requests), and this run
+    made it less often than the one that was recorded: such a case says nothing.
+    """
+    return wrong != [NEVER_STRUCK] or case.fault.site.nth == 1
+
+
+def judge(world: World, case: Case) -> list[str]:
+    """What is wrong after a run, and after one more query in the same conversation."""
+    chats = world.chats()
+    stores = world.look()
+    wrong = [*world.complaints]
+    wrong += [fault for chat in chats for fault in chat_faults(stores, chat)]
+    wrong += account_faults(stores, world.user, chats)
+    wrong += _ends(case, world, chats)
+    wrong += _summaries(case, stores, chats)
+    wrong += _repeats(world, chats)
+    following = world.ask_again()
+    wrong += [f"next query: {one}" for one in chat_faults(stores, following)]
+    if (following.status, following.stop) not in (("done", "complete"), ("done", "insufficient_credits")):
+        wrong.append(f"the next query ended {following.status}, {following.stop}")
+    return wrong + [
+        f"after the next query: {one}" for one in account_faults(stores, world.user, world.chats())
+    ]
+
+
+def _ends(case: Case, world: World, chats: list[Chat]) -> Iterator[str]:
+    """How the chat ended, where only one end is right."""
+    if not chats and case.fault.site.step != "start":
+        yield "no chat"
+    # A key makes a second chat where the client was told that the first one could not be started.
+    told = world.responses.count(503)
+    failed = sum(chat.status == "failed" for chat in chats)
+    if len(chats) - min(told, failed) > 1:
+        yield f"{len(chats)} chats"
+    if case.scenario.keyed and not case.fault.always and 202 not in world.responses:
+        yield f"the client was answered {world.responses}"
+    for chat in chats:
+        if chat.status not in _allowed(case):
+            yield f"it ended {chat.status}, not {_allowed(case)}"
+        yield from _price(case.scenario, chat)
+
+
+def _allowed(case: Case) -> set[str]:
+    allowed = {case.scenario.status}
+    if case.fault.always or case.meanwhile in ("abort", "deadline") or case.fault.site.step == "start":
+        allowed.add("failed")
+    if case.meanwhile == "cancel":
+        allowed.add("cancelled")
+    if case.scenario.stopped_after and (case.fault.always or case.meanwhile):
+        # What comes too late from outside, or is given up, changes nothing.
+        allowed.add("done")
+    return allowed
+
+
+def _price(scenario: Scenario, chat: Chat) -> Iterator[str]:
+    """Invariants know what was begun; here is what the whole scenario costs."""
+    wanted = (
+        ("complete", 20) if scenario.stopped_after and scenario.rounds else (scenario.stop, scenario.charged)
+    )
+    if chat.status == "done" and (chat.stop, chat.credits_used) != wanted:
+        yield f"done, {chat.stop}, for {chat.credits_used} credits"
+
+
+def _summaries(case: Case, stores: Stores, chats: list[Chat]) -> Iterator[str]:
+    """Extracts stand in only where the summariser never came to its end."""
+    cut_off = case.fault.always or case.meanwhile in ("abort", "deadline") or case.scenario.vanishes_after
+    if cut_off or case.scenario.stopped_by != "cancel" or case.fault.site.step == "summarise":
+        return
+    for chat in chats:
+        track = stores.history.track(chat.user, chat.conversation_id, chat.query)
+        if chat.status == "done" and track and not track.blocks[-1].content.startswith("About"):
+            yield f"its summary is an extract: {track.blocks[-1].content[:60]}"
+
+
+def _repeats(world: World, chats: list[Chat]) -> Iterator[str]:
+    """Nothing is done again once its outcome is on record; what changes the world is done once."""
+    for call in world.model_calls:
+        if call.recorded and not call.late:
+            yield f"turn {call.turn} was on record, and the model was called again"
+    for call_id, recorded in world.tool_runs:
+        if recorded:
+            yield f"{call_id} was on record, and its tool ran again"
+    runs = Counter(call_id for call_id, _ in world.tool_runs)
+    for call_id, tool in _tools(world, chats):
+        if tool in WRITING and runs[call_id] > 1:
+            yield f"{call_id} changes the world and ran {runs[call_id]} times"
+        # An answer that was lost on the way to our own tables is no reason to leave a tool out.
+        own = world.recorded.fault and world.recorded.fault.kind in (
+            "sent twice",
+            "500 after the commit",
+            "conflict",
+        )
+        if own and tool in WRITING and not runs[call_id] and all(chat.status == "done" for chat in chats):
+            yield f"{call_id} never ran"
+
+
+def _tools(world: World, chats: list[Chat]) -> Iterator[tuple[str, str]]:
+    stores = world.look()
+    for chat in chats:
+        for turn in turns_of(stores, chat):
+            yield from ((call.id, call.tool) for call in turn.calls if not call.refused)
+
+
+def table(outcomes: Iterable[tuple[Case, list[str]]]) -> str:
+    """The printed matrix: a row for every kind of fault, a column for every service."""
+    ran: Counter[tuple[str, str]] = Counter()
+    well: Counter[tuple[str, str]] = Counter()
+    for case, wrong in outcomes:
+        for column in (case.fault.site.service or "step", "all"):
+            for row in (case.kind, "all"):
+                ran[row, column] += 1
+                well[row, column] += not wrong
+    rows, columns = (
+        list(dict.fromkeys(row for row, _ in ran)),
+        list(dict.fromkeys(column for _, column in ran)),
+    )
+    rows, columns = (
+        [*(row for row in rows if row != "all"), "all"],
+        [*(c for c in columns if c != "all"), "all"],
+    )
+    width = max(len(row) for row in rows)
+    lines = [f"{'recovered/cases':{width}}" + "".join(f"{column:>16}" for column in columns)]
+    for row in rows:
+        cells = [f"{well[row, column]}/{ran[row, column]}" if ran[row, column] else "–" for column in columns]
+        lines.append(f"{row:{width}}" + "".join(f"{cell:>16}" for cell in cells))
+    return "\n".join(lines)

@@ -1,0 +1,559 @@
+"""A chat's whole life in one process: the API's calls, the workflow with its retries, the rule, the sweep.
+
+Every step is delivered to a `Process` of its own, so that one call of one delivery can go wrong
+(tests/drivers/faults.py). The driver does what the deployed machinery does: Step Functions retries a state and
+then aborts, EventBridge tells `abort` of executions that failed, the sweep comes by, a client repeats its
+request. What must hold afterwards is in tests/drivers/invariants.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import re
+import threading
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import anthropic
+import httpx2
+from dualtrack.chat.cancel_chat import cancel_chat
+from dualtrack.chat.end_chat import end_chat, failure_of
+from dualtrack.chat.executions import Executions
+from dualtrack.chat.run_tool import Running, run_tool
+from dualtrack.chat.run_turn import TurnDeps, run_turn
+from dualtrack.chat.start_chat import NewChat, Repeat, fingerprint, first_chat, start_chat
+from dualtrack.chat.summarise import SummariseDeps, summarise
+from dualtrack.chat.sweep import sweep
+from dualtrack.errors import ApiError
+from dualtrack.frozen import freeze
+from dualtrack.ids import parse_record_id
+from dualtrack.models.anthropic import Claude
+from dualtrack.requests import ChatRef
+from dualtrack.storage.chats import CHAT_SECONDS, Chat, chat_of, turn_key
+from dualtrack.storage.dynamo import from_wire
+from dualtrack.storage.history import record_key
+from dualtrack.storage.stores import Stores, build_stores
+from dualtrack.tool import Source, ToolResult, ToolSpec
+from dualtrack.tools.arguments import invalid_arguments
+from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT, retrieve_full_context
+from dualtrack.tools.mcp import catalogue
+
+from infra.local.offline_model import rules, sse, tokens, wire
+from infra.local.offline_model.refusal import RefusalError, error_body
+from infra.local.offline_model.reply import Reply, fresh_id
+from infra.local.offline_model.summary import is_summary_request
+from tests.drivers.faults import PATIENCE, ModelTransport, Process, Trace, start_late
+from tests.drivers.memory_aws import MemoryAws
+from tests.drivers.world import SETTINGS, FakeClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.drivers.faults import Fault
+
+MODEL: Final = "claude-haiku-4-5-20251001"
+USER: Final = "ann"
+MACHINE: Final = "arn:aws:states:us-east-1:1:stateMachine:chat"
+ANSWER: Final = "This is the answer, and it is long enough to be worth a summary. " * 5
+BIG: Final = "".join(random.Random(7).choices("0123456789abcdef", k=2_000_000))
+"""A tool result that no item holds: two megabytes that do not compress below the limit."""
+
+_NOTE: Final = ToolSpec(
+    name="kit_note",
+    description="Writes a note.",
+    input_schema=freeze({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}),
+    kind="github",
+    price_class="github",
+    repeatable=False,
+    server="kit",
+    remote_name="note",
+)
+_RUNNING_QUERY: Final = re.compile(r"\[ID:q(\d+)\] ")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A tool call that the model makes: the tool and its input."""
+
+    tool: str
+    input: dict[str, Any]
+
+
+DOCUMENTATION: Final = Asked("retrieve_documentation", {"query": "How do I use it?"})
+NOTE: Final = Asked("kit_note", {"text": "Remember this."})
+READ: Final = Asked("retrieve_full_context", {"id": "q1"})
+UNKNOWN: Final = Asked("no_such_tool", {})
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A chat: the tools that the model asks for, turn by turn, and how it ends if nothing goes wrong."""
+
+    name: str
+    rounds: tuple[tuple[Asked, ...], ...] = ()
+    status: str = "done"
+    stop: str = "complete"
+    charged: int = 5
+    keyed: bool = False
+    result: str = "What the documentation says. " * 20
+    used_before: int = 0
+    stopped_after: str = ""
+    stopped_by: str = "cancel"
+    """From outside, after this step: "cancel", "abort" or "deadline"."""
+
+    refused_by_model: bool = False
+    vanishes_after: str = ""
+    """The execution is gone after this step, as far as its workers go; nobody hears of it."""
+
+    never_started: bool = False
+    always_asks: bool = False
+    """Later queries of the conversation ask for the same tools."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """A request that reached the model: ``recorded`` if that turn was on record already."""
+
+    query: int
+    turn: int
+    recorded: bool
+    late: bool
+
+
+class StepFailed(Exception):  # noqa: N818 - what the workflow's Catch sees
+    """A state failed after its retries."""
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(repr(cause))
+        self.error = str(getattr(cause, "error", type(cause).__name__))
+
+
+@dataclass
+class World:
+    """One run of one scenario with at most one fault."""
+
+    scenario: Scenario
+    fault: Fault | None = None
+    meanwhile: str = ""
+    """While a process is held: "retry", "retry to the end", "cancel", "abort", "deadline"; for what comes
+    from outside also "a step" or "the rest" of the chat."""
+
+    aws: MemoryAws = field(default_factory=MemoryAws)
+    clock: FakeClock = field(default_factory=FakeClock)
+    user: str = USER
+    model_calls: list[ModelCall] = field(default_factory=list)
+    tool_runs: list[tuple[str, bool]] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+    responses: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.trace = Trace(self.aws, self.fault)
+        self.recorded = self.trace
+        self.quiet = Trace(self.aws)
+        self.zombies: list[tuple[Process, threading.Thread]] = []
+        self.lock = threading.Lock()
+        self._prepare()
+
+    def _prepare(self) -> None:
+        stores = self.look()
+        client, table, now = stores.dynamodb, SETTINGS.cache_table, self.clock()
+        version = catalogue.store_version(client, table, [_NOTE], now)
+        catalogue.store_listings(client, table, [catalogue.Listing("kit", version, int(now))])
+        self._use_before(stores)
+
+    def _use_before(self, stores: Stores) -> None:
+        if self.scenario.used_before:
+            now = self.clock()
+            account = stores.ledger.load(self.user)
+            held: Any = account.hold("ch_before", self.scenario.used_before, now)
+            stores.ledger.commit(account, held)
+            stores.ledger.commit(
+                held.account, held.account.settle("ch_before", self.scenario.used_before, now)
+            )
+
+    # ── what a process works with ─────────────────────────────────────────────────────────────────
+
+    def process(self, step: str) -> Process:
+        """A worker for one delivery of a step."""
+        return Process(self.trace, step)
+
+    def look(self) -> Stores:
+        """The stores for somebody who looks and meets no fault."""
+        return self.stores(Process(self.quiet, "look"))
+
+    def stores(self, process: Process) -> Stores:
+        """The stores over a process's clients; a new process remembers no catalogue."""
+        catalogue._DECODED.clear()
+        return build_stores(SETTINGS, process.dynamodb, process.s3, self.clock)
+
+    @staticmethod
+    def executions(process: Process) -> Executions:
+        """The workflow's executions over a process's client."""
+        return Executions(process.step_functions, MACHINE)
+
+    def claude(self, process: Process) -> Claude:
+        """The real client over a process's edge."""
+        http = httpx2.Client(
+            transport=ModelTransport(process, lambda raw: self._reply(process, raw)), base_url="http://model"
+        )
+        return Claude(
+            anthropic.Anthropic(base_url="http://model", api_key="test", max_retries=0, http_client=http)
+        )
+
+    # ── the model ─────────────────────────────────────────────────────────────────────────────────
+
+    def _reply(self, process: Process, raw: bytes) -> tuple[str, Callable[[], httpx2.Response]]:
+        request = wire.Request.model_validate(json.loads(raw))
+        if is_summary_request(request):
+            text = str(getattr(request.messages[-1].content[0], "text", ""))
+            about = text.split("\n", 1)[0]
+            return f"summary {about}", lambda: _json_response(
+                Reply(({"type": "text", "text": f"About {about}"},))
+            )
+        query, turn = _place_of(request)
+        return f"turn {turn}", lambda: self._say(process, request, query, turn)
+
+    def _say(self, process: Process, request: wire.Request, query: int, turn: int) -> httpx2.Response:
+        recorded = any(self.has_turn(chat, turn) for chat in self.chats() if chat.query == query)
+        with self.lock:
+            self.model_calls.append(ModelCall(query, turn, recorded, process.held.is_set()))
+            number = len(self.model_calls)
+        try:
+            rules.check(request, lambda _: False)
+        except RefusalError as refusal:
+            self.complaints.append(f"the model refused: {refusal.message}")
+            return httpx2.Response(refusal.status, json=error_body(refusal.status, refusal.message, "req_1"))
+        if self.scenario.refused_by_model and query == 1:
+            return httpx2.Response(400, json=error_body(400, "scripted", "req_1"))
+        rounds = self.scenario.rounds if query == 1 or self.scenario.always_asks else ()
+        last = request.tool_choice is not None and request.tool_choice.type == "none"
+        if turn > len(rounds) or last:
+            return _stream(Reply(({"type": "text", "text": f"({number}) {ANSWER}"},)))
+        said = {"type": "text", "text": f"({number}) Let me look."}
+        return _stream(Reply((said, *map(_tool_use, rounds[turn - 1])), "tool_use"))
+
+    # ── tools ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _execute(self, process: Process, stores: Stores, running: Running) -> ToolResult:
+        def perform() -> ToolResult:
+            self._note_run(process, running)
+            return ToolResult(self.scenario.result, sources=(Source("The manual", "https://docs.test/"),))
+
+        if running.call.tool == RETRIEVE_FULL_CONTEXT.name:
+            return retrieve_full_context(
+                stores, running.user, running.conversation_id, running.call.input, 100_000
+            )
+        result: ToolResult = process.call("tool", "execute", running.call.tool, perform)
+        return result
+
+    def _note_run(self, process: Process, running: Running) -> None:
+        found = parse_record_id(running.call.id)
+        assert found is not None
+        key = (f"CONV#{running.user}#{running.conversation_id}", record_key(found))
+        recorded = key in self.aws.table(SETTINGS.history_table)
+        with self.lock:
+            self.tool_runs.append((running.call.id, recorded and not process.held.is_set()))
+
+    # ── deliveries ────────────────────────────────────────────────────────────────────────────────
+
+    def deliver(self, step: str, body: Callable[[Process], Any]) -> Any:
+        """Deliver a step once; where the fault says so twice, or beside a run that is held."""
+        fault = self.fault
+        if fault is None or fault.site.step != step or self.trace.struck:
+            outcome = body(self.process(step))
+            if self.meanwhile == "a step":
+                self.release()
+            return outcome
+        if fault.kind == "delivered twice":
+            self.trace.struck = True
+            body(self.process(step))
+            return body(self.process(step))
+        if fault.kind == "held":
+            return self._deliver_held(step, body)
+        return body(self.process(step))
+
+    def _deliver_held(self, step: str, body: Callable[[Process], Any]) -> Any:
+        process = self.process(step)
+        thread, outcome = start_late(f"held {step}", partial(body, process))
+        while thread.is_alive() and not process.held.wait(0.001):
+            pass
+        if process.held.is_set():
+            self.zombies.append((process, thread))
+            if self.meanwhile.startswith("retry"):
+                result = body(self.process(step))
+                if self.meanwhile == "retry":
+                    self.release()
+                return result
+            if self.meanwhile in ("a step", "the rest"):
+                return None
+            self._interfere(self.meanwhile)
+            self.release()
+        thread.join(PATIENCE)
+        if isinstance(outcome[0], Exception):
+            raise outcome[0]
+        return outcome[0]
+
+    def _interfere(self, how: str) -> None:
+        for chat in self.chats():
+            if how == "cancel":
+                self.cancel(ref_of(chat))
+            elif how == "abort":
+                self.abort(ref_of(chat), "meanwhile")
+            elif how == "deadline":
+                self.clock.now += CHAT_SECONDS + 1
+                self.sweep("meanwhile")
+
+    def release(self) -> None:
+        """Let the held process go on, to its end."""
+        for process, thread in self.zombies:
+            process.released.set()
+            thread.join(PATIENCE)
+            assert not thread.is_alive(), f"{thread.name} hangs"
+        self.zombies.clear()
+
+    def state(self, step: str, body: Callable[[Process], Any], retries: int) -> Any:
+        """A state of the workflow: retried, then caught."""
+        for attempt in range(retries + 1):
+            try:
+                return self.deliver(step, body)
+            except Exception as error:
+                if attempt == retries:
+                    raise StepFailed(error) from error
+                self.clock.now += 2
+        raise AssertionError(step)
+
+    # ── the machinery ─────────────────────────────────────────────────────────────────────────────
+
+    def run(self) -> None:
+        """The chat's whole life, and after it everything that comes by on a schedule."""
+        self.post()
+        for chat in self.chats():
+            if self.execution(chat.chat_id) == "RUNNING":
+                self.machine(ref_of(chat))
+        self.look_after()
+        self.release()
+
+    def post(self, message: str = "What is it?", conversation_id: str = "") -> None:
+        """POST /v1/chats; with a key, repeated until it is answered."""
+        body = f"{message} ({self.scenario.name})"
+        for _ in range(4 if self.scenario.keyed else 1):
+            try:
+                status = self.deliver("start", partial(self.start, body, conversation_id))
+            except Exception:  # noqa: BLE001 - a 500 for the client
+                status = 500
+            self.responses.append(status)
+            if status == 202:
+                return
+
+    def machine(self, ref: ChatRef) -> None:
+        """The execution of a chat."""
+        try:
+            ended = self._states(ref)
+        except StepFailed as failed:
+            ended = "FAILED"
+            with contextlib.suppress(StepFailed):
+                self.abort(ref, failed.error)
+        if ended and self.execution(ref.chat_id) == "RUNNING":
+            self.end_execution(ref.chat_id, ended)
+        if self.execution(ref.chat_id) in ("FAILED", "ABORTED"):
+            self._rule(ref)
+
+    def _states(self, ref: ChatRef) -> str:
+        recorded = ref.turn
+        while True:
+            step = f"turn {recorded + 1}"
+            asked = replace(ref, turn=recorded)
+            outcome = self.state(step, partial(self.turn, asked), 3)
+            if self._is_over(ref, step):
+                return ""
+            recorded = outcome["turn"]
+            if outcome["next"] not in ("tools", "turn"):
+                break
+            for call in outcome["calls"]:
+                self._tool(replace(ref, turn=recorded), call["id"], call["fn"])
+                if self._is_over(ref, f"tool {call['id']}"):
+                    return ""
+        if outcome["next"] != "answered":
+            return "FAILED"
+        if self._is_over(ref, "answer"):
+            return ""
+        self.state("summarise", partial(self.summarise, ref), 3)
+        return "SUCCEEDED"
+
+    def go_on(self, ref: ChatRef, state: str, turn: int, calls: tuple[str, ...]) -> None:
+        """An execution that is about to enter a state goes on from there."""
+        for call_id in calls:
+            self._tool(replace(ref, turn=turn), call_id)
+        if state == "Summarise":
+            self.state("summarise", partial(self.summarise, ref), 3)
+            return
+        self.machine(replace(ref, turn=turn))
+
+    def _tool(self, ref: ChatRef, call_id: str, fn: str = "tool") -> None:
+        with contextlib.suppress(StepFailed):
+            self.state(f"tool {call_id}", partial(self.tool, ref, call_id, fn=fn), 1)
+
+    def _is_over(self, ref: ChatRef, step: str) -> bool:
+        """After a step: somebody may stop the chat, its workers may vanish."""
+        if self.scenario.stopped_after == step:
+            self._interfere(self.scenario.stopped_by)
+        return self.scenario.vanishes_after == step or self.execution(ref.chat_id) != "RUNNING"
+
+    def abort(self, ref: ChatRef, error: str) -> None:
+        """The Abort state."""
+        step = "abort" if error != "meanwhile" else "abort meanwhile"
+        self.state(step, partial(self.end, ref, error), 3)
+
+    def _rule(self, ref: ChatRef) -> None:
+        """EventBridge tells `abort` of an execution that did not succeed."""
+        with contextlib.suppress(StepFailed):
+            self.state("abort by rule", partial(self.end, ref, self.execution(ref.chat_id)), 2)
+
+    def cancel(self, ref: ChatRef) -> None:
+        """DELETE /v1/chats/{id}, repeated until it is answered."""
+        with contextlib.suppress(StepFailed):
+            self.state("cancel", partial(self.stop, ref), 3)
+
+    def look_after(self) -> None:
+        """The schedule: half a minute later, and twice when every deadline has passed."""
+        for seconds in (30, CHAT_SECONDS + 1, 300):
+            self.clock.now += seconds
+            if not self.open_chats():
+                continue
+            try:
+                self.sweep("")
+            except StepFailed:
+                continue
+            for chat in self.open_chats():
+                if self.execution(chat.chat_id) == "RUNNING" and not self.scenario.vanishes_after:
+                    self.machine(ref_of(chat))
+
+    def sweep(self, name: str) -> None:
+        """The sweep; the schedule does not repeat it, the function's asynchronous retries do."""
+        self.state(f"sweep {name}".strip(), self.look_at_open_chats, 2)
+
+    def ask_again(self) -> Chat:
+        """The next query of the user, in the same conversation if there is one, with nothing going wrong."""
+        self.fault = None
+        self.trace = self.quiet
+        self.scenario = Scenario("next")
+        known = self.chats()
+        self.look().ledger.grant(self.user, "grant-1", 100, "for the next query", self.clock())
+        self.post("And then?", known[-1].conversation_id if known else "")
+        (chat,) = [chat for chat in self.chats() if chat.chat_id not in {one.chat_id for one in known}]
+        self.machine(ref_of(chat))
+        found = self.look().chats.load(self.user, chat.chat_id)
+        assert found is not None
+        return found
+
+    # ── the functions ─────────────────────────────────────────────────────────────────────────────
+
+    def start(self, message: str, conversation_id: str, process: Process) -> int:
+        """POST /v1/chats → the status of the response."""
+        repeat = Repeat("key-1", fingerprint(message.encode())) if self.scenario.keyed else None
+        stores, executions = self.stores(process), self.executions(process)
+        if self.scenario.never_started:
+            process.step_functions.start_execution = lambda **_: process._die()
+        try:
+            first = first_chat(stores, executions, self.user, repeat) if repeat else None
+            if first is None:
+                start_chat(stores, executions, NewChat(self.user, message, conversation_id), repeat)
+        except ApiError as error:
+            return error.status
+        return 202
+
+    def turn(self, ref: ChatRef, process: Process) -> Any:
+        """One delivery of a turn."""
+        deps = TurnDeps(
+            self.stores(process), self.claude(process), MODEL, invalid_arguments, self.clock.sleep
+        )
+        return run_turn(ref, deps)
+
+    def tool(self, ref: ChatRef, call_id: str, process: Process, fn: str = "tool") -> Any:
+        """One delivery of a tool's call; ``fn`` is the function that has it."""
+        stores = self.stores(process)
+        return run_tool(ref, call_id, stores, lambda running: self._execute(process, stores, running), 60)
+
+    def summarise(self, ref: ChatRef, process: Process) -> Any:
+        """One delivery of the state behind the answer."""
+        return summarise(
+            ref, SummariseDeps(self.stores(process), self.claude(process), MODEL, self.clock.sleep)
+        )
+
+    def end(self, ref: ChatRef, error: str, process: Process) -> Any:
+        """One delivery to `abort`."""
+        return end_chat(self.stores(process), ref, failure_of({"Error": error}))
+
+    def stop(self, ref: ChatRef, process: Process) -> Any:
+        """DELETE /v1/chats/{id}."""
+        stores = self.stores(process)
+        chat = stores.chats.load(ref.user, ref.chat_id)
+        return cancel_chat(stores, self.executions(process), chat) if chat else None
+
+    def look_at_open_chats(self, process: Process) -> Any:
+        """One delivery to `sweep`."""
+        return sweep(self.stores(process), self.executions(process), 120)
+
+    # ── what is there ─────────────────────────────────────────────────────────────────────────────
+
+    def chats(self) -> list[Chat]:
+        """Every chat, oldest first."""
+        with self.aws.lock:
+            items = list(self.aws.table(SETTINGS.chats_table).items())
+        return sorted(
+            (chat_of(from_wire(item)) for (_, sk), item in items if sk == "STATE"),
+            key=lambda chat: (chat.created_at, chat.query),
+        )
+
+    def has_turn(self, chat: Chat, turn: int) -> bool:
+        """Whether a turn is on record."""
+        return (chat.pk, turn_key(turn)) in self.aws.table(SETTINGS.chats_table)
+
+    def execution(self, chat_id: str) -> str:
+        """The status of a chat's execution; "" if there is none."""
+        return self.aws.executions.get(chat_id, "")
+
+    def end_execution(self, chat_id: str, status: str) -> None:
+        """It runs no longer."""
+        self.aws.executions[chat_id] = status
+
+    def open_chats(self) -> list[Chat]:
+        """Those that have not ended."""
+        return [chat for chat in self.chats() if chat.status in ("running", "answered")]
+
+
+def ref_of(chat: Chat) -> ChatRef:
+    """The payload of a step for this chat."""
+    return ChatRef(chat.user, chat.chat_id, chat.conversation_id)
+
+
+def _place_of(request: wire.Request) -> tuple[int, int]:
+    """The running query's number and the turn that the request is for."""
+    for place in range(len(request.messages) - 1, -1, -1):
+        message = request.messages[place]
+        for block in message.content if message.role == "user" else ():
+            match = _RUNNING_QUERY.match(str(getattr(block, "text", "")))
+            if match:
+                said = [one for one in request.messages[place:] if one.role == "assistant"]
+                return int(match[1]), len(said) + 1
+    raise AssertionError("no query in the request")
+
+
+def _tool_use(asked: Asked) -> dict[str, Any]:
+    return {"type": "tool_use", "id": fresh_id("toolu"), "name": asked.tool, "input": asked.input}
+
+
+def _stream(reply: Reply) -> httpx2.Response:
+    events = sse.events(reply, fresh_id("msg"), MODEL, tokens.Usage(100), 10_000)
+    return httpx2.Response(
+        200,
+        headers={"content-type": "text/event-stream"},
+        content=b"".join(event.encode() for event in events),
+    )
+
+
+def _json_response(reply: Reply) -> httpx2.Response:
+    return httpx2.Response(200, json=sse.message(reply, fresh_id("msg"), MODEL, tokens.Usage(100)))

@@ -1,0 +1,111 @@
+"""Engines that speak DynamoDB, for the credit simulation: each a context that gives a client."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+import boto3
+from botocore.config import Config
+
+from tests.drivers.credit_tables import moto_client
+from tests.drivers.memory_aws import Client, MemoryAws
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractContextManager
+
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+ROOT: Final = Path(__file__).parents[2]
+DYNAMODB_LOCAL: Final = Path(os.environ.get("DYNAMODB_LOCAL_DIR", ROOT / ".build" / "dynamodb-local"))
+"""Where .ci/dynamodb_local.sh puts AWS's own engine."""
+
+
+@contextmanager
+def memory() -> Iterator[DynamoDBClient]:
+    """Our own, the fast one."""
+    yield cast("DynamoDBClient", Client(partial(MemoryAws().call, "dynamodb")))
+
+
+@contextmanager
+def ministack() -> Iterator[DynamoDBClient]:
+    """MiniStack with DynamoDB alone, as a process of its own."""
+    port = _free_port()
+    settings = {
+        "SERVICES": "dynamodb",
+        "BIND_HOST": "127.0.0.1",
+        "GATEWAY_PORT": str(port),
+        "LOG_LEVEL": "ERROR",
+    }
+    with _process([sys.executable, "-m", "ministack"], settings):
+        yield _client(port)
+
+
+@contextmanager
+def dynamodb_local() -> Iterator[DynamoDBClient]:
+    """DynamoDB Local, in memory."""
+    port = _free_port()
+    command = ["java", f"-Djava.library.path={DYNAMODB_LOCAL}", "-cp", f"{DYNAMODB_LOCAL}/*"]
+    main = "software.amazon.dynamodb.services.local.main.ServerRunner"
+    options = ["-inMemory", "-sharedDb", "-disableTelemetry", "-port", str(port)]
+    with _process([*command, main, *options], {"AWS_REGION": "us-east-1"}):
+        yield _client(port)
+
+
+def has_dynamodb_local() -> bool:
+    """Whether it was fetched and Java is here."""
+    return DYNAMODB_LOCAL.is_dir() and shutil.which("java") is not None
+
+
+ENGINES: Final[Mapping[str, Callable[[], AbstractContextManager[DynamoDBClient]]]] = {
+    "memory": memory,
+    "moto": moto_client,
+    "ministack": ministack,
+    "dynamodb-local": dynamodb_local,
+}
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def _process(command: list[str], settings: Mapping[str, str]) -> Iterator[None]:
+    with tempfile.TemporaryDirectory() as folder:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env={**os.environ, **settings},
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            yield
+        finally:
+            process.terminate()
+            try:
+                process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _client(port: int) -> DynamoDBClient:
+    """A client that waits for its engine: refused connections are retried with growing pauses."""
+    keys: Any = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
+    waiting = Config(retries={"mode": "standard", "max_attempts": 10})
+    endpoint = f"http://127.0.0.1:{port}"
+    boto3.client("dynamodb", "us-east-1", endpoint_url=endpoint, config=waiting, **keys).list_tables()
+    once = Config(retries={"mode": "standard", "max_attempts": 1})
+    return boto3.client("dynamodb", "us-east-1", endpoint_url=endpoint, config=once, **keys)

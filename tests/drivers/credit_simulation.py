@@ -1,0 +1,670 @@
+"""Chats, crashes and clocks, all from one seed, against a real DynamoDB engine.
+
+A world has a few users and many chats. Every step of a chat (start, a turn's tools, answer, cancel,
+fail) is a generator that stops before and after each of its reads and writes; the world picks whose
+turn it is, so everything interleaves. A step may crash at any stop and be run again, be delivered
+twice, or sleep for hours and wake as a zombie; writes may meet conflicts and throttling, or succeed
+and lose their answer; clocks differ between writers; days, months, plans and packs change meanwhile.
+
+The steps use the real decisions, actions and `transact`, and commit them together with the chat's
+own record, as the functions do. What is written passes the `Watcher`, which keeps its own books and
+checks every rule after every write. The seed stands in every failure message.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, cast
+from unittest.mock import patch
+
+from botocore.exceptions import ClientError
+from dualtrack.chat.credit_reset import reset_accounts, rest_action
+from dualtrack.credits import account as account_module
+from dualtrack.credits.account import HOLD_SECONDS, Account, Decision, Movement, Refused, next_day
+from dualtrack.credits.audit import Books, differences, enter
+from dualtrack.credits.plans import PLANS, Plan, price_chat
+from dualtrack.errors import Contended
+from dualtrack.storage import dynamo
+from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.ledger import Ledger, account_from, account_moved, movement_from, user_of
+
+from tests.drivers.credit_tables import make_chats, make_ledger, rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Mapping
+
+    from dualtrack.storage.dynamo import Action
+    from dualtrack.tool import PriceClass
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+    Step = Generator[None, None, None]
+
+CHAT_SECONDS: Final = 15 * 60
+CHATS_PER_WORLD: Final = 40
+USERS_PER_WORLD: Final = 2
+BEGIN: Final = 1_795_262_400.0
+"""2026-11-21 12:00 UTC; a world begins up to two months later."""
+
+SMALL_PLANS: Final[Mapping[str, Plan]] = {
+    "free": PLANS["free"],
+    "pro": replace(PLANS["pro"], daily=70, monthly=110),
+    "unlimited": Plan("unlimited", 10**9, None, 0),
+}
+"""Limits that a world can reach. ``unlimited`` is used by a broken variant alone."""
+
+
+class RuleBroken(AssertionError):  # noqa: N818
+    """A rule of the ledger did not hold."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What a run did."""
+
+    chats: int = 0
+    steps: int = 0
+    writes: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: Tally) -> None:
+        self.chats += other.chats
+        self.steps += other.steps
+        self.writes += other.writes
+        self.counts.update(other.counts)
+
+
+# ── the engine, with its bad days ─────────────────────────────────────────────────────────────
+
+
+class Shaky:
+    """A DynamoDB client that shows each committed write to a watcher and has bad days."""
+
+    def __init__(self, client: DynamoDBClient, watcher: Watcher, rng: random.Random, tally: Tally) -> None:
+        self._client, self._watcher, self._rng, self._tally = client, watcher, rng, tally
+        self.faults = True
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def transact_write_items(self, **request: Any) -> Any:
+        actions = [next(iter(action.items())) for action in request["TransactItems"]]
+        reasons = [{"Code": "None"} for _ in actions]
+        reasons[self._rng.randrange(len(reasons))] = {"Code": "TransactionConflict"}
+        cancelled = ("TransactionCanceledException", {"CancellationReasons": reasons})
+        return self._write("transact_write_items", request, actions, cancelled)
+
+    def put_item(self, **request: Any) -> Any:
+        return self._write("put_item", request, [("Put", request)], ("TransactionConflictException", {}))
+
+    def update_item(self, **request: Any) -> Any:
+        return self._write(
+            "update_item", request, [("Update", request)], ("TransactionConflictException", {})
+        )
+
+    def _write(self, call: str, request: Any, actions: Any, conflict: tuple[str, dict[str, Any]]) -> Any:
+        luck = self._rng.random() if self.faults else 1.0
+        if luck < 0.06:
+            self._fail("conflict", *conflict)
+        if luck < 0.10:
+            self._fail("throttled", "ThrottlingException", {})
+        answer = getattr(self._client, call)(**request)
+        self._tally.writes += 1
+        self._watcher.committed(actions)
+        if luck < 0.13:
+            self._fail("answer lost", "InternalServerError", {})
+        return answer
+
+    def _fail(self, name: str, code: str, more: dict[str, Any]) -> None:
+        self._tally.counts[name] += 1
+        response: Any = {"Error": {"Code": code, "Message": name}, **more}
+        raise ClientError(response, "Write")
+
+
+class Watcher:
+    """Its own books of every user and chat, kept from what is written, and the rules."""
+
+    def __init__(self, credits_table: str) -> None:
+        self.table = credits_table
+        self.items: dict[tuple[str, str, str], dict[str, Any]] = {}
+        self.accounts: dict[str, Account] = {}
+        self.books: dict[str, Books] = {}
+        self.movements: dict[str, list[Movement]] = {}
+        self.status: dict[str, str] = {}
+        self.owners: dict[str, str] = {}
+        self.settled: Counter[str] = Counter()
+        self.charged: dict[str, int] = {}
+        self.held_once: dict[str, int] = {}
+        self.expired: set[str] = set()
+        self.grants: Counter[str] = Counter()
+
+    def committed(self, actions: list[tuple[str, Any]]) -> None:
+        """One transaction was written: take it down and check every rule it touches."""
+        touched: set[str] = set()
+        ended: list[str] = []
+        for kind, request in actions:
+            if kind == "Put" and request["TableName"] == self.table:
+                touched.add(self._put(dynamo.from_wire(request["Item"])))
+            elif kind == "Put":
+                self._chat(dynamo.from_wire(request["Item"]))
+            elif kind == "Update":
+                ended.append(self._end(request))
+        for user in touched:
+            self._check(user)
+        for chat in ended:
+            self._check_end(chat)
+
+    def _put(self, item: dict[str, Any]) -> str:
+        user, sk = user_of(item), item["sk"]
+        if sk == "account":
+            self.accounts[user] = account_from(item)
+        elif sk.startswith("entry#"):
+            self._entry(user, sk, item)
+        elif sk.startswith("grant#"):
+            self.grants[user] += 1
+        key = ("credits", item["pk"], sk)
+        self._rule(sk == "account" or key not in self.items, f"{key} was written twice")
+        self.items[key] = item
+        return user
+
+    def _entry(self, user: str, sk: str, item: dict[str, Any]) -> None:
+        line = movement_from(item)
+        books = self.books[user] = enter(self.books.get(user, Books()), line)
+        self.movements.setdefault(user, []).append(line)
+        self._rule(int(sk.removeprefix("entry#")) == books.lines, f"{user}: line {sk} out of order")
+        self._rule(line.available_after >= 0, f"{user}: available {line.available_after}")
+        if line.kind == "hold":
+            self.held_once[line.chat_id] = self.held_once.get(line.chat_id, 0) + line.amount
+            self._limits(user, line)
+        if line.kind == "settle":
+            self.settled[line.chat_id] += 1
+            self.charged[line.chat_id] = line.amount
+            self._rule(self.settled[line.chat_id] == 1, f"{line.chat_id} was settled twice")
+            self._rule(line.amount <= self.held_once.get(line.chat_id, 0), f"{line.chat_id} charged unheld")
+            self._rule(sum(part.amount for part in line.parts) == line.amount, f"{line} does not add up")
+        if line.kind == "expire":
+            self.expired.add(line.chat_id)
+
+    def _limits(self, user: str, line: Movement) -> None:
+        """Nothing above a limit: what was charged of a period's allowance and what is held of it."""
+        plan = SMALL_PLANS[self.books[user].plan]
+        for part in line.parts:
+            if part.source == "allowance":
+                day = self._taken(user, part.day)
+                self._rule(day <= plan.daily, f"{user}: {day} of {plan.daily} on {part.day}")
+                month = self._taken(user, part.month)
+                limit = plan.monthly if plan.monthly is not None else month
+                self._rule(month <= limit, f"{user}: {month} of {limit} in {part.month}")
+
+    def _taken(self, user: str, period: str) -> int:
+        """Held and charged credits of a period's allowance, from the lines alone."""
+        open_holds: dict[str, int] = {}
+        charged = 0
+        for line in self.movements[user]:
+            here = sum(part.amount for part in line.parts if part.day.startswith(period) and part.day)
+            if line.kind == "hold":
+                open_holds[line.chat_id] = open_holds.get(line.chat_id, 0) + here
+            elif line.kind in {"settle", "release", "expire"}:
+                open_holds.pop(line.chat_id, None)
+                charged += here
+        return charged + sum(open_holds.values())
+
+    def _chat(self, item: dict[str, Any]) -> None:
+        key = ("chats", item["pk"], item["sk"])
+        self._rule(key not in self.items, f"{key} was written twice")
+        self.items[key] = item
+        if item["sk"] == "chat":
+            self.status[item["pk"]] = "running"
+            self.owners[item["pk"]] = item["user"]
+
+    def _end(self, request: Any) -> str:
+        chat = str(dynamo.from_wire(request["Key"])["pk"])
+        self.status[chat] = str(dynamo.from_wire(request["ExpressionAttributeValues"])[":status"])
+        self.items["chats", chat, "chat"]["status"] = self.status[chat]
+        return chat
+
+    def _check(self, user: str) -> None:
+        account, books = self.accounts[user], self.books[user]
+        wrong = differences(account, books)
+        self._rule(not wrong, f"{user}: {'; '.join(wrong)}")
+        held = sum(hold.amount for hold in account.holds.values())
+        self._rule(held == sum(books.held.values()), f"{user}: holds {held}")
+        granted = sum(line.kind == "grant" for line in self.movements[user])
+        self._rule(granted == self.grants[user], f"{user}: {granted} grants for {self.grants[user]} payments")
+        pack_held = sum(p.amount for h in account.holds.values() for p in h.parts if p.source == "pack")
+        self._rule(0 <= pack_held <= account.pack, f"{user}: pack {account.pack}, of it held {pack_held}")
+        self._rule(account.used_day >= 0 and account.used_month >= account.used_day, f"{user}: {account}")
+
+    def _check_end(self, chat: str) -> None:
+        held = self.books[self.owners[chat]].held
+        self._rule(chat not in held, f"{chat} is {self.status[chat]} and still holds credits")
+        if self.status[chat] == "failed":
+            self._rule(not self.settled[chat], f"{chat} failed and was charged")
+
+    def _rule(self, holds: bool, otherwise: str) -> None:
+        if not holds:
+            raise RuleBroken(otherwise)
+
+
+# ── the rules of the ledger, and three ways to break them ─────────────────────────────────────
+
+
+class Rules:
+    """The decisions and conditions as they are."""
+
+    def hold(self, seen: Account, fresh: Account, chat: str, now: float) -> Decision | Refused:
+        return fresh.hold(chat, 5, now)
+
+    def settle(self, account: Account, chat: str, amount: int, now: float) -> Decision:
+        return account.settle(chat, amount, now)
+
+    def release(self, account: Account, chat: str, now: float) -> Decision:
+        return account.release(chat, now)
+
+    def end(self, table: str, chat: str, status: str) -> Action:
+        """running → answered | cancelled | failed, once."""
+        values = {":status": status, ":running": "running"}
+        return self._end(table, chat, "#s = :running", values)
+
+    def _end(self, table: str, chat: str, condition: str, values: dict[str, str]) -> Action:
+        key = {"pk": chat, "sk": "chat"}
+        return dynamo.update("chat", table, key, "SET #s = :status", condition, values, {"#s": "status"})
+
+
+class CheckThenCharge(Rules):
+    """Broken: the limit is checked on figures read earlier, the credits are taken from fresh ones."""
+
+    def hold(self, seen: Account, fresh: Account, chat: str, now: float) -> Decision | Refused:
+        checked = seen.hold(chat, 5, now)
+        if isinstance(checked, Refused):
+            return checked
+        taken = replace(fresh, plan="unlimited").hold(chat, 5, now)
+        assert isinstance(taken, Decision)
+        return replace(taken, account=replace(taken.account, plan=fresh.plan))
+
+
+class ReleaseWithoutLimit(Rules):
+    """Broken: a release gives five credits back without a look at what the chat holds."""
+
+    def release(self, account: Account, chat: str, now: float) -> Decision:
+        decision = account.release(chat, now)
+        refunded = replace(decision.account, used_day=decision.account.used_day - 5)
+        return replace(decision, account=refunded)
+
+
+class SettleTwice(Rules):
+    """Broken: settling asks neither the chat's status nor its hold."""
+
+    def settle(self, account: Account, chat: str, amount: int, now: float) -> Decision:
+        if chat not in account.holds:
+            held = account.hold(chat, amount, now)
+            if isinstance(held, Decision):
+                return replace(held.account, seq=account.seq).settle(chat, amount, now)
+        return account.settle(chat, amount, now)
+
+    def end(self, table: str, chat: str, status: str) -> Action:
+        return self._end(table, chat, "", {":status": status})
+
+
+BROKEN: Final = (CheckThenCharge, ReleaseWithoutLimit, SettleTwice)
+
+
+ENDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "answer": ("answered",),
+    "cancel": ("cancelled",),
+    "fail": ("failed",),
+    "die": (),
+    "double": ("answered", "cancelled", "failed"),
+}
+"""What a chat's fate starts after its last round."""
+
+
+# ── a world ───────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(slots=True)
+class Chat:
+    """One chat and what its workflow has yet to do."""
+
+    id: str
+    user: str
+    rounds: tuple[tuple[PriceClass, ...], ...]
+    fate: str
+    started: float = 0.0
+    crashes: int = 0
+
+
+@dataclass(slots=True)
+class Run:
+    """A step under way: ``wakes`` is when a zombie goes on."""
+
+    chat: Chat | None
+    name: str
+    step: Step
+    spare: bool = False
+    wakes: float = 0.0
+
+
+class World:
+    """Users, chats and a clock on fresh tables."""
+
+    def __init__(self, client: DynamoDBClient, seed: str, chats: int, rules: Rules | None = None) -> None:
+        self.rng = random.Random(seed)
+        self.seed = seed
+        self.rules = rules or Rules()
+        self.tally = Tally(chats=chats)
+        self.real = make_ledger(client)
+        self.chats_table = make_chats(client)
+        self.watcher = Watcher(self.real.table)
+        faults = random.Random(f"{seed} faults")
+        self.client: Any = cast("Any", Shaky(client, self.watcher, faults, self.tally))
+        self.ledger = Ledger(self.client, self.real.table)
+        self.now = BEGIN + self.rng.randrange(60 * 86_400)
+        self.users = [f"user-{number}" for number in range(USERS_PER_WORLD)]
+        self.todo = [self._chat(number) for number in range(chats)]
+        self.admitted: list[Chat] = []
+        self.runs: list[Run] = []
+
+    def _chat(self, number: int) -> Chat:
+        calls: tuple[PriceClass, ...] = ("documentation", "github", "other")
+        rounds = tuple(
+            tuple(self.rng.choice(calls) for _ in range(self.rng.randint(1, 4)))
+            for _ in range(self.rng.choice((0, 0, 1, 1, 2)))
+        )
+        fate = self.rng.choice(("answer",) * 6 + ("cancel", "fail", "die", "double"))
+        return Chat(f"ch_{number:04d}", self.rng.choice(self.users), rounds, fate)
+
+    def play(self) -> Tally:
+        """Run until every chat has ended; raise `RuleBroken` with the seed at the first broken rule."""
+        try:
+            with patch.object(account_module, "PLANS", SMALL_PLANS):
+                while self.todo or self.runs or self._open():
+                    self._tick()
+                self._close()
+        except RuleBroken as broken:
+            raise RuleBroken(f"seed {self.seed!r}: {broken}") from broken
+        finally:
+            self.client.delete_table(TableName=self.real.table)
+            self.client.delete_table(TableName=self.chats_table)
+        return self.tally
+
+    def _open(self) -> list[Chat]:
+        return [chat for chat in self.admitted if self.watcher.status.get(chat.id) == "running"]
+
+    # ── whose turn it is ──────────────────────────────────────────────────────────────────────
+
+    def _tick(self) -> None:
+        self.tally.steps += 1
+        self._advance_clock()
+        if self.todo and len(self.runs) < 8 and self.rng.random() < 0.5:
+            self._admit(self.todo.pop())
+        if self.rng.random() < 0.03:
+            self._operator()
+        self._sweep()
+        awake = [run for run in self.runs if run.wakes <= self.now]
+        if awake:
+            self._advance(self.rng.choice(awake))
+        elif self.runs:
+            self.now = min(run.wakes for run in self.runs)
+
+    def _advance_clock(self) -> None:
+        luck = self.rng.random()
+        if luck < 0.002:
+            self.now += self.rng.choice((3_600, 86_400, 20 * 86_400))
+        elif luck < 0.006:
+            self.now = next_day(self.now) - self.rng.random() * 2
+        else:
+            self.now += self.rng.random() * 4
+
+    def _clock(self) -> float:
+        """A writer's clock: not quite the same everywhere."""
+        return self.now + self.rng.uniform(-1.5, 1.5)
+
+    def _admit(self, chat: Chat) -> None:
+        self.admitted.append(chat)
+        self._spawn(chat, "start")
+
+    def _spawn(self, chat: Chat, name: str, *, spare: bool = False) -> None:
+        self.runs.append(Run(chat, name, self._step(chat, name), spare))
+        if not spare and self.rng.random() < 0.12:
+            self.tally.counts["duplicate"] += 1
+            self._spawn(chat, name, spare=True)
+
+    def _step(self, chat: Chat, name: str) -> Step:
+        if name == "start":
+            return self._start(chat)
+        if name.startswith("tools"):
+            return self._tools(chat, int(name.removeprefix("tools")))
+        return self._finish(chat, name)
+
+    def _advance(self, run: Run) -> None:
+        luck = self.rng.random()
+        if luck < 0.02:
+            self.tally.counts["zombie"] += 1
+            run.wakes = self.now + self.rng.choice((30, 600, CHAT_SECONDS, 5 * 3_600))
+            if not run.spare:
+                run.spare = True
+                self._retry(run)
+            return
+        try:
+            next(run.step)
+        except StopIteration:
+            self.runs.remove(run)
+            self._done(run)
+        except Contended:
+            self._crash(run, "contended")
+        else:
+            if luck > 0.95:
+                self._crash(run, "crash")
+
+    def _crash(self, run: Run, why: str) -> None:
+        self.tally.counts[why] += 1
+        run.step.close()
+        self.runs.remove(run)
+        if not run.spare:
+            self._retry(run)
+
+    def _retry(self, run: Run) -> None:
+        """The workflow runs a step three times, then fails the chat; nobody retries a dead one."""
+        chat = run.chat
+        if chat is None:
+            return
+        chat.crashes += 1
+        if run.name == "start" and chat.crashes > 2:
+            return  # the client gives up; if the chat was admitted, the sweep ends it
+        self._spawn(chat, run.name if chat.crashes <= 3 or run.name == "failed" else "failed")
+
+    def _done(self, run: Run) -> None:
+        chat = run.chat
+        if run.spare or chat is None or self.watcher.status.get(chat.id) != "running":
+            return
+        if following := self._following(chat, run.name):
+            for name in following:
+                self._spawn(chat, name)
+
+    def _following(self, chat: Chat, name: str) -> tuple[str, ...]:
+        if not name.startswith(("start", "tools")):
+            return ()
+        done = int(name.removeprefix("start").removeprefix("tools") or 0)
+        if chat.fate == "die" and self.rng.random() < 0.5:
+            return ()
+        return (f"tools{done + 1}",) if done < len(chat.rounds) else ENDS[chat.fate]
+
+    def _sweep(self) -> None:
+        """End some of the chats past their deadline; some are left to the ledger's own second line."""
+        for chat in self._open():
+            busy = any(run.chat is chat and not run.spare for run in self.runs)
+            late = self.now > chat.started + CHAT_SECONDS
+            if late and not busy and self.rng.random() < 0.1:
+                self._spawn(chat, "failed")
+        if not self.runs:
+            self.now += 60
+
+    def _operator(self) -> None:
+        """Grants, plans, resets and expiries, each a writer of its own; nobody retries them."""
+        user, now = self.rng.choice(self.users), self._clock()
+        match self.rng.choice(("grant", "plan", "reset", "rest", "expire")):
+            case "grant":
+                payment, amount = f"payment-{self.rng.randrange(4)}", self.rng.choice((5, 20, 50))
+                step = self._move(user, lambda account: account.grant(payment, amount, "pack", now))
+            case "plan":
+                plan = self.rng.choice(("free", "pro"))
+                step = self._move(user, lambda account: account.set_plan(plan, now))
+            case "expire":
+                step = self._move(user, lambda account: account.expire(now))
+            case "rest":
+                step = self._rest(user, now)
+            case _:
+                reset_accounts(self.ledger, now, page=2, writers=1)
+                return
+        self.runs.append(Run(None, "operator", step, spare=True))
+
+    def _move(self, user: str, decide: Callable[[Account], Decision]) -> Step:
+        while True:
+            account = self.ledger.load(user)
+            yield
+            if (yield from self._commit(self.ledger.actions(account, decide(account)))):
+                return
+
+    def _rest(self, user: str, now: float) -> Step:
+        """What the reset does to one account, with time to be overtaken."""
+        account = self.ledger.expire(user, now)
+        yield
+        if account.seq:
+            yield from self._commit([rest_action(self.ledger, account, now)])
+
+    # ── the steps of a chat ───────────────────────────────────────────────────────────────────
+
+    def _start(self, chat: Chat) -> Step:
+        seen = self.ledger.load(chat.user)
+        while True:
+            yield
+            now = self._clock()
+            account = self.ledger.load(chat.user)
+            decision = self.rules.hold(seen, account, chat.id, now)
+            if isinstance(decision, Refused):
+                self.tally.counts["refused"] += 1
+                return
+            chat.started = self.now
+            item = {"pk": chat.id, "sk": "chat", "user": chat.user, "status": "running"}
+            record = dynamo.put_absent("chat", self.chats_table, item)
+            yield
+            if (yield from self._commit([record, *self.ledger.actions(account, decision)])):
+                return
+
+    def _tools(self, chat: Chat, number: int) -> Step:
+        while True:
+            yield
+            turns = self._turns(chat)
+            if number in turns:
+                return
+            paid = any("documentation" in ran for ran in turns.values())
+            now = self._clock()
+            account = self.ledger.load(chat.user)
+            calls = chat.rounds[number - 1]
+            decision = account.hold_tools(chat.id, calls, paid, now)
+            ran = [call for call, fits in zip(calls, decision.fits, strict=True) if fits]
+            item = {"pk": chat.id, "sk": f"turn#{number}", "ran": ",".join(ran)}
+            record = dynamo.put_absent("turn", self.chats_table, item)
+            yield
+            if (
+                yield from self._commit(
+                    [self._still_running(chat), record, *self.ledger.actions(account, decision)]
+                )
+            ):
+                return
+
+    def _finish(self, chat: Chat, status: str) -> Step:
+        while True:
+            yield
+            turns = self._turns(chat)
+            now = self._clock()
+            account = self.ledger.load(chat.user)
+            if status == "failed":
+                decision = self.rules.release(account, chat.id, now)
+            else:
+                amount = price_chat([call for ran in turns.values() for call in ran])
+                decision = self.rules.settle(account, chat.id, amount, now)
+            ending = self.rules.end(self.chats_table, chat.id, status)
+            yield
+            if (yield from self._commit([ending, *self.ledger.actions(account, decision)])):
+                return
+
+    def _still_running(self, chat: Chat) -> Action:
+        key = {"pk": chat.id, "sk": "chat"}
+        return dynamo.check("chat", self.chats_table, key, "#s = :r", {":r": "running"}, {"#s": "status"})
+
+    def _turns(self, chat: Chat) -> dict[int, tuple[PriceClass, ...]]:
+        items = dynamo.query(self.client, self.chats_table, chat.id, prefix="turn#")
+        return {int(item["sk"].removeprefix("turn#")): _calls(item["ran"]) for item in items}
+
+    def _commit(self, actions: list[Action]) -> Generator[None, None, bool]:
+        """Whether the step is over: written, or somebody else's to write. Else decide anew."""
+        try:
+            if actions:
+                dynamo.transact(self.client, actions, _no_pause)
+        except Lost as lost:
+            if account_moved(lost):
+                self.tally.counts["decided anew"] += 1
+                return False
+            self.tally.counts["overtaken"] += 1
+        yield
+        return True
+
+    # ── the end ───────────────────────────────────────────────────────────────────────────────
+
+    def _close(self) -> None:
+        """Nothing is held when all is over; the engine has what the watcher saw; prices are right."""
+        self.client.faults = False
+        self.now += HOLD_SECONDS + 10
+        for user in self.users:
+            self.ledger.expire(user, self.now)
+            account = self.ledger.load(user)
+            self._rule(not account.holds, f"{user} still holds {dict(account.holds)}")
+        reset_accounts(self.ledger, next_day(self.now), writers=1)
+        left = len(rows(self.client, self.real.table, "active"))
+        self._rule(left == 0, f"{left} accounts at rest stand in the index")
+        self._compare()
+        for lines in self.watcher.movements.values():
+            self.tally.counts.update(f"line: {line.kind}" for line in lines)
+        for chat, status in self.watcher.status.items():
+            self._price(chat, status)
+
+    def _compare(self) -> None:
+        stored = {
+            (table, item["pk"], item["sk"]): item
+            for table, name in (("credits", self.real.table), ("chats", self.chats_table))
+            for item in map(dynamo.from_wire, rows(self.client, name))
+        }
+        self._rule(stored == self.watcher.items, "the engine's items are not those that were written")
+
+    def _price(self, chat: str, status: str) -> None:
+        self.tally.counts[status] += 1
+        turns = [item["ran"] for key, item in self.watcher.items.items() if key[1] == chat and "ran" in item]
+        price = price_chat([call for ran in turns for call in _calls(ran)])
+        charged = self.watcher.charged.get(chat, 0)
+        if status == "failed":
+            self._rule(charged == 0, f"{chat} failed and was charged {charged}")
+        elif chat in self.watcher.expired:
+            self._rule(charged <= price, f"{chat} was charged {charged} instead of {price}")
+        else:
+            self._rule(charged == price, f"{chat} was charged {charged} instead of {price}")
+
+    def _rule(self, holds: bool, otherwise: str) -> None:
+        if not holds:
+            raise RuleBroken(otherwise)
+
+
+def _calls(text: str) -> tuple[Any, ...]:
+    return tuple(text.split(",")) if text else ()
+
+
+def _no_pause(attempt: int) -> None:
+    """Retries go on at once: time is the world's."""
+
+
+def worlds(chats: int, seed: int) -> Iterator[tuple[str, int]]:
+    """Seeds and sizes of the worlds that together have so many chats."""
+    for number in range(-(-chats // CHATS_PER_WORLD)):
+        yield f"{seed}/{number}", min(CHATS_PER_WORLD, chats - number * CHATS_PER_WORLD)

@@ -1,0 +1,70 @@
+"""The tables the credit tests need, made on whatever speaks DynamoDB."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from dualtrack.storage.ledger import ACTIVE_INDEX, Ledger
+from moto import mock_aws
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+
+@contextmanager
+def moto_client() -> Iterator[DynamoDBClient]:
+    """DynamoDB in this process, whatever endpoint the environment names."""
+    endpoint = os.environ.pop("AWS_ENDPOINT_URL", None)
+    try:
+        with mock_aws():
+            yield boto3.client("dynamodb", region_name="us-east-1")
+    finally:
+        if endpoint:
+            os.environ["AWS_ENDPOINT_URL"] = endpoint
+
+
+def make_ledger(client: DynamoDBClient) -> Ledger:
+    """A ledger on a new table with the index of used accounts, as the stack defines it."""
+    name = f"credits-{uuid.uuid4().hex[:12]}"
+    index: Any = {
+        "IndexName": ACTIVE_INDEX,
+        "KeySchema": [
+            {"AttributeName": "active", "KeyType": "HASH"},
+            {"AttributeName": "day", "KeyType": "RANGE"},
+        ],
+        "Projection": {"ProjectionType": "KEYS_ONLY"},
+    }
+    _make(client, name, ("pk", "sk", "active", "day"), GlobalSecondaryIndexes=[index])
+    return Ledger(client, name)
+
+
+def make_chats(client: DynamoDBClient) -> str:
+    """The name of a new table for chats."""
+    name = f"chats-{uuid.uuid4().hex[:12]}"
+    _make(client, name, ("pk", "sk"))
+    return name
+
+
+def _make(client: DynamoDBClient, name: str, attributes: tuple[str, ...], **more: Any) -> None:
+    client.create_table(
+        TableName=name,
+        BillingMode="PAY_PER_REQUEST",
+        AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key in attributes],
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+        **more,
+    )
+
+
+def rows(client: DynamoDBClient, table: str, index: str | None = None) -> list[dict[str, Any]]:
+    """Every item of a table or index, in wire form, counted to the last page."""
+    request: dict[str, Any] = {"TableName": table, **({"IndexName": index} if index else {})}
+    found: list[dict[str, Any]] = []
+    for page in client.get_paginator("scan").paginate(**request):
+        found += page["Items"]
+    return found

@@ -1,0 +1,170 @@
+"""The documentation search with everything it talks to on loopback, wired by its own builder."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from dualtrack.tools.documentation.dependencies import Dependencies, build_dependencies, search_environment
+from dualtrack.tools.documentation.pipeline import retrieve_documentation
+from dualtrack.tools.documentation.settings import Limits, RetrievalSettings
+from moto import mock_aws
+
+from tests.servers.context7 import FakeContext7, library, serve_context7, snippet
+from tests.servers.structured_claude import FakeClaude, serve_structured_claude
+from tests.servers.voyage import FakeVoyage, serve_voyage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from dualtrack.tool import ToolResult
+
+QUESTION = "How do I set up OAuth for Twitter ads?"
+LIBRARY = "/websites/developer_x_ads"
+NOW = 1_795_000_000.0
+PATIENT = RetrievalSettings(
+    limits=Limits(100, cache=20, understand=20, search=20, choose=20, context=20, embed=20, rerank=20)
+)
+"""The product's settings with time enough for a busy machine: no test may fail because it is slow."""
+
+
+class RecordingLogger:
+    """Keeps the structured lines."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, Mapping[str, Any]]] = []
+
+    def info(self, msg: str, *, extra: Mapping[str, Any]) -> None:
+        self.lines.append((msg, extra))
+
+
+@dataclass
+class World:
+    """Everything a test may look at or change; ``now`` is the clock."""
+
+    context7: FakeContext7
+    voyage: FakeVoyage
+    claude: FakeClaude
+    deps: Dependencies
+    dynamodb: Any
+    logger: RecordingLogger
+    now: list[float] = field(default_factory=lambda: [NOW])
+
+    def ask(self, question: str = QUESTION) -> ToolResult:
+        return retrieve_documentation(question, self.deps)
+
+    def outcomes(self) -> dict[str, str]:
+        """How each stage of the last search ended."""
+        lines = [extra for message, extra in self.logger.lines if message == "documentation search"]
+        return {stage["stage"]: stage["outcome"] for stage in lines[-1]["stages"]}
+
+    def items(self) -> list[dict[str, Any]]:
+        """Everything in the cache table."""
+        found: list[dict[str, Any]] = self.dynamodb.scan(TableName="cache")["Items"]
+        return found
+
+
+def ads_sections(query: str) -> list[dict[str, Any]]:
+    """Forty sections about an ads API, twenty per phrasing; three of them are about OAuth."""
+    subjects = [
+        "campaign budgets",
+        "line items",
+        "targeting criteria",
+        "conversion tracking",
+        "analytics jobs",
+    ]
+    filler = [
+        snippet(
+            f"{subjects[n % 5].title()} part {n}",
+            f"Configure {subjects[n % 5]} number {n} here.",
+            f"call_{n}()",
+        )
+        for n in range(37)
+    ]
+    oauth = [
+        snippet(
+            "Set up OAuth 1.0a", "How to set up OAuth for an ads account: create an app.", "oauth.setup()"
+        ),
+        snippet(
+            "OAuth token exchange", "Exchange the OAuth request token for an access token.", "oauth.token()"
+        ),
+        snippet("OAuth signature", "Each request carries an OAuth signature.", "oauth.sign()"),
+    ]
+    shift = sum(query.encode()) % 20
+    return [*oauth, *filler[shift : shift + 17]]
+
+
+def world_of_ads() -> FakeContext7:
+    """Context7 with one clear winner and two others."""
+    return FakeContext7(
+        libraries=[
+            library(LIBRARY, "Twitter Ads API", trustScore=9, benchmarkScore=90),
+            library("/someone/ads-widgets", "Ad Widgets", trustScore=3, benchmarkScore=20),
+            library("/other/bird", "Bird Watching", trustScore=5, benchmarkScore=30),
+        ],
+        sections={LIBRARY: ads_sections, "/someone/ads-widgets": ads_sections},
+    )
+
+
+def make_cache_table(dynamodb: Any) -> None:
+    dynamodb.create_table(
+        TableName="cache",
+        BillingMode="PAY_PER_REQUEST",
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+        AttributeDefinitions=[
+            {"AttributeName": "pk", "AttributeType": "S"},
+            {"AttributeName": "sk", "AttributeType": "S"},
+        ],
+    )
+
+
+@cache
+def _dynamodb() -> Any:
+    """One client for all: making one reads megabytes of service descriptions."""
+    return boto3.client("dynamodb", "us-east-1", aws_access_key_id="test", aws_secret_access_key="test")
+
+
+@contextmanager
+def documentation_world(
+    context7: FakeContext7 | None = None,
+    settings: RetrievalSettings | None = None,
+    voyage_key: str = "pa-test",
+    claude: bool = True,
+) -> Iterator[World]:
+    """The search over loopback servers and a cache table. ``claude=False``: no key and no address."""
+    with ExitStack() as stack:
+        servers = (
+            stack.enter_context(serve_context7(context7 or world_of_ads())),
+            stack.enter_context(serve_voyage(FakeVoyage())),
+            stack.enter_context(serve_structured_claude(FakeClaude())),
+        )
+        stack.enter_context(mock_aws())
+        dynamodb = _dynamodb()
+        make_cache_table(dynamodb)
+        now = [NOW]
+        logger = RecordingLogger()
+        environment = search_environment(
+            {
+                "CACHE_TABLE": "cache",
+                "CONTEXT7_BASE_URL": servers[0].url,
+                "CONTEXT7_SECRET": "context7",
+                "VOYAGE_BASE_URL": servers[1].url,
+                "VOYAGE_SECRET": "voyage",
+                "ANTHROPIC_BASE_URL": servers[2].url if claude else "",
+                "ANTHROPIC_SECRET": "anthropic" if claude else "",
+            }
+        )
+        secrets = {"context7": servers[0].api_key or "none", "voyage": voyage_key, "anthropic": "sk-test"}
+        deps = build_dependencies(
+            environment,
+            secret=secrets.__getitem__,
+            dynamodb=dynamodb,
+            clock=lambda: now[0],
+            logger=logger,
+            settings=settings or PATIENT,
+        )
+        stack.callback(deps.close)
+        yield World(*servers, deps, dynamodb, logger, now)

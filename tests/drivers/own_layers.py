@@ -1,0 +1,54 @@
+"""Functions that find nothing but what is theirs: the standard library, their own layers, Lambda's SDK.
+
+The layers are made of the same requirements files and the same locked versions as those that go to AWS, for this
+machine. A function's process knows neither the environment of the tests nor any path but these.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from typing import TYPE_CHECKING, Final
+
+from infra import layers
+from infra.layers import HERE, ROOT
+from infra.stacks.functions import SPECS
+from tests.drivers.lambda_runtime import RUNTIME
+from tests.drivers.worker_world import zygote
+from tests.drivers.zygote import HANDLERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+ALONE: Final = "import os, runpy, sys; sys.path += sys.argv.pop(1).split(os.pathsep); "
+"""Begins a program whose first argument is its path. With -I and -S there is nothing else than the library."""
+
+ZYGOTE: Final = (
+    f"{ALONE} runpy.run_path({str(ROOT / 'tests' / 'fakes' / 'zygote.py')!r}, run_name='__main__')"
+)
+MODULE: Final = f"{ALONE} runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
+
+
+def own_path(function: str) -> str:
+    """What a function may import from, as Lambda orders it. Raises `layers.NoPackageIndex`."""
+    own = [layers.build(layers.ROLES[role], HERE) / "python" for role in SPECS[function].roles]
+    runtime = layers.build(RUNTIME, HERE) / "python"
+    code = ROOT / "functions" / function
+    return os.pathsep.join(map(str, (code, ROOT / "layers" / "core" / "python", *own, runtime)))
+
+
+def alone(function: str, program: str) -> list[str]:
+    """The command of a process in which a function finds only what is its own."""
+    return [sys.executable, "-I", "-S", "-c", program, own_path(function)]
+
+
+@contextlib.contextmanager
+def zygotes_alone(state_dir: Path) -> Iterator[dict[str, str]]:
+    """A zygote for each handler, which has the handler's own layers and nothing else."""
+    with contextlib.ExitStack() as running:
+        yield {
+            handler: running.enter_context(zygote(state_dir / handler, alone(handler, ZYGOTE), [handler]))
+            for handler in HANDLERS
+        }

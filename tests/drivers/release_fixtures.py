@@ -1,0 +1,194 @@
+"""What a release writes, caught in the middle of chats: the fixtures that later releases must finish.
+
+``uv run python -m tests.drivers.release_fixtures tests/fixtures/release-N`` writes them, once, when release N is
+made; they are never written again (docs/faults.md). Beside them stand the release's state machine, which its
+executions keep, and its templates, which the next deploy changes.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import tests.conftest  # noqa: F401 - credentials that lead nowhere
+from infra.layers import ROOT
+from infra.local.synth import IN_PLACE, synthesise_into
+from tests.drivers.crash_world import DOCUMENTATION, NOTE, READ, UNKNOWN, Scenario, World, ref_of
+from tests.drivers.faults import Died, Fault, Process, Site
+from tests.drivers.memory_aws import MemoryAws
+from tests.drivers.templates import WITH_MCP as SETTINGS
+from tests.drivers.world import FakeClock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROUNDS: Final = ((DOCUMENTATION, NOTE, UNKNOWN), (READ,))
+CHAT: Final = Scenario("a chat of this release", rounds=ROUNDS, charged=20, always_asks=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A chat on its way: the account, and the state that the workflow is about to enter.
+
+    ``state``: Turn, RunTools or Summarise, with the last recorded ``turn`` and the ``calls`` to run, as the
+    state machine of the release holds them.
+    """
+
+    name: str
+    aws: MemoryAws
+    now: float
+    state: str
+    turn: int
+    calls: tuple[str, ...] = ()
+
+    def world(self) -> World:
+        """A world that goes on from here."""
+        world = World(CHAT, clock=FakeClock(self.now))
+        world.aws.tables, world.aws.objects = self.aws.tables, self.aws.objects
+        world.aws.executions = self.aws.executions
+        return world
+
+
+def moments() -> Iterator[Moment]:
+    """Every kind of item that a chat leaves lying between two states."""
+    yield _moment("before the first turn", _posted(), "Turn", 0)
+
+    world = _posted()
+    calls = _turn(world, 0)
+    yield _moment("tools asked for", world, "RunTools", 1, calls)
+
+    world = _posted(Fault(Site("tool q1-t2", "tool", "execute", "kit_note"), "crash after"))
+    first, second = _turn(world, 0)
+    _tool(world, 1, first)
+    try:
+        _tool(world, 1, second)
+    except Died:
+        yield _moment("a tool begun", world, "RunTools", 1, (second,))
+
+    world = _posted()
+    _run_tools(world, 1, _turn(world, 0))
+    yield _moment("between two turns", world, "Turn", 1)
+
+    world = _posted(result="0123456789abcdef, not compressible enough. " * 400)
+    _run_tools(world, 1, _turn(world, 0))
+    _run_tools(world, 2, _turn(world, 1))
+    yield _moment("a long result", world, "Turn", 2)
+
+    world = _posted()
+    _run_tools(world, 1, _turn(world, 0))
+    _run_tools(world, 2, _turn(world, 1))
+    _turn(world, 2)
+    yield _moment("answered, not summed up", world, "Summarise", 3)
+
+
+def second_query() -> Moment:
+    """The second query of a conversation, its view pinned and its first turn recorded."""
+    world = _posted()
+    world.machine(ref_of(world.chats()[0]))
+    world.post("And now?", world.chats()[0].conversation_id)
+    calls = _turn(world, 0)
+    return _moment("a second query", world, "RunTools", 1, calls)
+
+
+def _posted(fault: Fault | None = None, **changes: Any) -> World:
+    world = World(replace(CHAT, **changes), fault)
+    world.post()
+    return world
+
+
+def _turn(world: World, recorded: int) -> tuple[str, ...]:
+    ref = replace(ref_of(world.chats()[-1]), turn=recorded)
+    outcome = world.turn(ref, Process(world.trace, f"turn {recorded + 1}"))
+    return tuple(call["id"] for call in outcome["calls"])
+
+
+def _run_tools(world: World, turn: int, calls: tuple[str, ...]) -> None:
+    for call in calls:
+        _tool(world, turn, call)
+
+
+def _tool(world: World, turn: int, call_id: str) -> None:
+    ref = replace(ref_of(world.chats()[-1]), turn=turn)
+    world.tool(ref, call_id, Process(world.trace, f"tool {call_id}"))
+
+
+def _moment(name: str, world: World, state: str, turn: int, calls: tuple[str, ...] = ()) -> Moment:
+    return Moment(name, world.aws, world.clock.now, state, turn, calls)
+
+
+# ── files ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def dump(moment: Moment) -> str:
+    """A moment as JSON: items in DynamoDB's own form, binaries in base64."""
+    tables = {
+        name: [_plain(item) for item in table.values()] for name, table in sorted(moment.aws.tables.items())
+    }
+    objects = {key: base64.b64encode(data).decode() for key, data in sorted(moment.aws.objects.items())}
+    about = {"name": moment.name, "now": moment.now, "state": moment.state, "turn": moment.turn}
+    body = {
+        **about,
+        "calls": moment.calls,
+        "executions": moment.aws.executions,
+        "objects": objects,
+        "tables": tables,
+    }
+    return json.dumps(body, indent=1, ensure_ascii=False) + "\n"
+
+
+def load(path: Path) -> Moment:
+    """A moment from its file."""
+    body = json.loads(path.read_text(encoding="utf-8"))
+    aws = MemoryAws(executions=body["executions"])
+    aws.objects = {key: base64.b64decode(data) for key, data in body["objects"].items()}
+    for name, items in body["tables"].items():
+        for item in map(_wire, items):
+            aws.table(name)[item["pk"]["S"], item["sk"]["S"]] = item
+    return Moment(body["name"], aws, body["now"], body["state"], body["turn"], tuple(body["calls"]))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    return [_plain(part) for part in value] if isinstance(value, list) else value
+
+
+def _wire(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: base64.b64decode(part) if key == "B" else _wire(part) for key, part in value.items()}
+    return [_wire(part) for part in value] if isinstance(value, list) else value
+
+
+def keep_infrastructure(folder: Path) -> None:
+    """The state machine's definition, and the templates of every stage (prod with GitHub's MCP server)."""
+    folder.mkdir()
+    shutil.copyfile(ROOT / "infra" / "chat.asl.json", folder / "chat.asl.json")
+    for stage, settings in (("local", {}), ("staging", {}), ("prod", SETTINGS)):
+        (folder / stage).mkdir()
+        with tempfile.TemporaryDirectory() as made:
+            synthesise_into(Path(made), stage, IN_PLACE, settings)
+            for path in sorted(Path(made).glob("*.template.json")):
+                text = json.dumps(json.loads(path.read_text(encoding="utf-8")), indent=1)
+                (folder / stage / path.name).write_text(text + "\n", encoding="utf-8")
+
+
+def main(folder: Path) -> None:
+    """Write them; a release's fixtures are never written twice."""
+    folder.mkdir(parents=True)
+    keep_infrastructure(folder / "infrastructure")
+    for moment in (*moments(), second_query()):
+        path = folder / f"{moment.name.replace(',', '').replace(' ', '-')}.json"
+        path.write_text(dump(moment), encoding="utf-8")
+        print(path)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

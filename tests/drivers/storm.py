@@ -1,0 +1,417 @@
+"""Many chats on the deployed stack while everything around them breaks (docs/faults.md).
+
+Workers are killed, executions stopped, the model's service refuses, cuts and garbles, users cancel, the
+emulator is restarted; a proxy between the functions and the emulator (``microburst``) throttles requests and
+loses answers. Afterwards the same must hold for every chat as in the crash matrix.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx
+from botocore.exceptions import ClientError
+from dualtrack.chat.sweep import sweep
+from dualtrack.storage.chats import CHAT_SECONDS
+from dualtrack.storage.stores import build_stores
+
+from infra.local.offline_model.server import serve_offline_model
+from infra.local.sample_docs.server import serve_sample_docs
+from infra.local.stack import LocalStack
+from tests.clients.stack_client import Person, Root, chats_of
+from tests.drivers.invariants import ENDED, account_faults, chat_faults
+from tests.servers.tool_server import NAME, serve_tools
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from concurrent.futures import Future
+    from pathlib import Path
+
+    from dualtrack.storage.chats import Chat
+
+    from infra.local.offline_model.server import OfflineModel
+    from tests.servers.tool_server import ToolServer
+
+AT_ONCE: Final = 8
+USERS: Final = 12
+GUSTS: Final = 1.0
+"""Troubles for each chat."""
+
+CHATS_TO_A_RESTART: Final = 500
+"""The emulator is restarted at least once, and again after so many chats."""
+
+PATIENCE: Final = 120.0
+"""Seconds for one chat to be admitted, and for the last ones to end."""
+
+STEPS: Final = ("Turn", "Turn", "Summarise", "Tool", "Search", "Github", "Api", "Abort")
+TROUBLE: Final[tuple[dict[str, Any], ...]] = (
+    {"status": 429, "retry_after": 1},
+    {"status": 500},
+    {"status": 529},
+    {"text": "This stream is cut before its end.", "cut_after": 4},
+    {"text": "This one stops as if it were complete.", "cut_after": 4, "cut": "end"},
+    {"text": "This one is garbled on its way.", "malformed_after": 4},
+    {"text": "This one is told that there is too much to do.", "error_after": 4},
+    {"text": "This one is slow, but it arrives in the end.", "delay_chunk": 0.3, "chunk": 5},
+)
+PROXY_RULES: Final[tuple[dict[str, Any], ...]] = (
+    {"service": "dynamodb", "probability": 0.02, "error": {"code": "ThrottlingException", "status": 400}},
+    {"service": "dynamodb", "probability": 0.01, "error": {"code": "InternalServerError", "status": 500}},
+    {"service": "dynamodb", "probability": 0.01, "response": {"abort_frac": 0.0}},
+    {"service": "dynamodb", "probability": 0.01, "reset": True},
+    {
+        "service": "secretsmanager",
+        "probability": 0.05,
+        "error": {"code": "InternalServiceError", "status": 500},
+    },
+    {"service": "s3", "probability": 0.05, "error": {"code": "SlowDown", "status": 503}},
+)
+
+
+@dataclass
+class Storm:
+    """What is done to the stack, and what comes of it."""
+
+    root: Root
+    model: OfflineModel
+    tools: ToolServer
+    seed: int
+    chats: int
+    users: list[Person] = field(default_factory=list)
+    done_to_it: Counter[str] = field(default_factory=Counter)
+    conversations: dict[str, list[str]] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    written: list[str] = field(default_factory=list)
+    asked: int = 0
+    ended: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    proxied: Callable[[], Mapping[str, int]] = dict
+    """What the proxy has done so far."""
+
+    progress: Callable[[int], None] = lambda _: None
+    """Told of the number of chats that are over."""
+
+    enough: threading.Event = field(default_factory=threading.Event)
+    """Once it is set, no further chat begins."""
+
+    def run(self) -> list[str]:
+        """All chats through the storm; what is wrong afterwards."""
+        self.users = [Person(self.root.stack.url, self.root.stack.token(f"user-{n}")) for n in range(USERS)]
+        self.names = {user.id: f"user-{n}" for n, user in enumerate(self.users)}
+        for user in self.users:
+            self.root.grant(user.id)
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            chats = [pool.submit(self._chat, number) for number in range(self.chats)]
+            self._weather(chats)
+        for chat in chats:
+            chat.result()
+        self.model.script.clear()
+        self._wait()
+        return self._judge()
+
+    # ── users ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _chat(self, number: int) -> None:
+        if self.enough.is_set():
+            return
+        drawn = random.Random(f"{self.seed} chat {number}")
+        user = drawn.choice(self.users)
+        marker = f"marker-{uuid.uuid4().hex[:12]}"
+        message = self._message(drawn, marker)
+        with self.lock:
+            self.asked += 1
+            known = self.conversations.setdefault(user.id, [])
+            conversation = drawn.choice(known) if known and drawn.random() < 0.4 else ""
+        started = self._post(user, message, conversation, marker)
+        with self.lock:
+            known.append(started["conversation_id"])
+        if drawn.random() < 0.06:
+            time.sleep(drawn.random())
+            with contextlib.suppress(httpx.HTTPError):
+                user.http.delete(started["url"])
+                self._count("cancelled by the user")
+        self._until_ended(user, started["chat_id"], 30.0)
+        with self.lock:
+            self.ended += 1
+            self.progress(self.ended)
+
+    def _message(self, drawn: random.Random, marker: str) -> str:
+        kind = drawn.random()
+        if kind < 0.4:
+            return f"{marker}: What is a ledger?"
+        if kind < 0.6:
+            return f"{marker}: How do I set up OAuth for X ads? Look into the documentation."
+        self.tools.place(marker).released.set()
+        calls: list[tuple[str, dict[str, Any]]] = [
+            ("kit_echo", {"text": marker}),
+            ("kit_write", {"name": marker}),
+        ]
+        if kind < 0.7:
+            calls.append(("kit_big", {"megabytes": 1}))
+        asked = [{"type": "tool_use", "name": name, "input": given} for name, given in calls]
+        self.model.script.add({"match": marker, "kind": "turn", "content": asked})
+        with self.lock:
+            self.written.append(marker)
+        return f"{marker}: Please write it down."
+
+    def _post(self, user: Person, message: str, conversation: str, key: str) -> dict[str, Any]:
+        """POST until it is answered, as a client with a key does."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            try:
+                response = user.post(message, conversation, key=f"{key}{conversation}")
+            except httpx.HTTPError:
+                self._count("no answer to a POST")
+                time.sleep(0.5)
+                continue
+            if response.is_success:
+                body: dict[str, Any] = response.json()
+                return {"url": f"/v1/chats/{body['chat_id']}", **body}
+            if response.status_code == 409 and conversation:
+                conversation = ""
+                continue
+            if response.status_code == 401:
+                self._sign_in(user)
+            else:
+                assert response.status_code in (429, 500, 502, 503, 504), response.text
+            self._count(f"POST answered {response.status_code}")
+            time.sleep(0.5)
+        raise AssertionError("the chat was never admitted")
+
+    def _sign_in(self, user: Person) -> None:
+        """Again, as a client does whose token is not taken any more."""
+        with contextlib.suppress(Exception):  # the pool may be on its way up
+            token = self.root.stack.token(self.names[user.id]).token
+            user.http.headers["Authorization"] = f"Bearer {token}"
+
+    def _until_ended(self, user: Person, chat_id: str, seconds: float) -> None:
+        """What does not end in time is for the sweep; the client goes on with the next."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            with contextlib.suppress(Exception):
+                chat = self.root.stores().chats.load(user.id, chat_id)
+                if chat and chat.status in ENDED:
+                    return
+            time.sleep(0.5)
+
+    # ── weather ───────────────────────────────────────────────────────────────────────────────────
+
+    def _weather(self, chats: Sequence[Future[None]]) -> None:
+        """In the main thread: the stack's processes end with the thread that started them."""
+        drawn = random.Random(f"{self.seed} weather")
+        gusts, restart_at = 0, min(self.chats // 3, CHATS_TO_A_RESTART)
+        while wait(chats, drawn.uniform(0.3, 1.2)).not_done:
+            if self.ended >= restart_at:
+                restart_at += CHATS_TO_A_RESTART
+                self._restart()
+            elif gusts >= self.asked * GUSTS:
+                continue  # the wind blows by the chat, not by the clock of a slow machine
+            gusts += 1
+            with contextlib.suppress(Exception):  # a storm that meets its own restart blows on
+                self._gust(drawn)
+
+    def _restart(self) -> None:
+        self.root.stack.stop()
+        self.root.stack.start()
+        self._count("emulator restarted")
+
+    def _gust(self, drawn: random.Random) -> None:
+        kind = drawn.random()
+        if kind < 0.4:
+            step = drawn.choice(STEPS)
+            self._count(f"{step} killed", self._kill_one(step, drawn))
+        elif kind < 0.94:
+            trouble = drawn.choice(TROUBLE)
+            self.model.script.add({"match": drawn.choice(("turn", "turn", "any")), **trouble})
+            self._count("model in trouble")
+        else:
+            client = self.root.client("stepfunctions")
+            running = client.list_executions(stateMachineArn=self.root.machine, statusFilter="RUNNING")[
+                "executions"
+            ]
+            if running:
+                client.stop_execution(executionArn=drawn.choice(running)["executionArn"])
+                self._count("execution stopped")
+
+    def _kill_one(self, step: str, drawn: random.Random) -> int:
+        """One of the processes that run the function, if any does."""
+        workers = self.root.workers(step)
+        if workers:
+            os.kill(drawn.choice(workers), signal.SIGKILL)
+        return min(1, len(workers))
+
+    def _count(self, what: str, times: int = 1) -> None:
+        with self.lock:
+            self.done_to_it[what] += times
+
+    # ── afterwards ────────────────────────────────────────────────────────────────────────────────
+
+    def _wait(self) -> None:
+        """Until all have ended; for those that have not, the sweep of a quarter of an hour later."""
+        deadline = time.monotonic() + PATIENCE / 4
+        while self._open() and time.monotonic() < deadline:
+            time.sleep(0.5)
+        self._count("left to the sweep", len(self._open()))
+        late = build_stores(
+            self.root.settings,
+            self.root.client("dynamodb"),
+            self.root.client("s3"),
+            clock=lambda: time.time() + CHAT_SECONDS + 60,
+        )
+        sweep(late, self.root.executions(), 600)
+
+    def all_chats(self) -> list[Chat]:
+        """Every chat that was ever admitted."""
+        stores = self.root.stores()
+        return [chat for user in self.users for chat in chats_of(stores, user.id)]
+
+    def _open(self) -> list[Chat]:
+        return [chat for chat in self.all_chats() if chat.status not in ENDED]
+
+    def _judge(self) -> list[str]:
+        stores, chats = self.root.stores(), self.all_chats()
+        self.done_to_it.update(f"ended {chat.status}" for chat in chats)
+        self.done_to_it.update(f"failed: {self._cause(chat)}" for chat in chats if chat.error)
+        self.done_to_it.update(self.proxied())
+        wrong = [one for chat in chats for one in chat_faults(stores, chat)]
+        for user in self.users:
+            mine = [chat for chat in chats if chat.user == user.id]
+            wrong += account_faults(stores, user.id, mine)
+        wrong += [
+            f"{marker} was written {n} times" for marker in self.written if (n := self._written(marker)) > 1
+        ]
+        if self.done_to_it["ended done"] < len(chats) / 4:
+            wrong.append("hardly a chat was answered: this storm proves nothing about answers")
+        if len(chats) < self.asked:
+            wrong.append(f"{len(chats)} chats of {self.asked}")
+        for user in self.users[:3]:
+            known = self.conversations.get(user.id)
+            following = user.ask("Does it still work?", known[-1] if known else "")
+            if following["status"] != "done":
+                wrong.append(f"the next query ended {following['status']}")
+        return wrong
+
+    def _cause(self, chat: Chat) -> str:
+        """Why a chat failed: what the user was told, and how its execution ended."""
+        told = str((chat.error or {})["message"]).split(".")[0]
+        try:
+            found = self.root.client("stepfunctions").describe_execution(
+                executionArn=self.root.execution_arn(chat.chat_id)
+            )
+        except ClientError:
+            return f"{told}; no execution"
+        return " ".join([f"{told}; execution", found["status"], found.get("error", "")]).strip()
+
+    def _written(self, marker: str) -> int:
+        return self.tools.calls[f"write:{marker}"]
+
+    def close(self) -> None:
+        """Close every connection of the users and of the account's root."""
+        for user in self.users:
+            user.http.close()
+        for client in self.root._clients.values():
+            client.close()
+
+    def report(self) -> str:
+        """What was done to the chats and how they ended."""
+        return "\n".join(f"{times:7} {what}" for what, times in sorted(self.done_to_it.items()))
+
+
+class _Stack(LocalStack):
+    """The local stack whose functions reach the emulator through a proxy."""
+
+    proxy = ""
+
+    def _clean_environment(self) -> dict[str, str]:
+        return {**super()._clean_environment(), "AWS_ENDPOINT_URL": self.proxy}
+
+
+@contextlib.contextmanager
+def storm(state_dir: Path, *, seed: int, chats: int) -> Iterator[Storm]:
+    """A fresh stack with everything around it, ready to run."""
+    with serve_offline_model() as model, serve_tools() as tools, serve_sample_docs() as documents:
+        environment = {
+            "ANTHROPIC_API_KEY": "test",
+            "ANTHROPIC_BASE_URL": model.url,
+            "CONTEXT7_BASE_URL": documents,
+            "MCP_SERVERS": json.dumps([{"name": NAME, "url": tools.url, "price_class": "other"}]),
+        }
+        stack = _Stack(state_dir, environment=environment)
+        with _proxy(stack, state_dir) as rules, stack:
+            root = Root(stack, state_dir)
+            root.invoke("Github", {"action": "refresh"})
+            rules.switch_on()
+            made = Storm(root, model, tools, seed, chats, proxied=rules.fired)
+            try:
+                yield made
+            finally:
+                made.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Proxy:
+    """``microburst``'s control API."""
+
+    url: str
+
+    def switch_on(self) -> None:
+        """From now on its rules hold."""
+        rules: Any = list(PROXY_RULES)
+        httpx.post(f"{self.url}/_microburst/rules", json=rules, trust_env=False).raise_for_status()
+
+    def fired(self) -> Mapping[str, int]:
+        """How often each rule struck."""
+        stats = httpx.get(f"{self.url}/_microburst/stats", trust_env=False).raise_for_status().json()
+        return {f"proxy: {rule['id']} {rule['describe']}": int(rule["fired"]) for rule in stats["by_rule"]}
+
+
+@contextlib.contextmanager
+def _proxy(stack: _Stack, state_dir: Path) -> Iterator[_Proxy]:
+    """``microburst`` before the emulator's port."""
+    emulator, port = _free_port(), _free_port()
+    state_dir.mkdir(parents=True, exist_ok=True)
+    (state_dir / "ports.json").write_text(json.dumps({"emulator": emulator}))
+    stack.proxy = f"http://127.0.0.1:{port}"
+    with (state_dir / "microburst.log").open("wb") as log:
+        # The functions sign for the proxy's address; it signs anew for the emulator's, as the account's root.
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "microburst",
+                "--upstream",
+                f"http://127.0.0.1:{emulator}",
+                "--port",
+                str(port),
+                "--resign",
+            ],
+            env={**os.environ, **stack.credentials.environment()},
+            stdout=log,
+            stderr=log,
+            start_new_session=True,  # a Ctrl-C of the terminal is not for it
+        )
+    try:
+        yield _Proxy(stack.proxy)
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

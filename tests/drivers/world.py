@@ -1,0 +1,216 @@
+"""The steps of the workflow over real stores (moto) and the offline model, driven in one process.
+
+`World.run` goes through the states as the machine does: turn, tools, turn …, summarise, abort. It is for
+properties of many conversations; the deployed machine has tests of its own in tests/e2e.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from dualtrack.chat.end_chat import end_chat, failure_of
+from dualtrack.chat.run_tool import Running, run_tool
+from dualtrack.chat.run_turn import TurnDeps, run_turn
+from dualtrack.chat.start_chat import NewChat, start_chat
+from dualtrack.chat.summarise import SummariseDeps, summarise
+from dualtrack.models.anthropic import Claude, connect
+from dualtrack.profiles import all_profiles
+from dualtrack.requests import ChatRef
+from dualtrack.settings import Settings
+from dualtrack.storage.stores import Stores, build_stores
+from dualtrack.tools.arguments import invalid_arguments
+from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT, retrieve_full_context
+from moto import mock_aws
+
+from infra.local.offline_model.server import OfflineModel, serve_offline_model
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from dualtrack.storage.chats import Chat
+    from dualtrack.tool import ToolResult
+
+SETTINGS = Settings(
+    stage="test",
+    history_table="history",
+    chats_table="chats",
+    credits_table="credits",
+    cache_table="cache",
+    bodies_bucket="bodies",
+)
+
+
+class FakeClock:
+    """A clock that is a value: it moves when told, and a little with every look."""
+
+    def __init__(self, now: float = 1_795_000_000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        self.now += 0.001
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        """Time passes at once."""
+        self.now += seconds
+
+
+@dataclass
+class NoExecutions:
+    """Admits chats without a workflow: the world drives them."""
+
+    started: list[str] = field(default_factory=list)
+    stopped: list[str] = field(default_factory=list)
+    statuses: dict[str, str] = field(default_factory=dict)
+
+    def start(self, ref: ChatRef) -> None:
+        """Remember it."""
+        self.started.append(ref.chat_id)
+
+    def stop(self, chat_id: str) -> None:
+        """Remember it."""
+        self.stopped.append(chat_id)
+
+    def status(self, chat_id: str) -> str | None:
+        """What a test has said."""
+        return self.statuses.get(chat_id)
+
+
+@dataclass
+class World:
+    """Stores, a model, a clock, and tools by name."""
+
+    stores: Stores
+    model: OfflineModel
+    clock: FakeClock
+    claude: Claude
+    executions: NoExecutions = field(default_factory=NoExecutions)
+    tools: Mapping[str, Callable[[Running], ToolResult]] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def turn_deps(self) -> TurnDeps:
+        """What `run_turn` needs."""
+        return TurnDeps(
+            self.stores, self.claude, "claude-haiku-4-5-20251001", invalid_arguments, self.clock.sleep
+        )
+
+    @property
+    def summarise_deps(self) -> SummariseDeps:
+        """What `summarise` needs."""
+        return SummariseDeps(self.stores, self.claude, "claude-haiku-4-5-20251001", self.clock.sleep)
+
+    def start(self, message: str, user: str = "ann", conversation_id: str = "", **more: Any) -> Chat:
+        """Admit a chat as POST /v1/chats does."""
+        new = NewChat(user, message, conversation_id, **more)
+        executions: Any = self.executions
+        return start_chat(self.stores, executions, new, None)
+
+    def turn(self, chat: Chat, recorded: int) -> dict[str, Any]:
+        """The Turn state."""
+        return run_turn(replace(ref_of(chat), turn=recorded), self.turn_deps)
+
+    def tool(self, chat: Chat, turn: int, call_id: str) -> None:
+        """The Tool state."""
+        run_tool(replace(ref_of(chat), turn=turn), call_id, self.stores, self._execute, 60.0)
+
+    def summarise(self, chat: Chat) -> None:
+        """The Summarise state."""
+        summarise(ref_of(chat), self.summarise_deps)
+
+    def abort(self, chat: Chat, error: str = "States.TaskFailed") -> None:
+        """The Abort state."""
+        end_chat(self.stores, ref_of(chat), failure_of({"Error": error}))
+
+    def answer(self, chat: Chat) -> str:
+        """All states up to the answer; returns what `turn` said last."""
+        recorded = 0
+        while True:
+            outcome = self.turn(chat, recorded)
+            recorded = outcome["turn"]
+            if outcome["next"] not in ("tools", "turn"):
+                return str(outcome["next"])
+            for call in outcome["calls"]:
+                self.tool(chat, recorded, call["id"])
+
+    def run(self, chat: Chat) -> Chat:
+        """The whole workflow; the chat as it is afterwards."""
+        if self.answer(chat) == "answered":
+            self.summarise(chat)
+        return self.load(chat)
+
+    def ask(self, message: str, user: str = "ann", conversation_id: str = "", **more: Any) -> Chat:
+        """Start and run."""
+        return self.run(self.start(message, user, conversation_id, **more))
+
+    def load(self, chat: Chat) -> Chat:
+        """The chat as it is now."""
+        found = self.stores.chats.load(chat.user, chat.chat_id)
+        assert found is not None
+        return found
+
+    def _execute(self, running: Running) -> ToolResult:
+        name = running.call.tool
+        if name == RETRIEVE_FULL_CONTEXT.name:
+            limit = all_profiles()[running.chat.profile].result_limit
+            return retrieve_full_context(
+                self.stores, running.user, running.conversation_id, running.call.input, limit
+            )
+        return self.tools[name](running)
+
+
+def ref_of(chat: Chat) -> ChatRef:
+    """The payload of a step for this chat."""
+    return ChatRef(chat.user, chat.chat_id, chat.conversation_id)
+
+
+@contextlib.contextmanager
+def make_world(**tools: Callable[[Running], ToolResult]) -> Iterator[World]:
+    """A fresh world; ``tools`` answer the calls to in-house tools other than retrieve_full_context."""
+    with mock_aws(), serve_offline_model() as model:
+        clock = FakeClock()
+        dynamodb = boto3.client("dynamodb", region_name="us-east-1")
+        s3 = boto3.client("s3", region_name="us-east-1")
+        make_tables(dynamodb)
+        s3.create_bucket(Bucket=SETTINGS.bodies_bucket)
+        stores = build_stores(SETTINGS, dynamodb, s3, clock)
+        yield World(stores, model, clock, connect(model.url, "test-key"), tools=MappingProxyType(tools))
+
+
+def make_tables(dynamodb: Any) -> None:
+    """The four tables, keyed as in the data stack."""
+    for name, indexes in (
+        (SETTINGS.history_table, ()),
+        (SETTINGS.chats_table, (("open", "open", "deadline", "N"),)),
+        (SETTINGS.credits_table, (("active", "active", "day", "S"),)),
+        (SETTINGS.cache_table, ()),
+    ):
+        attributes = {"pk": "S", "sk": "S"}
+        described = []
+        for index, hash_key, range_key, kind in indexes:
+            attributes |= {hash_key: "S", range_key: kind}
+            described.append(
+                {
+                    "IndexName": index,
+                    "KeySchema": [
+                        {"AttributeName": hash_key, "KeyType": "HASH"},
+                        {"AttributeName": range_key, "KeyType": "RANGE"},
+                    ],
+                    "Projection": {"ProjectionType": "KEYS_ONLY"},
+                }
+            )
+        dynamodb.create_table(
+            TableName=name,
+            BillingMode="PAY_PER_REQUEST",
+            KeySchema=[
+                {"AttributeName": "pk", "KeyType": "HASH"},
+                {"AttributeName": "sk", "KeyType": "RANGE"},
+            ],
+            AttributeDefinitions=[
+                {"AttributeName": key, "AttributeType": value} for key, value in attributes.items()
+            ],
+            **({"GlobalSecondaryIndexes": described} if described else {}),
+        )

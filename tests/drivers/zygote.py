@@ -1,0 +1,139 @@
+"""Workers for the crash matrix: a process that has imported every handler's libraries, and forks.
+
+``python -m tests.drivers.zygote SOCKET [HANDLER ...]``. Each connection is one invocation in a process of its own:
+the child gets the fields of a `Job`, tells its pid, waits for the word to go, loads the handler afresh under the
+job's environment, and sends ``("returned", value)`` or ``("raised", type, text)``. A child that is killed sends
+nothing. Forking spares the second that an import of the SDK takes; everything that a container keeps (clients, caches of secrets) is the
+child's own.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import signal
+import sys
+import time
+import traceback
+from dataclasses import dataclass
+from multiprocessing.connection import Client, Listener
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import boto3
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from multiprocessing.connection import Connection
+    from types import ModuleType
+
+FUNCTIONS: Final = Path(__file__).parents[2] / "functions"
+HANDLERS: Final = ("abort", "sweep", "credit_reset", "api", "tool", "turn", "summarise", "search", "github")
+SECONDS: Final = 60.0
+"""What an invocation may take, as its context says."""
+
+BLANK: Final = {
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_ACCESS_KEY_ID": "blank",
+    "AWS_SECRET_ACCESS_KEY": "blank",
+    "POWERTOOLS_SERVICE_NAME": "blank",
+    "POWERTOOLS_METRICS_NAMESPACE": "dualtrack",
+    "CREDITS_TABLE": "none",
+    "CACHE_TABLE": "none",
+    "CONTEXT7_BASE_URL": "http://127.0.0.1:9",
+    "VOYAGE_BASE_URL": "http://127.0.0.1:9",
+    "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
+}
+"""What it takes to import any handler; it leads nowhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One invocation. ``ahead``: seconds by which the worker's clock is ahead."""
+
+    handler: str
+    environment: Mapping[str, str]
+    event: Mapping[str, Any]
+    ahead: float
+
+
+class Context:
+    """What Lambda tells a handler beside its event."""
+
+    function_name = "worker"
+    memory_limit_in_mb = 512
+    invoked_function_arn = "arn:aws:lambda:us-east-1:000000000000:function:worker"
+    aws_request_id = "worker"
+
+    def __init__(self) -> None:
+        self._deadline = time.monotonic() + SECONDS
+
+    def get_remaining_time_in_millis(self) -> int:
+        """Milliseconds."""
+        return int((self._deadline - time.monotonic()) * 1000)
+
+
+def load(handler: str) -> ModuleType:
+    """A handler's module, executed anew."""
+    spec = importlib.util.spec_from_file_location("handler", FUNCTIONS / handler / "handler.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["handler"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def main(address: str, handlers: Sequence[str] = HANDLERS) -> None:
+    """Serve until killed."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the children
+    os.environ.update(BLANK)
+    for handler in handlers:
+        load(handler)
+    for service in ("dynamodb", "s3", "stepfunctions", "kms", "secretsmanager"):
+        boto3.client(service)  # the session keeps what it has parsed
+    with Listener(address, "AF_UNIX", backlog=16) as listener:
+        while True:
+            connection = listener.accept()
+            if os.fork() == 0:
+                _work(connection)
+            connection.close()
+
+
+def _work(connection: Connection) -> None:
+    """In the child: one invocation, then the end."""
+    try:
+        job = Job(*connection.recv())
+        connection.send(os.getpid())
+        connection.recv()
+        connection.send(_invoke(job))
+    except BaseException:  # noqa: BLE001 - a child must not go on as a second zygote
+        traceback.print_exc()
+    finally:
+        os._exit(0)
+
+
+def _invoke(job: Job) -> tuple[str, ...]:
+    os.environ.clear()
+    os.environ.update(job.environment)
+    true_time = time.time
+    time.time = lambda: true_time() + job.ahead
+    assert boto3.DEFAULT_SESSION is not None
+    # The zygote's session is kept for what it has parsed; whose it is comes from the job.
+    boto3.DEFAULT_SESSION._session._credentials = None  # type: ignore[attr-defined]
+    for name in list(logging.Logger.manager.loggerDict):
+        logging.getLogger(name).handlers.clear()  # the zygote's own Logger objects
+    try:
+        return ("returned", load(job.handler).handler(job.event, Context()))
+    except Exception as error:  # noqa: BLE001 - Lambda reports every one
+        return ("raised", type(error).__name__, "".join(traceback.format_exception(error)))
+
+
+def connect(address: str) -> Connection:
+    """A connection for one invocation."""
+    return Client(address, "AF_UNIX")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2:] or HANDLERS)

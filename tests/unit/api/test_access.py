@@ -1,0 +1,351 @@
+"""Who may call, from where, and how often; plans, grants, connections (CONTRACT 3, 4, 8)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from dualtrack.api.identity import groups_of
+from dualtrack.api.openapi import openapi_document
+from dualtrack.api.rate_limit import REQUESTS_PER_WINDOW
+from dualtrack.api.users import UserPool
+
+from tests.clients.api_client import ORIGIN, OTHER_ORIGIN, Api, items, make_api
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+TOKEN = "github_pat_" + "a" * 40
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Api]:
+    with make_api() as made:
+        yield made
+
+
+@pytest.fixture
+def api(shared: Api) -> Api:
+    """A user of the test's own."""
+    return shared.of_new_user()
+
+
+# ── identity ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {},
+        {"sub": "ann"},
+        {"sub": "ann", "token_use": "access"},
+        {"token_use": "id"},
+        {"sub": "", "token_use": "id"},
+    ],
+)
+def test_only_an_id_token_says_who_calls(api: Api, claims: dict[str, Any]) -> None:
+    """The gateway lets some other tokens through; the function does not."""
+    event = api.event("GET", "/v1/credits")
+    event["requestContext"]["authorizer"] = {"claims": claims}
+    answer = api.module.handler(event, api.context)
+    assert (answer["statusCode"], json.loads(answer["body"])["error"]["code"]) == (401, "unauthorized")
+    event["requestContext"]["authorizer"] = None
+    assert api.module.handler(event, api.context)["statusCode"] == 401
+
+
+ADMINS = [
+    "admin",
+    "admin,staff",
+    "staff,admin",
+    "staff, admin",
+    "[admin]",
+    "[staff admin]",
+    ["admin"],
+    ["staff", "admin"],
+]
+OTHERS = [
+    None,
+    "",
+    "[]",
+    [],
+    "administrators",
+    "not-admin",
+    "admin2,staff",
+    "[staff admins]",
+    "ADMIN",
+    ["administrators"],
+]
+
+
+@pytest.mark.parametrize("groups", ADMINS)
+def test_an_administrator_is_known_in_every_shape_of_the_claim(api: Api, groups: object) -> None:
+    assert api.of(api.user, groups).call("GET", f"/v1/admin/users/{api.user}/credits").status == 200
+
+
+@pytest.mark.parametrize(
+    ("claim", "listed", "found"),
+    [
+        # what the gateway makes of a list, and the list
+        ("admin", [], {"admin"}),
+        ("admin", ["staff"], {"admin"}),
+        ("a,b", ["a", "b"], {"a", "b"}),
+        ("[a b]", ["a", "b"], {"a", "b"}),
+        ("[a]", ["a"], {"a"}),
+        # names that look like lists
+        ("x,admin", ["x,admin"], {"x,admin"}),
+        ("[admin]", ["[admin]"], {"[admin]"}),
+        ("[x,admin]", ["x,admin"], {"x,admin"}),
+        ("[x,admin]", ["[x,admin]"], {"[x,admin]"}),
+        # nobody knows how to read it, or the list is that of another token
+        ("x,admin", [], set()),
+        ("[admin]", [], set()),
+        ("[x admin]", [], set()),
+        ("a,b", ["admin"], set()),
+        ("a,b", ["a,b", "admin"], set()),
+        ("", ["admin"], set()),
+        (None, ["admin"], set()),
+        (["x,admin"], ["admin"], {"x,admin"}),
+        (["admin"], [], {"admin"}),
+    ],
+)
+def test_groups_are_those_of_the_token(claim: object, listed: list[str], found: set[str]) -> None:
+    assert groups_of(claim, listed) == found
+
+
+def test_of_two_tokens_none_is_believed(api: Api) -> None:
+    """The gateway verifies one of them; the other could say anything."""
+    event = api.of(api.user, "x,admin").event("GET", "/v1/admin/users/somebody/credits")
+    own = event["multiValueHeaders"]["Authorization"]
+    for headers in ({"Authorization": own * 2}, {"Authorization": own, "authorization": own}, {}):
+        event["multiValueHeaders"] = headers
+        assert api.module.handler(event, api.context)["statusCode"] == 403
+
+
+@pytest.mark.parametrize(
+    "token", ["", "x", "a.b.c", "..", "e30.e30.", "e30.W10.", "e30.bnVsbA.", "e30.é.", "e30.////."]
+)
+def test_a_token_that_cannot_be_read_makes_nobody_an_administrator(api: Api, token: str) -> None:
+    caller = api.of(api.user, "x,admin")
+    answer = caller.call(
+        "GET", "/v1/admin/users/somebody/credits", headers={"Authorization": f"Bearer {token}"}
+    )
+    assert answer.status == 403
+
+
+@pytest.mark.parametrize("groups", OTHERS)
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "credits", None),
+        ("PUT", "plan", {"plan": "pro"}),
+        ("POST", "grants", {"credits": 10, "reason": "r", "grant_id": "g"}),
+        ("PUT", "plan", {"plan": "wrong"}),
+    ],
+)
+def test_nobody_else_may_administer_not_even_themselves(
+    api: Api, groups: object, method: str, path: str, body: object
+) -> None:
+    answer = api.of(api.user, groups).call(method, f"/v1/admin/users/{api.user}/{path}", body)
+    assert (answer.status, answer.code) == (403, "forbidden")
+    assert api.get("/v1/credits")["plan"] == "free"
+
+
+# ── plans and grants ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_plan_applies_at_once_less_what_was_used_today(api: Api) -> None:
+    admin = api.of("user-root", "admin")
+    api.ask()
+    changed = admin.call("PUT", f"/v1/admin/users/{api.user}/plan", {"plan": "pro"}).json
+    assert changed == api.get("/v1/credits")
+    assert (changed["plan"], changed["available"], changed["daily"]["limit"]) == ("pro", 145, 150)
+    assert (changed["monthly"]["limit"], changed["monthly"]["used"]) == (3000, 5)
+    back = admin.call("PUT", f"/v1/admin/users/{api.user}/plan", {"plan": "free"}).json
+    assert (back["available"], back["monthly"]) == (45, None)
+
+
+def test_a_grant_is_made_once_per_id(api: Api) -> None:
+    admin = api.of("user-root", "admin")
+    where = f"/v1/admin/users/{api.user}/grants"
+    grant = {"credits": 500, "reason": "pack", "grant_id": "payment#1/ä💡"}
+    first = admin.call("POST", where, grant)
+    assert (first.status, first.json["pack"], first.json["available"]) == (200, {"remaining": 500}, 550)
+    again = admin.call("POST", where, {**grant, "credits": 1000, "reason": "again"})
+    assert (again.status, again.json) == (200, first.json)
+    other = admin.call("POST", where, {**grant, "grant_id": "payment#2"})
+    assert other.json["pack"] == {"remaining": 1000}
+    entries = api.get("/v1/credits/ledger")["entries"]
+    assert [(one["kind"], one["amount"], one["available_after"]) for one in entries] == [
+        ("grant", 500, 1050),
+        ("grant", 500, 550),
+    ]
+
+
+def test_the_ledger_is_paged_newest_first_and_adds_up(api: Api) -> None:
+    for _ in range(4):
+        api.ask()
+    whole = api.get("/v1/credits/ledger?limit=100")["entries"]
+    assert [one["kind"] for one in whole] == ["settle", "hold"] * 4
+    found: list[Any] = []
+    target = "/v1/credits/ledger?limit=3"
+    while target:
+        body = api.get(target)
+        found += body["entries"]
+        target = f"/v1/credits/ledger?limit=3&cursor={body['cursor']}" if "cursor" in body else ""
+    assert found == whole
+    assert whole[0]["available_after"] == api.get("/v1/credits")["available"] == 30
+
+
+NOBODY = [
+    "0b5c4f6e-1111-2222-3333-444455556666",
+    "somebody",
+    "x" * 129,
+    "a%23b",
+    "user%23ann",
+    "%22",
+    "x%22%20or%20sub%20%5E=%20%22",
+    "%D9%A3",
+]
+
+
+@pytest.mark.parametrize("user", NOBODY)
+def test_an_id_that_no_user_has_gets_nothing(api: Api, user: str) -> None:
+    """A typo in a payment is said at once."""
+    admin, before = api.of("user-root", "admin"), items(api.world, "credits")
+    grant = {"credits": 500, "reason": "pack", "grant_id": "payment"}
+    assert admin.call("PUT", f"/v1/admin/users/{user}/plan", {"plan": "pro"}).status == 404
+    assert admin.call("POST", f"/v1/admin/users/{user}/grants", grant).status == 404
+    assert admin.call("GET", f"/v1/admin/users/{user}/credits").status == 404
+    assert items(api.world, "credits") == before
+
+
+def test_a_users_name_is_not_their_id(api: Api) -> None:
+    admin, pool = api.of("user-root", "admin"), api.module.settings.user_pool_id
+    listed = api.module.cognito.list_users(UserPoolId=pool, Filter=f'sub = "{api.user}"')["Users"]
+    assert admin.call("GET", f"/v1/admin/users/{listed[0]['Username']}/credits").status == 404
+
+
+def test_nobody_is_found_while_the_pool_cannot_be_asked(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    elsewhere = UserPool(api.module.cognito, "us-east-1_nopool")
+    monkeypatch.setattr(api.module, "user_pool", elsewhere)
+    answer = api.of("user-root", "admin").call("GET", f"/v1/admin/users/{api.user}/credits")
+    assert (answer.status, answer.code) == (503, "unavailable")
+
+
+# ── GitHub ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_connection_is_made_and_forgotten_and_its_token_never_seen_again(
+    api: Api, capsys: pytest.CaptureFixture[str]
+) -> None:
+    where = "/v1/connections/github"
+    assert api.get(where) == {"connected": False}
+    made = api.call("PUT", where, {"token": TOKEN})
+    assert (made.status, made.json) == (200, {"connected": True})
+    assert api.get(where) == {"connected": True}
+    assert api.of("user-somebody").get(where) == {"connected": False}
+    stored = items(api.world, "cache")
+    assert TOKEN not in repr(stored)
+    assert TOKEN not in "".join(capsys.readouterr())
+    assert api.module.connections.token(api.user) == TOKEN
+    for _ in range(2):
+        assert api.call("DELETE", where).status == 204
+    assert api.get(where) == {"connected": False}
+
+
+@pytest.mark.parametrize(
+    "token", ["", "x", "ghp_", "ghp_ab\ncd", TOKEN + "\r\nX: y", "ghp_" + "a" * 1000, None, 5, ["ghp_a"]]
+)
+def test_what_is_no_github_token_is_refused_without_being_repeated(api: Api, token: object) -> None:
+    answer = api.call("PUT", "/v1/connections/github", {"token": token})
+    assert (answer.status, answer.code) == (400, "invalid_request")
+    assert "X: y" not in answer.text
+    assert "aaaa" not in answer.text
+
+
+# ── the bucket ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_user_may_send_a_burst_of_a_hundred_and_is_then_told_when_to_come_back(api: Api) -> None:
+    api.world.clock.now -= api.world.clock.now % 60  # the start of a window
+    for _ in range(120):
+        assert api.call("GET", "/v1/connections/github").status == 200
+    _use_up(api)
+    answer = api.call("GET", "/v1/credits")
+    assert (answer.status, answer.code) == (429, "rate_limited")
+    wait = int(answer.headers["Retry-After"])
+    assert 1 <= wait <= 60
+    documented = openapi_document()["paths"]["/v1/chats/{chat_id}/events"]["get"]["responses"]["429"]
+    assert set(documented["headers"]) == {"Retry-After"}
+    refused = api.call("POST", "/v1/chats", {"message": "Hi."}, {"Idempotency-Key": "k"})
+    assert refused.status == 429
+    assert api.of("user-somebody-else").call("GET", "/v1/credits").status == 200
+    assert api.call("GET", "/health").status == 200
+    api.world.clock.now += wait
+    assert api.call("GET", "/v1/credits").status == 200
+    assert api.get("/v1/conversations") == {"conversations": []}, "a refused request has no effect"
+
+
+def _use_up(api: Api) -> None:
+    """As if the user had sent the rest of the window's requests."""
+    window = int(api.world.clock.now) // 60 * 60
+    api.world.stores.dynamodb.update_item(
+        TableName="chats",
+        Key={"pk": {"S": f"USER#{api.user}"}, "sk": {"S": f"RATE#{window}"}},
+        UpdateExpression="SET requests = :all",
+        ExpressionAttributeValues={":all": {"N": str(REQUESTS_PER_WINDOW)}},
+    )
+
+
+# ── pages of other origins ────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("origin", [ORIGIN, OTHER_ORIGIN])
+@pytest.mark.parametrize(
+    ("method", "target", "status"),
+    [("GET", "/v1/credits", 200), ("GET", "/v1/chats/none", 404), ("GET", "/v1/none", 404), ("POST", "/v1/chats", 400),
+     ("PUT", "/v1/chats", 404), ("DELETE", "/v1/connections/github", 204), ("GET", "/v1/admin/users/x/credits", 403)],
+)  # fmt: skip
+def test_a_page_of_a_configured_origin_reads_every_answer(
+    api: Api, origin: str, method: str, target: str, status: int
+) -> None:
+    answer = api.call(method, target, headers={"Origin": origin})
+    assert answer.status == status
+    assert answer.headers["Access-Control-Allow-Origin"] == origin
+    assert {"Location", "Retry-After"} <= set(answer.headers["Access-Control-Expose-Headers"].split(","))
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", f"{ORIGIN}.evil.example", ORIGIN.upper()])
+def test_a_page_of_another_origin_reads_nothing(api: Api, origin: str) -> None:
+    answer = api.call("GET", "/v1/credits", headers={"Origin": origin})
+    assert "Access-Control-Allow-Origin" not in answer.headers
+
+
+def test_a_preflight_is_answered_for_every_route(api: Api) -> None:
+    for path, operations in openapi_document()["paths"].items():
+        answer = api.call("OPTIONS", path.replace("{", "").replace("}", ""), headers={"Origin": OTHER_ORIGIN})
+        assert answer.status == 204
+        assert answer.headers["Access-Control-Allow-Origin"] == OTHER_ORIGIN
+        allowed = answer.headers["Access-Control-Allow-Methods"].split(",")
+        assert {method.upper() for method in operations} <= set(allowed)
+        asked = {"Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"}
+        assert asked <= set(answer.headers["Access-Control-Allow-Headers"].split(","))
+
+
+# ── errors of our own ─────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_error_of_ours_says_nothing_of_its_cause(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> None:
+        raise RuntimeError("the secret cause")
+
+    monkeypatch.setattr(api.module, "count_request", broken)
+    answer = api.call("GET", "/v1/credits", headers={"Origin": ORIGIN})
+    assert (answer.status, answer.code) == (500, "internal")
+    assert "secret" not in answer.text
+    assert answer.headers["Access-Control-Allow-Origin"] == ORIGIN
+
+
+def test_answers_are_nobody_elses_to_keep(api: Api) -> None:
+    assert api.call("GET", "/v1/credits").headers["Cache-Control"] == "no-store"

@@ -1,0 +1,484 @@
+"""Conversations and records through the function itself (CONTRACT 4)."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from dualtrack.api import conversations
+from dualtrack.memory.records import Record
+from dualtrack.storage.dynamo import transact
+from dualtrack.storage.event_log import read_events
+from dualtrack.storage.history import partition
+from dualtrack.tool import Source, ToolResult
+
+from tests.clients.api_client import Api, items, make_api, objects
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from dualtrack.chat.run_tool import Running
+    from dualtrack.storage.chats import Chat
+
+LARGE = "".join(f"{number * 7919 % 1_000_003} " for number in range(80_000))
+"""Text that stays over the limit of an item however it is compressed."""
+
+LAMBDA_ANSWER_BYTES = 6 * 1024 * 1024
+"""What a function may answer in all: https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html."""
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Api]:
+    with make_api(retrieve_documentation=lambda running: ToolResult(LARGE)) as made:
+        yield made
+
+
+@pytest.fixture
+def api(shared: Api, request: pytest.FixtureRequest) -> Api:
+    """A user of the test's own."""
+    return shared.of(f"user-{request.node.name}")
+
+
+def ask_with_tools(api: Api, message: str, calls: int = 1, **more: Any) -> dict[str, Any]:
+    """A chat with tool calls whose results are large."""
+    call = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "x"}}
+    thought = {"type": "text", "text": "Let me look."}
+    api.world.model.script.add(
+        {"match": message, "content": [thought, *[call] * calls]}, {"match": message, "text": "Found. " * 200}
+    )
+    return api.ask(message, **more)
+
+
+def pages(api: Api, target: str, name: str) -> list[dict[str, Any]]:
+    """Everything of a list, page by page."""
+    joined = "&" if "?" in target else "?"
+    body = api.get(target)
+    found = list(body[name])
+    while "cursor" in body:
+        body = api.get(f"{target}{joined}cursor={body['cursor']}")
+        assert body[name], "a page behind a cursor has something"
+        found += body[name]
+    return found
+
+
+# ── conversations ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_conversation_is_made_named_and_found(api: Api) -> None:
+    answer = api.call("POST", "/v1/conversations", {"title": "Plans", "profile": "assistant"})
+    made = answer.json
+    where = f"/v1/conversations/{made['conversation_id']}"
+    assert (answer.status, answer.headers["Location"]) == (201, where)
+    assert made == {**made, "title": "Plans", "profile": "assistant"}
+    assert made["created_at"] == made["updated_at"]
+    assert api.get(where) == {**made, "track": "full", "records": []}
+    renamed = api.call("PATCH", where, {"title": "Better plans"}).json
+    assert renamed["title"] == "Better plans"
+    assert renamed["updated_at"] > made["updated_at"]
+    assert api.get("/v1/conversations") == {"conversations": [renamed]}
+
+
+def test_a_conversation_without_a_title_takes_the_start_of_its_first_query(api: Api) -> None:
+    conversation = api.call("POST", "/v1/conversations").json
+    assert conversation["title"] == ""
+    words = "word\n" * 100
+    chat = api.ask(words, conversation_id=conversation["conversation_id"])
+    title = api.get(f"/v1/conversations/{chat['conversation_id']}")["title"]
+    assert title.startswith("word word ")
+    assert len(title) == 80
+    api.ask("Another.", conversation_id=chat["conversation_id"])
+    assert api.get(f"/v1/conversations/{chat['conversation_id']}")["title"] == title
+
+
+def test_conversations_are_listed_newest_first_in_pages(api: Api) -> None:
+    made = []
+    for number in range(7):
+        made.append(api.call("POST", "/v1/conversations", {"title": str(number)}).json)
+        _next_millisecond()
+    assert pages(api, "/v1/conversations?limit=3", "conversations") == made[::-1]
+    assert pages(api, "/v1/conversations?limit=7", "conversations") == made[::-1]
+    assert "cursor" not in api.get("/v1/conversations?limit=7")
+
+
+def _next_millisecond() -> None:
+    """Ids of the same millisecond have no order."""
+    now = time.time_ns() // 1_000_000
+    while time.time_ns() // 1_000_000 == now:
+        pass
+
+
+# ── records ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_both_tracks_show_the_same_queries_whole_and_short(api: Api) -> None:
+    chat = ask_with_tools(api, "What is there?", calls=2)
+    where = f"/v1/conversations/{chat['conversation_id']}"
+    full = pages(api, f"{where}?track=full", "records")
+    assert [one["record_id"] for one in full] == ["q1", "q1-a1", "q1-t1", "q1-t2", "q1-r"]
+    assert [one["type"] for one in full] == ["message", "message", "tool_call", "tool_call", "message"]
+    assert [one["role"] for one in full] == ["user", "assistant", "user", "user", "assistant"]
+    call = full[2]
+    assert call == {
+        "record_id": "q1-t1",
+        "type": "tool_call",
+        "role": "user",
+        "result": LARGE[: conversations.PIECE_CHARACTERS],
+        "next_offset": conversations.PIECE_CHARACTERS,
+        "created_at": call["created_at"],
+        "tool_use_id": call["tool_use_id"],
+        "tool": "retrieve_documentation",
+        "input": {"query": "x"},
+        "is_error": False,
+        "seconds": call["seconds"],
+        "turn": 1,
+    }
+    assert full[4]["stop"] == "complete"
+
+    short = api.get(f"{where}?track=summarised")["records"]
+    assert [one["record_id"] for one in short] == ["q1", "q1-t1-sum", "q1-t2-sum", "q1-r-sum"]
+    assert [one.get("ref") for one in short] == [None, "q1-t1", "q1-t2", "q1-r"]
+    assert all(len(one["content"]) < 2_000 for one in short)
+    for record in (*full, *short):
+        assert api.get(f"{where}/records/{record['record_id']}") == record
+    assert chat["summary"] == short[3]["content"]
+
+
+def test_a_record_read_by_the_model_is_shown_as_what_it_refers_to(api: Api) -> None:
+    first = ask_with_tools(api, "Look it up.")
+    fetch = {"type": "tool_use", "name": "retrieve_full_context", "input": {"id": "q1-t1", "limit": 50}}
+    api.world.model.script.add(
+        {"match": "Once more.", "content": [fetch]}, {"match": "Once more.", "text": "Done."}
+    )
+    second = api.ask("Once more.", conversation_id=first["conversation_id"])
+    record = api.get(f"/v1/conversations/{second['conversation_id']}/records/q2-t1")
+    assert record["result"].startswith(LARGE[:50])
+    assert "content" not in record, "one body, once"
+    stored = api.world.stores.history.record(api.user, second["conversation_id"], "q2-t1")
+    assert stored is not None
+    assert stored.content != record["result"], "stored as a reference, not as a copy"
+
+
+def test_pages_of_records_are_cut_anywhere_even_within_a_query(api: Api) -> None:
+    chat = api.start("Many.")
+    _store(api, chat, [("word " * 10, number) for number in range(1, 251)])
+    where = f"/v1/conversations/{chat['conversation_id']}?track=full"
+    found = pages(api, where, "records")
+    assert [one["record_id"] for one in found] == ["q1", *(f"q1-a{number}" for number in range(1, 251))]
+    assert len(api.get(where)["records"]) == 100
+
+
+def test_a_page_is_never_larger_than_a_function_may_answer(api: Api) -> None:
+    chat = api.start("Large.")
+    nasty = "\x01" * 150_000  # six times as long in JSON
+    _store(api, chat, [(nasty, number) for number in range(1, 8)])
+    where = f"/v1/conversations/{chat['conversation_id']}"
+    body = api.get(where)
+    assert len(body["records"]) == 1, "the second would make it too large"
+    assert [one["content"] for one in pages(api, where, "records")[1:]] == [nasty] * 7
+
+
+@pytest.mark.parametrize("character", ["x", '"', "\\", "\n", "\x01", "é", "語", "💡"])
+def test_a_large_record_comes_in_pieces_that_a_function_may_answer(api: Api, character: str) -> None:
+    """One of release 1, which kept 3.2 MB and more. What leaves is JSON in JSON, whatever the runtime escapes."""
+    chat = api.start("Huge.")
+    text = f"{character * 500_000}{'.' * 200_000}the end"
+    _store(api, chat, [(text, 1)])
+    where = f"/v1/conversations/{chat['conversation_id']}"
+    target, found = f"{where}/records/q1-a1", ""
+    while target:
+        answer = api.module.handler(api.event("GET", target), api.context)
+        assert len(json.dumps(answer)) < LAMBDA_ANSWER_BYTES * 2 / 3
+        piece = json.loads(answer["body"])
+        found += piece["content"]
+        after = piece.get("next_offset")
+        target = f"{where}/records/q1-a1?offset={after}" if after else ""
+    assert found == text
+    shown = pages(api, where, "records")[-1]
+    assert shown == api.get(f"{where}/records/q1-a1"), "in a list it is cut, and says where it goes on"
+    assert "next_offset" in shown
+
+
+def test_a_poll_of_a_chat_reads_the_response_and_its_summary_alone(api: Api) -> None:
+    """However many large results the query has: one body for each of the two."""
+    chat = ask_with_tools(api, "Many results.", calls=6)
+    reads: list[str] = []
+    stores = api.world.stores
+    events = {stores.dynamodb: ("GetItem", "BatchGetItem"), stores.bodies.s3: ("GetObject",)}
+    for client, names in events.items():
+        for name in names:
+            client.meta.events.register(
+                f"before-parameter-build.*.{name}",
+                lambda params, **_: reads.append(str(params)),
+                unique_id=name,
+            )
+    shown = api.get(f"/v1/chats/{chat['chat_id']}")
+    for client, names in events.items():
+        for name in names:
+            client.meta.events.unregister(f"before-parameter-build.*.{name}", unique_id=name)
+    assert shown["response"] == "Found. " * 200
+    assert len(shown["tool_calls"]) == 6
+    bodies = [one for one in reads if "B#" in one or "Bucket" in one]
+    assert [one.count("B#") for one in bodies] == [1, 1], "the response, and the short track with its summary"
+
+
+def test_a_result_over_two_megabytes_is_stored_cut(api: Api) -> None:
+    call = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "x"}}
+    api.world.model.script.add(
+        {"match": "Too much.", "content": [call]}, {"match": "Too much.", "text": "Much."}
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            api.world, "tools", {"retrieve_documentation": lambda running: ToolResult("x" * 3_200_000)}
+        )
+        chat = api.ask("Too much.")
+    stored = api.world.stores.history.record(api.user, chat["conversation_id"], "q1-t1")
+    assert stored is not None
+    assert len(stored.content) == 2_000_000
+    assert stored.content.endswith("(The result had 3,200,000 bytes. Only its beginning is kept.)")
+
+
+def test_a_server_does_not_set_the_size_of_a_record_by_its_sources(api: Api) -> None:
+    """100,000 of them would not fit in the record's item."""
+    call = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "x"}}
+    api.world.model.script.add(
+        {"match": "Sources.", "content": [call]}, {"match": "Sources.", "text": "Many."}
+    )
+    many = tuple(Source(f"{number} " * 500, f"https://x.test/{number}") for number in range(100_000))
+    brought = ToolResult("Found.", sources=(Source("Far", "https://x.test/" + "a" * 2_000), *many))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(api.world, "tools", {"retrieve_documentation": lambda running: brought})
+        chat = api.ask("Sources.")
+    assert chat["status"] == "done"
+    assert chat["sources"][0] == {"title": "Far", "record_id": "q1-t1"}
+    assert len(chat["sources"]) == 50
+    assert max(len(one["title"]) for one in chat["sources"]) == 200
+
+
+@pytest.mark.parametrize("offset", ["-1", "x", "1.5", "1e3", "9" * 10, "%D9%A3", "+1"])
+def test_an_offset_is_a_whole_number(api: Api, offset: str) -> None:
+    chat = api.ask()
+    answer = api.call("GET", f"/v1/conversations/{chat['conversation_id']}/records/q1?offset={offset}")
+    assert (answer.status, answer.code) == (400, "invalid_request")
+
+
+def test_behind_the_end_of_a_record_there_is_nothing(api: Api) -> None:
+    chat = api.ask()
+    record = api.get(f"/v1/conversations/{chat['conversation_id']}/records/q1?offset=7000")
+    assert record["content"] == ""
+    assert "next_offset" not in record
+
+
+def _store(api: Api, chat: dict[str, Any], contents: list[tuple[str, int]]) -> None:
+    for content, number in contents:
+        record = Record(f"q1-a{number}", "message", "assistant", content, "2026-11-21T00:00:00.000Z", number)
+        action = api.world.stores.history.record_action(api.user, chat["conversation_id"], record)
+        transact(api.world.stores.dynamodb, [action])
+
+
+@pytest.mark.parametrize("track", ["full", "summarised"])
+def test_a_running_query_is_in_both_tracks(api: Api, track: str) -> None:
+    chat = api.start("Still running.")
+    records = api.get(f"/v1/conversations/{chat['conversation_id']}?track={track}")["records"]
+    assert [(one["record_id"], one["content"]) for one in records] == [("q1", "Still running.")]
+
+
+@pytest.mark.parametrize("end", ["cancelled", "failed"])
+def test_a_query_without_an_answer_says_so(api: Api, end: str) -> None:
+    chat_id = api.start("Never mind.")["chat_id"]
+    if end == "cancelled":
+        api.call("DELETE", f"/v1/chats/{chat_id}")
+    else:
+        api.world.abort(api.chat(chat_id))
+    conversation = api.chat(chat_id).conversation_id
+    for track in ("full", "summarised"):
+        records = api.get(f"/v1/conversations/{conversation}?track={track}")["records"]
+        assert [(one["record_id"], one["content"]) for one in records] == [
+            ("q1", "Never mind."),
+            ("q1-r", f"(no answer: {end})"),
+        ]
+
+
+CURSORS = [
+    "!",
+    "!!!!",
+    "abc",
+    "MTIz",
+    "Y3ZfMDAw",
+    "%C3%A9",
+    "%ff",
+    "x" * 5_000,
+    "..",
+    "%00",
+    "null",
+    "MTo",
+    "Og",
+]
+
+
+@pytest.mark.parametrize("cursor", CURSORS)
+@pytest.mark.parametrize("target", ["/v1/conversations", "/v1/credits/ledger", "one"])
+def test_a_cursor_that_nobody_gave_is_refused(api: Api, target: str, cursor: str) -> None:
+    if target == "one":
+        target = f"/v1/conversations/{api.start()['conversation_id']}"
+    answer = api.call("GET", f"{target}?cursor={cursor}")
+    assert (answer.status, answer.code) == (400, "invalid_request")
+
+
+@pytest.mark.parametrize(
+    "limit", ["0", "101", "-1", "x", "1.5", "000000001000000", "%D9%A3", "1e1", "9" * 400]
+)
+@pytest.mark.parametrize("target", ["/v1/conversations", "/v1/credits/ledger"])
+def test_a_page_has_1_to_100_entries(api: Api, target: str, limit: str) -> None:
+    answer = api.call("GET", f"{target}?limit={limit}")
+    assert (answer.status, answer.code) == (400, "invalid_request")
+
+
+@pytest.mark.parametrize(
+    "record_id", ["q0", "q2", "q1-t9", "q1-sum", "q01", "Q1", "q1%20", "q1%23z", "..", "q1-r-sum-sum"]
+)
+def test_a_record_that_is_not_there_is_not_found(api: Api, record_id: str) -> None:
+    chat = api.ask()
+    answer = api.call("GET", f"/v1/conversations/{chat['conversation_id']}/records/{record_id}")
+    assert (answer.status, answer.code) == (404, "not_found")
+
+
+def test_there_are_two_tracks(api: Api) -> None:
+    chat = api.start()
+    answer = api.call("GET", f"/v1/conversations/{chat['conversation_id']}?track=other")
+    assert (answer.status, answer.code) == (400, "invalid_request")
+
+
+# ── deletion ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def left_of(api: Api, chat: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the tables and the bucket still hold of a conversation; money and repeated requests aside."""
+    names = (chat["conversation_id"], chat["chat_id"])
+    found = [item for table in ("history", "chats", "cache") for item in items(api.world, table)]
+    keys = [{"object": key} for key in objects(api.world)]
+    return [one for one in (*found, *keys) if any(name in str(one) for name in names)]
+
+
+def test_deleted_means_every_record_event_and_object_is_gone(api: Api) -> None:
+    kept = ask_with_tools(api, "Keep this.")
+    kept_items = left_of(api, kept)
+    chat = ask_with_tools(api, "Forget this.")
+    api.ask("And this.", conversation_id=chat["conversation_id"])
+    assert any("object" in one for one in left_of(api, chat)), "the large result lies in the bucket"
+    where = f"/v1/conversations/{chat['conversation_id']}"
+    answer = api.call("DELETE", where)
+    assert (answer.status, answer.text) == (204, "")
+    assert left_of(api, chat) == []
+    assert left_of(api, kept) == kept_items
+    for method, target in [
+        ("GET", where),
+        ("DELETE", where),
+        ("GET", f"{where}/records/q1"),
+        ("GET", f"/v1/chats/{chat['chat_id']}"),
+    ]:
+        assert api.call(method, target).status == 404
+    assert api.call("PATCH", where, {"title": "x"}).status == 404
+    assert (
+        api.call("POST", "/v1/chats", {"message": "x", "conversation_id": chat["conversation_id"]}).status
+        == 404
+    )
+    assert [one["conversation_id"] for one in api.get("/v1/conversations")["conversations"]] == [
+        kept["conversation_id"]
+    ]
+    assert api.get("/v1/credits")["daily"]["used"] == 35, "what was spent stays spent"
+
+
+def test_a_conversation_in_which_a_chat_runs_is_not_deleted(api: Api) -> None:
+    chat = api.start()
+    where = f"/v1/conversations/{chat['conversation_id']}"
+    answer = api.call("DELETE", where)
+    assert (answer.status, answer.code) == (409, "conversation_busy")
+    api.run(chat["chat_id"])
+    assert api.get(chat["url"])["status"] == "done"
+    assert api.call("DELETE", where).status == 204
+
+
+def test_a_dead_chat_does_not_keep_its_conversation(api: Api) -> None:
+    chat = api.start()
+    api.world.clock.now += 901
+    assert api.call("DELETE", f"/v1/conversations/{chat['conversation_id']}").status == 204
+    assert api.get("/v1/credits")["held"] == 0
+
+
+def test_an_answered_chat_is_closed_before_it_is_deleted(api: Api) -> None:
+    chat = api.start()
+    api.world.answer(api.chat(chat["chat_id"]))
+    running = api.chat(chat["chat_id"])
+    assert api.call("DELETE", f"/v1/conversations/{chat['conversation_id']}").status == 204
+    api.world.summarise(running)
+    assert left_of(api, chat) == []
+
+
+def _dies_at(name: str, api: Api, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """The deletion's process dies when it makes this request."""
+    client = api.world.stores.dynamodb if name != "delete_objects" else api.world.stores.bodies.s3
+
+    class Died(BaseException):
+        pass
+
+    def die(**_: Any) -> None:
+        raise Died
+
+    def run() -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(client, name, die)
+            with pytest.raises(Died):
+                api.call(
+                    "DELETE",
+                    f"/v1/conversations/{api.get('/v1/conversations')['conversations'][0]['conversation_id']}",
+                )
+
+    return run
+
+
+@pytest.mark.parametrize("request_name", ["batch_write_item", "delete_objects", "delete_item"])
+def test_a_deletion_that_was_cut_short_can_be_finished(
+    api: Api, request_name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat = ask_with_tools(api, f"Half {request_name}.")
+    _dies_at(request_name, api, monkeypatch)()
+    where = f"/v1/conversations/{chat['conversation_id']}"
+    assert api.call("GET", where).status == 404
+    assert api.get("/v1/conversations") == {"conversations": []}
+    assert (
+        api.call("POST", "/v1/chats", {"message": "x", "conversation_id": chat["conversation_id"]}).status
+        == 404
+    )
+    assert api.call("DELETE", where).status == 204
+    assert left_of(api, chat) == []
+
+
+def test_what_still_runs_of_a_cancelled_chat_writes_nothing_into_a_deleted_conversation(api: Api) -> None:
+    """A tool is at work when its chat is cancelled and the conversation deleted; then it comes back."""
+    call = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "x"}}
+    api.world.model.script.add({"match": "Slow.", "content": [call]})
+    started = api.start("Slow.")
+    chat: Chat = api.chat(started["chat_id"])
+    api.world.turn(chat, 0)
+    before = {"history": items(api.world, "history")}
+
+    def deleted_meanwhile(running: Running) -> ToolResult:
+        assert api.call("DELETE", f"/v1/chats/{chat.chat_id}").status == 200
+        assert api.call("DELETE", f"/v1/conversations/{chat.conversation_id}").status == 204
+        return ToolResult("small")
+
+    original = api.world.tools
+    api.world.tools = {"retrieve_documentation": deleted_meanwhile}
+    try:
+        api.world.tool(chat, 1, "q1-t1")
+    finally:
+        api.world.tools = original
+    assert before["history"]
+    pk = partition(api.user, chat.conversation_id)
+    assert [one for one in items(api.world, "history") if one["pk"]["S"] == pk] == []
+    left = [one for one in items(api.world, "chats") if one["pk"]["S"] == chat.pk]
+    assert [(one["closed"]["BOOL"], one["data"]["S"]) for one in left] == [(True, "[]")]
+    assert int(left[0]["ttl"]["N"]) <= chat.deadline + 60
+    assert list(read_events(api.world.stores.dynamodb, "chats", chat.pk)) == []

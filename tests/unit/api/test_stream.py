@@ -1,0 +1,522 @@
+"""The event stream's own app: tokens, origins, refusals, how a stream ends (CONTRACT 3, 5)."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import importlib.util
+import json
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
+from dualtrack.storage.leases import STREAMS, Leases
+from dualtrack.streaming.follow_events import HEARTBEAT, EventReader, Pace
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from infra.local.loopback import serve_in_thread
+from tests.clients.sse_reader import whole_events
+from tests.drivers.world import SETTINGS, World, make_world
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator, Mapping
+    from types import ModuleType
+
+    from dualtrack.storage.chats import Chat
+    from dualtrack.storage.leases import Lease
+    from starlette.requests import Request
+
+APP = Path(__file__).parents[3] / "functions" / "stream" / "app.py"
+ISSUER = "https://cognito-idp.us-east-1.amazonaws.com/pool"
+AUDIENCE = "client"
+ORIGIN = "https://chat.example.com"
+KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+ANOTHER_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+async def _keys(_: Request) -> JSONResponse:
+    """The pool's keys, as Cognito serves them."""
+    public = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(KEY.public_key()))
+    return JSONResponse({"keys": [{**public, "kid": "one", "use": "sig", "alg": "RS256"}]})
+
+
+def claims(**changed: Any) -> dict[str, Any]:
+    now = int(time.time())
+    told = {"sub": "ann", "token_use": "id", "iss": ISSUER, "aud": AUDIENCE, "iat": now, "exp": now + 3600}
+    return {key: value for key, value in {**told, **changed}.items() if value is not None}
+
+
+def signed(given: Mapping[str, Any], *, key: Any = KEY, kid: str = "one") -> str:
+    return jwt.encode(dict(given), key, algorithm="RS256", headers={"kid": kid})
+
+
+@dataclass
+class Stream:
+    """The app over a world, and its client."""
+
+    world: World
+    module: ModuleType
+    app: Any
+    jwks_url: str
+
+    def get(
+        self, chat_id: str, headers: Mapping[str, str] | None = None, method: str = "GET"
+    ) -> httpx.Response:
+        """One request, read to the end of its answer."""
+
+        async def ask() -> httpx.Response:
+            transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+            async with httpx.AsyncClient(transport=transport, base_url="http://stream") as client:
+                return await client.request(method, f"/v1/chats/{chat_id}/events", headers=headers)
+
+        return asyncio.run(asyncio.wait_for(ask(), 60))
+
+    def as_ann(self, chat_id: str, **more: str) -> httpx.Response:
+        """With Ann's token; headers with underscores for hyphens."""
+        headers = {name.replace("_", "-"): value for name, value in more.items()}
+        return self.get(chat_id, {"Authorization": f"Bearer {signed(claims())}", **headers})
+
+
+@pytest.fixture(scope="module")
+def stream() -> Iterator[Stream]:
+    pool = Starlette(routes=[Route("/keys", _keys)])
+    with make_world() as world, serve_in_thread(pool) as url:
+        settings = replace(
+            SETTINGS,
+            jwks_url=f"{url}/keys",
+            token_issuer=ISSUER,
+            token_audience=AUDIENCE,
+            allowed_origins=f"{ORIGIN}, https://b.example",
+        )
+        module = _load()
+        yield Stream(world, module, module.create_app(settings, world.stores.dynamodb), settings.jwks_url)
+
+
+def _load() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("stream_app_under_test", APP)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def done(stream: Stream) -> Chat:
+    """A chat that has ended just now, by the real clock."""
+    return ended_now(stream, "ann")
+
+
+def ended_now(stream: Stream, user: str) -> Chat:
+    stream.world.clock.now = time.time()
+    return stream.world.ask("Hello.", user=user)
+
+
+def code(response: httpx.Response) -> tuple[int, str]:
+    return response.status_code, response.json()["error"]["code"]
+
+
+# ── what is sent ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_ended_chat_is_sent_whole_and_its_end_closes_the_stream(stream: Stream, done: Chat) -> None:
+    response = stream.as_ann(done.chat_id)
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
+    assert "no-cache" in response.headers["cache-control"]
+    assert response.content.startswith(HEARTBEAT), "the client sees at once that the stream is open"
+    events = [event for event in whole_events(response.content) if event.data]
+    assert [int(event.id) for event in events] == list(range(1, len(events) + 1))
+    assert events[-1].event == "done"
+    assert {json.loads(event.data)["chat_id"] for event in events} == {done.chat_id}
+
+
+@pytest.mark.parametrize("beyond", [0, 1, 1_000])
+def test_behind_the_end_there_is_nothing_and_the_stream_closes(
+    stream: Stream, done: Chat, beyond: int
+) -> None:
+    last = max(int(event.id) for event in whole_events(stream.as_ann(done.chat_id).content) if event.data)
+    response = stream.as_ann(done.chat_id, Last_Event_ID=str(last + beyond))
+    assert (response.status_code, response.content) == (200, HEARTBEAT)
+
+
+@pytest.mark.parametrize("given", ["-1", "x", "1.0", "0x1", " 1 2", "1,2", "9" * 10, "NaN", "1e3", "+1"])
+def test_a_place_that_no_event_can_have_is_refused(stream: Stream, done: Chat, given: str) -> None:
+    assert code(stream.as_ann(done.chat_id, Last_Event_ID=given)) == (400, "invalid_request")
+
+
+# ── who may read ──────────────────────────────────────────────────────────────────────────────────
+
+
+def unsigned(header: Mapping[str, Any], given: Mapping[str, Any], secret: bytes = b"") -> str:
+    """A token of any algorithm's name; signed with HMAC if there is a secret."""
+    parts = [base64.urlsafe_b64encode(json.dumps(dict(one)).encode()).rstrip(b"=") for one in (header, given)]
+    text = b".".join(parts)
+    mac = hmac.new(secret, text, hashlib.sha256).digest() if secret else b""
+    return (text + b"." + base64.urlsafe_b64encode(mac).rstrip(b"=")).decode()
+
+
+PUBLIC = json.dumps(json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(KEY.public_key()))).encode()
+BAD_TOKENS = {
+    "none": unsigned({"alg": "none", "typ": "JWT", "kid": "one"}, claims()),
+    "None": unsigned({"alg": "None", "kid": "one"}, claims()),
+    "hmac of the public key": unsigned({"alg": "HS256", "kid": "one"}, claims(), PUBLIC),
+    "another key": signed(claims(), key=ANOTHER_KEY),
+    "unknown key id": signed(claims(), key=ANOTHER_KEY, kid="two"),
+    "no key id": jwt.encode(claims(), KEY, algorithm="RS256"),
+    "key id no text": unsigned({"alg": "RS256", "kid": {"a": 1}}, claims()),
+    "expired": signed(claims(exp=int(time.time()) - 1)),
+    "not yet": signed(claims(nbf=int(time.time()) + 600)),
+    "never expires": signed(claims(exp=None)),
+    "another issuer": signed(claims(iss=f"{ISSUER}2")),
+    "no issuer": signed(claims(iss=None)),
+    "another client": signed(claims(aud="other")),
+    "access token": signed(claims(token_use="access", aud=None, client_id=AUDIENCE)),
+    "access token with an audience": signed(claims(token_use="access")),
+    "no subject": signed(claims(sub=None)),
+    "empty subject": signed(claims(sub="")),
+    "cut": signed(claims())[:-4],
+    "altered": signed(claims()).replace(".", ".e30", 1),
+    "empty": "",
+    "dots": "..",
+    "text": "token",
+    "deep": base64.urlsafe_b64encode(b"[" * 20_000).decode().rstrip("=") + ".e30.eA",
+    "deep object": base64.urlsafe_b64encode(b'{"alg":' * 5_000).decode().rstrip("=") + ".e30.eA",
+    "digits": base64.urlsafe_b64encode(b'{"alg":' + b"1" * 5_000 + b"}").decode().rstrip("=") + ".e30.eA",
+    "binary": base64.urlsafe_b64encode(bytes(range(256))).decode().rstrip("=") + ".e30.eA",
+}
+
+
+@pytest.mark.parametrize("token", BAD_TOKENS.values(), ids=list(BAD_TOKENS))
+def test_a_token_that_is_not_the_pools_own_id_token_is_refused(
+    stream: Stream, done: Chat, token: str
+) -> None:
+    assert code(stream.get(done.chat_id, {"Authorization": f"Bearer {token}"})) == (401, "unauthorized")
+
+
+@pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic YTpi"])
+def test_without_a_bearer_token_nothing_is_read(stream: Stream, done: Chat, header: str) -> None:
+    assert code(stream.get(done.chat_id, {"Authorization": header})) == (
+        401,
+        "unauthorized",
+    )
+    assert code(stream.get(done.chat_id)) == (401, "unauthorized")
+
+
+def test_keys_that_cannot_be_read_are_trouble_of_ours(stream: Stream, done: Chat) -> None:
+    settings = replace(
+        SETTINGS, jwks_url="http://127.0.0.1:9/keys", token_issuer=ISSUER, token_audience=AUDIENCE
+    )
+    broken = replace(stream, app=_load().create_app(settings, stream.world.stores.dynamodb))
+    assert code(broken.as_ann(done.chat_id)) == (503, "unavailable")
+
+
+def test_anothers_chat_is_not_there(stream: Stream, done: Chat) -> None:
+    bob = {"Authorization": f"Bearer {signed(claims(sub='bob'))}"}
+    assert code(stream.get(done.chat_id, bob)) == (404, "not_found")
+    assert code(stream.as_ann("ch_" + "0" * 26)) == (404, "not_found")
+
+
+@pytest.mark.parametrize(
+    "chat_id", ["x", "%23", "a%23b", "%2e%2e", "%00", "ch_", "ch_" + "0" * 5_000, "%F0%9F%92%A1", "%ff"]
+)
+def test_an_id_that_leads_nowhere_is_a_404(stream: Stream, chat_id: str) -> None:
+    assert code(stream.as_ann(chat_id)) == (404, "not_found")
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+def test_only_reading_is_served(stream: Stream, done: Chat, method: str) -> None:
+    response = stream.get(done.chat_id, {"Authorization": f"Bearer {signed(claims())}"}, method)
+    assert response.status_code in (400, 404)
+
+
+# ── for how long ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(("hours", "is_there"), [(23.99, True), (24.01, False)])
+def test_events_can_be_read_for_a_day_after_the_end(stream: Stream, hours: float, is_there: bool) -> None:
+    world = stream.world
+    chat = world.ask("Hello.", user=f"user-{hours}")
+    ended = world.load(chat)
+    assert ended.ended_at
+    world.clock.now += hours * 3600
+    reader = EventReader(world.stores.dynamodb, "chats", world.clock)
+    if is_there:
+        assert reader.chat(chat.user, chat.chat_id) == ended
+    else:
+        with pytest.raises(Exception, match="There are no events"):
+            reader.chat(chat.user, chat.chat_id)
+
+
+# ── pages of other origins ────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("origin", [ORIGIN, "https://b.example"])
+def test_a_page_of_a_configured_origin_reads_events_and_refusals(
+    stream: Stream, done: Chat, origin: str
+) -> None:
+    for response in (
+        stream.as_ann(done.chat_id, Origin=origin),
+        stream.as_ann("x", Origin=origin),
+        stream.get("x", {"Origin": origin}),
+    ):
+        assert response.headers["access-control-allow-origin"] == origin
+    other = stream.as_ann(done.chat_id, Origin="https://evil.example")
+    assert "access-control-allow-origin" not in other.headers
+
+
+def test_the_preflight_allows_what_a_reader_sends(stream: Stream) -> None:
+    asked = {
+        "Origin": ORIGIN,
+        "Access-Control-Request-Method": "GET",
+        "Access-Control-Request-Headers": "authorization,last-event-id",
+    }
+    response = stream.get("x", asked, "OPTIONS")
+    assert response.status_code == 200
+    assert response.headers["access-control-allow-origin"] == ORIGIN
+
+
+# ── how many at a time ────────────────────────────────────────────────────────────────────────────
+
+
+def open_streams(stream: Stream, user: str) -> int:
+    item = stream.world.stores.dynamodb.get_item(
+        TableName="cache", Key={"pk": {"S": f"LEASE#{user}"}, "sk": {"S": "STREAMS"}}, ConsistentRead=True
+    ).get("Item", {})
+    return len(item.get("leases", {"M": {}})["M"])
+
+
+def take_all(stream: Stream, user: str) -> tuple[Leases, list[Lease]]:
+    leases = Leases(stream.world.stores.dynamodb, "cache", time.time)
+    return leases, [leases.take(user, STREAMS) for _ in range(STREAMS.limit)]
+
+
+def bearer(user: str) -> dict[str, str]:
+    return {"Authorization": f"Bearer {signed(claims(sub=user))}"}
+
+
+def test_the_sixth_stream_of_a_user_is_refused_until_another_closes(stream: Stream) -> None:
+    chats = {user: ended_now(stream, user) for user in ("many", "few")}
+    leases, held = take_all(stream, "many")
+    refused = stream.get(chats["many"].chat_id, {**bearer("many"), "Origin": ORIGIN})
+    assert code(refused) == (429, "rate_limited")
+    assert 1 <= int(refused.headers["retry-after"]) <= 10
+    assert refused.json()["error"]["retry_after"] == int(refused.headers["retry-after"])
+    assert refused.headers["access-control-expose-headers"] == "Retry-After", "a page has to see it"
+    assert stream.get(chats["few"].chat_id, bearer("few")).status_code == 200
+    leases.free(held[0])
+    for _ in range(3):
+        assert stream.get(chats["many"].chat_id, bearer("many")).status_code == 200
+
+
+def test_what_is_refused_for_another_reason_holds_nothing(stream: Stream, done: Chat) -> None:
+    for chat_id, headers in (("x", {}), (done.chat_id, {"Last-Event-ID": "x"}), (done.chat_id, {})):
+        stream.get(chat_id, {**bearer("bob"), **headers})
+    assert open_streams(stream, "bob") == 0
+
+
+def test_a_stream_that_cannot_be_counted_is_not_opened(stream: Stream, done: Chat) -> None:
+    settings = replace(
+        SETTINGS,
+        cache_table="none",
+        jwks_url=stream.jwks_url,
+        token_issuer=ISSUER,
+        token_audience=AUDIENCE,
+    )
+    broken = replace(stream, app=_load().create_app(settings, stream.world.stores.dynamodb))
+    assert code(broken.as_ann(done.chat_id)) == (503, "unavailable")
+
+
+@dataclass
+class Wire:
+    """The server's side of one request, by hand: what the client does between the messages."""
+
+    stream: Stream
+    user: str
+    chat_id: str
+    sent: list[Any] = field(default_factory=list)
+    open_at_end: int = -1
+    gone: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def serve(self, app: Any) -> None:
+        """Until the app is through with the request."""
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "http_version": "1.1",
+            "method": "GET",
+            "scheme": "http",
+            "path": f"/v1/chats/{self.chat_id}/events",
+            "raw_path": b"",
+            "root_path": "",
+            "query_string": b"",
+            "headers": [(key.lower().encode(), value.encode()) for key, value in bearer(self.user).items()],
+            "server": ("stream", 80),
+            "client": ("reader", 1),
+        }
+        await asyncio.wait_for(app(scope, self.receive, self.send), 30)
+
+    async def receive(self) -> dict[str, Any]:
+        """Only that the client has gone, once it has."""
+        await self.gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: Any) -> None:
+        """To the client."""
+        if message["type"] == "http.response.body" and not message.get("more_body"):
+            self.open_at_end = await asyncio.to_thread(open_streams, self.stream, self.user)
+        self.sent.append(message)
+
+
+def test_at_its_end_a_stream_has_given_its_place_back(stream: Stream) -> None:
+    """Before the client can see the end: it comes back at once."""
+    chat = ended_now(stream, "resumer")
+
+    async def serve() -> Wire:
+        wire = Wire(stream, "resumer", chat.chat_id)
+        await wire.serve(stream.app)
+        return wire
+
+    wire = asyncio.run(serve())
+    assert wire.sent[0]["status"] == 200
+    assert wire.open_at_end == 0
+
+
+def test_a_client_that_goes_away_gives_its_place_back(stream: Stream) -> None:
+    chat = stream.world.start("Hello.", user="leaver")
+
+    class Leaving(Wire):
+        async def send(self, message: Any) -> None:
+            await super().send(message)
+            if message["type"] == "http.response.body":
+                self.open_at_end = await asyncio.to_thread(open_streams, stream, self.user)
+                self.gone.set()
+                await asyncio.Event().wait()
+
+    async def serve() -> Wire:
+        wire = Leaving(stream, "leaver", chat.chat_id)
+        await wire.serve(stream.app)
+        return wire
+
+    assert asyncio.run(serve()).open_at_end == 1
+    assert open_streams(stream, "leaver") == 0
+
+
+def test_a_client_that_takes_nothing_is_cut_before_its_lease_ends(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert Pace().stream < stream.module._CUT_AFTER < STREAMS.seconds
+    chat = stream.world.start("Hello.", user="sleeper")
+    monkeypatch.setattr(stream.module, "_CUT_AFTER", 0.1)
+
+    class Sleeping(Wire):
+        async def send(self, message: Any) -> None:
+            if message["type"] == "http.response.body":
+                await asyncio.Event().wait()
+
+    async def serve() -> None:
+        await Sleeping(stream, "sleeper", chat.chat_id).serve(stream.app)
+
+    asyncio.run(serve())
+    assert open_streams(stream, "sleeper") == 0
+
+
+# ── how a stream goes on and ends ─────────────────────────────────────────────────────────────────
+
+
+def follow(world: World, chat: Chat, after: int, pace: Pace) -> AsyncIterator[bytes]:
+    return EventReader(world.stores.dynamodb, "chats", world.clock, pace).follow(chat, after)
+
+
+IMPATIENT = Pace(heartbeat=0.0, busy=0.0, idle=0.0, busy_for=0.0)
+
+
+def test_an_idle_stream_is_kept_open_by_comments(stream: Stream) -> None:
+    chat = stream.world.start("Hello.", user="idle")
+
+    async def pieces() -> list[bytes]:
+        reading = follow(stream.world, chat, 0, IMPATIENT)
+        return [await anext(reading) for _ in range(4)]
+
+    first, *rest = asyncio.run(pieces())
+    assert first.startswith(b"id: 1\n")
+    assert rest == [HEARTBEAT] * 3
+
+
+@dataclass
+class Counting:
+    """A DynamoDB client that counts its queries."""
+
+    client: Any
+    queries: int = 0
+
+    def query(self, **request: Any) -> Any:
+        """A counted Query."""
+        self.queries += 1
+        return self.client.query(**request)
+
+    def get_item(self, **request: Any) -> Any:
+        """A GetItem."""
+        return self.client.get_item(**request)
+
+
+@pytest.mark.parametrize(
+    ("after", "searches"),
+    [
+        pytest.param(0, 0, id="from the start"),
+        pytest.param(2, 1, id="resumed at the end"),
+        pytest.param(1, 1, id="resumed within a batch"),
+        pytest.param(99, 1, id="resumed behind the end"),
+    ],
+)
+def test_a_reader_makes_one_query_a_look(stream: Stream, after: int, searches: int) -> None:
+    """One that comes back is found first, with one query more; after that it costs what any other costs."""
+    chat = stream.world.start("Hello.", user=f"looks-{after}")
+    client: Any = Counting(stream.world.stores.dynamodb)
+    looks = 8
+
+    async def pieces() -> list[bytes]:
+        reading = EventReader(client, "chats", stream.world.clock, IMPATIENT).follow(chat, after)
+        return [await anext(reading) for _ in range(looks)]
+
+    asyncio.run(pieces())
+    assert client.queries == searches + looks
+
+
+@pytest.mark.parametrize("end", ["deleted", "ended"])
+def test_a_reader_that_waits_behind_the_end_is_let_go(stream: Stream, end: str) -> None:
+    """It says that it has seen events that there never were; the chat runs, ends, and none comes."""
+    world = stream.world
+    chat = world.start("Hello.", user=end)
+
+    async def pieces() -> list[bytes]:
+        reading = follow(world, chat, 1_000, IMPATIENT)
+        first = await anext(reading)
+        if end == "ended":
+            await asyncio.to_thread(world.abort, chat)
+        else:
+            world.stores.dynamodb.delete_item(
+                TableName="chats", Key={"pk": {"S": chat.pk}, "sk": {"S": "STATE"}}
+            )
+        return [first, *[piece async for piece in reading]]
+
+    assert set(asyncio.run(asyncio.wait_for(pieces(), 30))) == {HEARTBEAT}
+
+
+def test_a_long_stream_is_closed_by_the_server(stream: Stream) -> None:
+    assert 60 <= Pace().stream <= 120, "CONTRACT 5"
+    chat = stream.world.start("Hello.", user="long")
+
+    async def pieces() -> list[bytes]:
+        return [piece async for piece in follow(stream.world, chat, 0, replace(IMPATIENT, stream=0.0))]
+
+    assert asyncio.run(pieces()) == []

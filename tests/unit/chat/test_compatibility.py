@@ -1,0 +1,59 @@
+"""A chat begun by an earlier release is finished by this one (DESIGN 2.14).
+
+The fixtures are what each release wrote, never written again. A test that fails here says that a deploy would
+break chats that are running: read the old form too, or keep writing it for one more release.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.drivers.crash_world import USER, World, ref_of
+from tests.drivers.faults import Process
+from tests.drivers.invariants import account_faults, chat_faults
+from tests.drivers.release_fixtures import load, moments, second_query
+
+RELEASES = Path(__file__).parents[2] / "fixtures"
+FIXTURES = sorted(RELEASES.glob("release-*/*.json"))
+
+
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: f"{path.parent.name} {path.stem}")
+def test_a_chat_of_an_earlier_release_is_finished(path: Path) -> None:
+    """From the state that the old workflow was about to enter, to `done`, and on to the next query."""
+    moment = load(path)
+    world = moment.world()
+    chat = world.chats()[-1]
+    world.go_on(ref_of(chat), moment.state, moment.turn, moment.calls)
+    stores = world.stores(Process(world.quiet, "check"))
+    chat = world.chats()[-1]
+    assert (chat.status, chat.stop, chat.credits_used) == ("done", "complete", 20)
+    assert _wrong(world) == []
+    notes = stores.history.record(USER, chat.conversation_id, f"q{chat.query}-t2")
+    assert notes is not None
+    assert notes.content.startswith("Tool execution failed: the call was begun") == (
+        moment.name == "a tool begun"
+    )
+    following = world.ask_again()
+    assert (following.status, following.stop) == ("done", "complete")
+    assert _wrong(world) == []
+
+
+def _wrong(world: World) -> list[str]:
+    stores = world.stores(Process(world.quiet, "check"))
+    chats = world.chats()
+    wrong = [one for chat in chats for one in chat_faults(stores, chat)]
+    return [*world.complaints, *wrong, *account_faults(stores, USER, chats)]
+
+
+def test_the_fixtures_hold_every_kind_of_item_that_this_release_writes() -> None:
+    """A new kind of item needs a fixture of the release that brings it."""
+    written = {kind for moment in (*moments(), second_query()) for kind in _kinds(moment.aws.tables)}
+    kept = {kind for path in FIXTURES for kind in _kinds(load(path).aws.tables)}
+    assert written <= kept, f"kinds of items without a fixture: {sorted(written - kept)}"
+
+
+def _kinds(tables: dict[str, dict[tuple[str, str], dict[str, object]]]) -> set[tuple[str, str, str]]:
+    """Table, head of the partition key, head of the sort key."""
+    return {(name, pk.split("#")[0], sk.split("#")[0]) for name, table in tables.items() for pk, sk in table}

@@ -1,0 +1,154 @@
+"""What a tool calls an image, whatever it is: shown, or said in words; the chat goes on (CONTRACT 7)."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from dualtrack.media import MAX_IMAGE, MAX_SENT
+from dualtrack.tool import Media, Source, ToolResult
+
+from tests.drivers.world import World, make_world
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dualtrack.chat.run_tool import Running
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(8)
+CALL = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "x"}}
+
+
+def media(data: bytes, media_type: str = "image/png") -> Media:
+    return Media(media_type, base64.b64encode(data).decode())
+
+
+@pytest.fixture
+def brought() -> list[ToolResult]:
+    """What the tool brings, one result a call."""
+    return []
+
+
+@pytest.fixture
+def world(brought: list[ToolResult]) -> Iterator[World]:
+    def tool(running: Running) -> ToolResult:
+        return brought.pop(0)
+
+    with make_world(retrieve_documentation=tool) as made:
+        yield made
+
+
+def sent(world: World) -> list[dict[str, Any]]:
+    """The blocks of the tool result in the last turn that the model took."""
+    (message,) = [
+        one.body["messages"][-1]
+        for one in world.model.requests
+        if one.body.get("tools") and not one.refused and len(one.body["messages"]) == 3
+    ][-1:]
+    blocks: list[dict[str, Any]] = message["content"][0]["content"]
+    return blocks
+
+
+def ask(world: World, calls: int = 1) -> str:
+    world.model.script.add({"match": "turn", "content": [CALL] * calls}, {"match": "turn", "text": "Seen."})
+    return world.ask("Look.").status
+
+
+def sources_of_record(world: World) -> tuple[Any, ...]:
+    (conversation,) = world.stores.history.conversations("ann")
+    record = world.stores.history.record("ann", conversation.conversation_id, "q1-t1")
+    assert record is not None
+    assert record.call is not None
+    return record.call.sources
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        (media(b"<html>no image</html>"), "the data is not image/png"),
+        (media(b"RIFF\0\0\0\0WAVEfmt ", "image/webp"), "the data is not image/webp"),
+        (media(b"<html>", "application/pdf"), "the data is not application/pdf"),
+        (media(b""), "the data is not image/png"),
+        (media(b"<svg/>", "image/svg+xml"), "this type cannot be shown"),
+        (Media("image/png", "not base64!"), "the data is not base64"),
+        (Media("image/png", "iVBORw0KGgo"), "the data is not base64"),
+        (Media("image/png", "💡\ud800"), "the data is not base64"),
+        (media(PNG, "image/png\ud800" + "x" * 9_000), "this type cannot be shown"),
+        (media(PNG + bytes(MAX_IMAGE)), "it has more than 3,932,160 bytes"),
+    ],
+)
+def test_a_file_that_the_service_would_refuse_becomes_text(
+    world: World, brought: list[ToolResult], wrong: Media, reason: str
+) -> None:
+    brought.append(ToolResult("Here.", media=(wrong, media(PNG))))
+    assert ask(world) == "done"
+    text, image = sent(world)
+    assert text["text"].startswith("[ID:q1-t1] Here.\n\n(A file of type ")
+    assert text["text"].endswith(f"could not be shown: {reason}.)")
+    assert len(text["text"]) < 300
+    assert image["source"]["media_type"] == "image/png"
+
+
+def test_base64_in_lines_is_base64(world: World, brought: list[ToolResult]) -> None:
+    lines = base64.encodebytes(PNG + bytes(200)).decode()
+    brought.append(ToolResult("", media=(Media("image/png", lines),)))
+    assert ask(world) == "done"
+    assert sent(world)[1]["source"]["data"] == lines.replace("\n", "")
+
+
+def test_files_without_end_are_a_few_and_a_count(world: World, brought: list[ToolResult]) -> None:
+    brought.append(ToolResult("All.", media=(media(PNG),) * 5_000))
+    assert ask(world) == "done"
+    text, *images = sent(world)
+    assert len(images) == MAX_SENT
+    assert len(text["text"]) < 3_000
+    assert text["text"].endswith(f"(And {5_000 - 2 * MAX_SENT} more.)")
+
+
+def test_a_request_holds_the_first_files_and_says_how_many_are_left_out(
+    world: World, brought: list[ToolResult]
+) -> None:
+    brought += [ToolResult("One.", media=(media(PNG),) * 15), ToolResult("Two.", media=(media(PNG),) * 15)]
+    assert ask(world, calls=2) == "done"
+    first, second = world.model.requests[1].body["messages"][-1]["content"]
+    assert [block["type"] for block in first["content"]] == ["text"] + ["image"] * 15
+    assert [block["type"] for block in second["content"]] == ["text"] + ["image"] * 5 + ["text"]
+    assert second["content"][-1]["text"] == "(Files of this result that could not be shown here: 10.)"
+
+
+def test_files_that_are_together_too_large_for_a_request_are_left_out(
+    world: World, brought: list[ToolResult]
+) -> None:
+    brought += [ToolResult("Big.", media=(media(PNG + bytes(MAX_IMAGE - len(PNG))),) * 8)]
+    assert ask(world) == "done"
+    assert [block["type"] for block in sent(world)] == ["text"] + ["image"] * 4 + ["text"]
+
+
+def test_what_only_the_service_can_see_to_be_broken_is_sent_again_without(
+    world: World, brought: list[ToolResult]
+) -> None:
+    """It decodes an image and a PDF to the end; of a refusal it keeps no charge."""
+    brought.append(ToolResult("Here.", media=(media(PNG),)))
+    world.model.script.add(
+        {"match": "turn", "content": [CALL]},
+        {"match": "turn", "status": 400, "error_message": "Could not process image"},
+        {"match": "turn", "text": "Seen."},
+    )
+    chat = world.ask("Look.")
+    assert (chat.status, chat.credits_used) == ("done", 15)
+    assert [block["type"] for block in sent(world)] == ["text", "text"]
+
+
+def test_a_refusal_that_no_file_explains_is_final(world: World) -> None:
+    world.model.script.add({"match": "turn", "status": 400})
+    assert world.answer(world.start("Hi.")) == "failed"
+
+
+def test_sources_without_end_or_sense_are_bounded(world: World, brought: list[ToolResult]) -> None:
+    bad = Source("t" * 100_000 + "\ud800", "https://x.test/" + "u" * 100_000)
+    brought.append(ToolResult("Here.", sources=(Source("\ud800", "https://x.test/\udc00"), *[bad] * 5_000)))
+    assert ask(world) == "done"
+    sources = sources_of_record(world)
+    assert len(sources) == 50
+    assert max(len(str(one)) for one in sources) < 400

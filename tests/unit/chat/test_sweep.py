@@ -1,0 +1,195 @@
+"""The sweep: one chat that makes trouble does not keep the others waiting."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from dualtrack.chat.start_chat import NewChat, start_chat
+from dualtrack.chat.sweep import Swept, sweep
+from dualtrack.errors import TookTooLong
+from dualtrack.ids import RecordId
+from dualtrack.runtime.time_limit import within
+from dualtrack.storage.chats import CHAT_SECONDS, Chat
+from dualtrack.storage.dynamo import put, transact
+from dualtrack.storage.history import record_key
+from dualtrack.storage.stores import Stores, build_stores
+from moto import mock_aws
+
+from tests.drivers.world import SETTINGS, FakeClock, NoExecutions, make_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+OTHERS = 50
+TIME = 120.0
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    """The stores' time."""
+    return FakeClock()
+
+
+@pytest.fixture
+def stores(clock: FakeClock) -> Iterator[Stores]:
+    """Empty stores."""
+    with mock_aws():
+        dynamodb = boto3.client("dynamodb", region_name="us-east-1")
+        s3 = boto3.client("s3", region_name="us-east-1")
+        make_tables(dynamodb)
+        s3.create_bucket(Bucket=SETTINGS.bodies_bucket)
+        yield build_stores(SETTINGS, dynamodb, s3, clock)
+
+
+def admitted(stores: Stores, user: str) -> Chat:
+    """A chat that nobody runs."""
+    executions: Any = NoExecutions()
+    return start_chat(stores, executions, NewChat(user, "Hello?"), None)
+
+
+def poison(stores: Stores, chat: Chat) -> None:
+    """The chat's query cannot be read, so that no sweep can end it."""
+    key = {"pk": f"CONV#{chat.user}#{chat.conversation_id}", "sk": record_key(RecordId(1))}
+    transact(stores.dynamodb, [put("record", stores.history.table, {**key, "meta": "{"})])
+
+
+def status(stores: Stores, chat: Chat) -> str:
+    """Its status now."""
+    found = stores.chats.load(chat.user, chat.chat_id)
+    assert found is not None
+    return found.status
+
+
+def swept(stores: Stores, executions: NoExecutions, seconds: float = TIME, one_chat: float = 15) -> Swept:
+    """One sweep."""
+    workflow: Any = executions
+    return sweep(stores, workflow, seconds, one_chat)
+
+
+def test_one_poisoned_chat_and_fifty_others(stores: Stores, clock: FakeClock) -> None:
+    """All others end, whatever place it has; its error is raised at the end, in this sweep and the next."""
+    chats = [admitted(stores, f"user-{number}") for number in range(OTHERS + 1)]
+    poisoned = chats[0]
+    poison(stores, poisoned)
+    clock.now += CHAT_SECONDS + 1
+    executions = NoExecutions()
+    with pytest.raises(ExceptionGroup, match=f"1 of {OTHERS + 1} open chats"):
+        swept(stores, executions)
+    assert {status(stores, chat) for chat in chats[1:]} == {"failed"}
+    assert status(stores, poisoned) == "running"
+    with pytest.raises(ExceptionGroup, match="1 of 1 open chats"):
+        swept(stores, executions)
+
+
+def test_what_an_earlier_sweep_could_not_end_comes_last(stores: Stores, clock: FakeClock) -> None:
+    """Although it is the oldest; of several, the one that was tried least comes first."""
+    twice, once = admitted(stores, "twice"), admitted(stores, "once")
+    poison(stores, twice)
+    clock.now += CHAT_SECONDS + 1
+    executions = NoExecutions()
+    with pytest.raises(ExceptionGroup):
+        swept(stores, executions)  # ends the other: it is not tried again
+    assert executions.stopped == [once.chat_id]
+    later = [admitted(stores, "new-1"), admitted(stores, "new-2")]
+    clock.now += CHAT_SECONDS + 1
+    stores.chats.count_sweep(later[0])
+    executions.stopped.clear()
+    mended = replace(twice, sweeps=1)
+    _mend(stores, mended)
+    stores.chats.count_sweep(mended)
+    assert swept(stores, executions) == Swept(seen=3, ended=3)
+    assert executions.stopped == [later[1].chat_id, later[0].chat_id, twice.chat_id]
+
+
+def _mend(stores: Stores, chat: Chat) -> None:
+    meta = '{"type":"message","role":"user","at":"2026-11-22T00:00:00.000Z","turn":0}'
+    key = {"pk": f"CONV#{chat.user}#{chat.conversation_id}", "sk": record_key(RecordId(1))}
+    transact(stores.dynamodb, [put("record", stores.history.table, {**key, "meta": meta, "text": "Hello?"})])
+
+
+class Hanging(NoExecutions):
+    """Step Functions does not answer for one chat until it is let go."""
+
+    def __init__(self, chat: Chat) -> None:
+        super().__init__()
+        self.hanging = chat
+        self.let_go = threading.Event()
+
+    def stop(self, chat_id: str) -> None:
+        """Wait, if it is that chat."""
+        if chat_id == self.hanging.chat_id:
+            self.let_go.wait(60)
+        super().stop(chat_id)
+
+
+def test_a_chat_has_a_time_limit(stores: Stores, clock: FakeClock) -> None:
+    """What takes longer is left behind, and the others have their turn."""
+    chats = [admitted(stores, f"user-{number}") for number in range(3)]
+    clock.now += CHAT_SECONDS + 1
+    executions = Hanging(chats[0])
+    with pytest.raises(ExceptionGroup) as caught:
+        swept(stores, executions, one_chat=0.5)
+    executions.let_go.set()
+    assert [type(error) for error in caught.value.exceptions] == [TookTooLong]
+    assert executions.stopped[:2] == [chats[1].chat_id, chats[2].chat_id]
+
+
+def test_a_sweep_without_time_leaves_the_rest_to_the_next(stores: Stores, clock: FakeClock) -> None:
+    """It says so, and begins nothing that it could not finish."""
+    chat = admitted(stores, "ann")
+    clock.now += CHAT_SECONDS + 1
+    executions = NoExecutions()
+    assert swept(stores, executions, seconds=0) == Swept(complete=False)
+    assert status(stores, chat) == "running"
+    assert swept(stores, executions) == Swept(seen=1, ended=1)
+
+
+def test_that_a_sweep_begins_is_known_even_if_it_takes_the_process_with_it(
+    stores: Stores, clock: FakeClock
+) -> None:
+    """The next sweep must not begin with the same chat again."""
+    chat = admitted(stores, "ann")
+    clock.now += CHAT_SECONDS + 1
+
+    class Dies(NoExecutions):
+        def stop(self, chat_id: str) -> None:
+            raise SystemExit(chat_id)
+
+    with pytest.raises(SystemExit):
+        swept(stores, Dies())
+    found = stores.chats.load(chat.user, chat.chat_id)
+    assert found is not None
+    assert found.sweeps == 1
+
+
+def test_a_chat_that_runs_is_not_written_to(stores: Stores, clock: FakeClock) -> None:
+    """A look costs a read."""
+    chat = admitted(stores, "ann")
+    clock.now += 60
+    executions = NoExecutions(statuses={chat.chat_id: "RUNNING"})
+    assert swept(stores, executions) == Swept(seen=1)
+    found = stores.chats.load(chat.user, chat.chat_id)
+    assert found is not None
+    assert found.sweeps == 0
+
+
+def test_a_chat_that_is_gone_is_not_made_anew(stores: Stores) -> None:
+    """Its conversation may be deleted while the sweep looks at it."""
+    chat = admitted(stores, "ann")
+    stores.dynamodb.delete_item(
+        TableName=stores.chats.table, Key={"pk": {"S": chat.pk}, "sk": {"S": "STATE"}}
+    )
+    with pytest.raises(Exception, match="chat"):
+        stores.chats.count_sweep(chat)
+    assert stores.chats.load(chat.user, chat.chat_id) is None
+
+
+def test_within_gives_back_what_the_work_returns_or_raises() -> None:
+    """As if it had been called."""
+    assert within(5, lambda: 3, "three") == 3
+    with pytest.raises(ZeroDivisionError):
+        within(5, lambda: 1 // 0, "division")

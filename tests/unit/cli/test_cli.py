@@ -1,0 +1,418 @@
+"""The commands as a user or a script runs them."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from infra.local.cli import main
+from tests.servers.api_server import ADMIN_PATH, AT, CHAT_ID, Script, answered, api_server, chat_object
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.servers.api_server import Refusal
+
+BALANCE: dict[str, Any] = {
+    "plan": "pro",
+    "available": 1630,
+    "held": 5,
+    "daily": {"limit": 150, "used": 15, "remaining": 135, "resets_at": "2026-11-22T00:00:00.000Z"},
+    "monthly": {"limit": 3000, "used": 1200, "resets_at": "2026-12-01T00:00:00.000Z"},
+    "pack": {"remaining": 1500},
+}
+FREE = {**BALANCE, "plan": "free", "monthly": None}
+SETTLED = {
+    "entry_id": "e1",
+    "at": AT,
+    "kind": "settle",
+    "amount": 15,
+    "chat_id": CHAT_ID,
+    "available_after": 35,
+}
+
+
+@pytest.fixture(autouse=True)
+def _somebody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("DUALTRACK_TOKEN", "NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("LOGNAME", "grace")
+    monkeypatch.chdir(tmp_path)
+
+
+def run(*arguments: str, stdin: str | None = None) -> Result:
+    return CliRunner().invoke(main, arguments, input=stdin)
+
+
+def ask(script: Script, *arguments: str, stdin: str | None = None) -> Result:
+    with api_server(script) as url:
+        return run("chat", "--url", url, *arguments, stdin=stdin)
+
+
+class TestChat:
+    def test_an_answer_ends_with_zero_and_with_how_to_go_on(self) -> None:
+        result = ask(Script(events=answered()), "How?")
+        assert result.exit_code == 0
+        assert "turn 1 of 15" in result.stdout
+        assert "Use **OAuth 2.0**." in result.stdout
+        assert (
+            result.stdout.rstrip()
+            .splitlines()[-1]
+            .startswith("Go on with: uv run dualtrack chat --conversation cv_1 --url http://127.0.0.1:")
+        )
+
+    def test_json_is_the_chat_object_alone(self) -> None:
+        result = ask(Script(events=answered()), "How?", "--json")
+        assert result.exit_code == 0
+        assert json.loads(result.stdout) == chat_object()
+        assert "turn 1 of 15" in result.stderr
+        assert "offline model" in result.stderr
+
+    def test_the_offline_model_is_named(self) -> None:
+        assert "no language model" in ask(Script(events=answered()), "How?").stdout
+        assert "no language model" not in ask(Script(events=answered(), mode="live"), "How?").stdout
+
+    def test_the_request_carries_what_was_given_and_no_more(self) -> None:
+        script = Script(events=answered())
+        ask(script, "Go on", "--conversation", "cv_9", "--profile", "courses")
+        ask(script, "Hello")
+        assert script.asked("POST", "/v1/chats") == [
+            {"message": "Go on", "conversation_id": "cv_9", "profile": "courses"},
+            {"message": "Hello"},
+        ]
+        assert len(script.chats) == 2, "each chat has an idempotency key of its own"
+
+    def test_a_message_may_come_from_stdin(self) -> None:
+        script = Script(events=answered())
+        assert ask(script, "-", stdin="A long question").exit_code == 0
+        assert script.asked("POST", "/v1/chats") == [{"message": "A long question"}]
+
+    def test_the_login_name_is_who_asks_a_local_stack(self) -> None:
+        script = Script(events=answered())
+        ask(script, "How?")
+        assert script.asked("GET", "/dev/token?user=grace")
+
+    def test_a_token_given_is_used_and_none_asked_for(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        script = Script(events=answered(), mode=None)
+        assert ask(script, "How?", "--token", "token-of-user").exit_code == 0
+        monkeypatch.setenv("DUALTRACK_TOKEN", "token-of-user")
+        assert ask(script, "How?").exit_code == 0
+        assert not [path for _, path, _ in script.requests if path.startswith("/dev/token")]
+
+    @pytest.mark.parametrize(
+        "arguments", [(), ("",), (" \n",), ("How?", "--url", "ftp://x"), ("How?", "--frob")]
+    )
+    def test_wrong_usage_is_two(self, arguments: tuple[str, ...]) -> None:
+        assert run("chat", *arguments).exit_code == 2
+
+    def test_a_stack_elsewhere_needs_a_token(self) -> None:
+        result = run("chat", "--url", "https://api.example.com", "How?")
+        assert result.exit_code == 2
+        assert "DUALTRACK_TOKEN" in result.stderr
+
+    def test_a_local_address_without_tokens_to_hand_out_needs_one_too(self) -> None:
+        result = ask(Script(mode=None), "How?")
+        assert result.exit_code == 2
+        assert "--token" in result.stderr
+
+    @pytest.mark.parametrize(
+        ("status", "code", "exit_code"),
+        [
+            (400, "invalid_request", 2),
+            (404, "not_found", 2),
+            (413, "too_large", 2),
+            (401, "unauthorized", 4),
+            (409, "conversation_busy", 4),
+            (429, "rate_limited", 4),
+            (500, "internal", 4),
+        ],
+    )
+    def test_refusals_are_one_line_and_a_code(self, status: int, code: str, exit_code: int) -> None:
+        refusal: Refusal = (status, {"code": code, "message": "Because.\nReally."}, {})
+        result = ask(Script(refusals={"POST /v1/chats": [refusal]}), "How?")
+        assert result.exit_code == exit_code
+        assert result.stderr == f"Error: Because. Really ({code})\n"
+
+    def test_too_few_credits_are_three_and_say_what_would_help(self) -> None:
+        error = {
+            "code": "insufficient_credits",
+            "message": "Not enough credits.",
+            "required": 5,
+            "available": 3,
+            "resets_at": "2026-11-22T00:00:00.000Z",
+            "upgrade": {"message": "Pro gives 150 a day for $19 a month.", "plans": [], "packs": []},
+        }
+        result = ask(Script(refusals={"POST /v1/chats": [(402, error, {})]}), "How?", "--json")
+        assert result.exit_code == 3
+        assert result.stdout == ""
+        assert result.stderr.splitlines()[-1] == (
+            "Error: Not enough credits; 5 needed, 3 available; more at 2026-11-22 00:00 UTC; "
+            "Pro gives 150 a day for $19 a month (insufficient_credits)"
+        )
+
+    def test_a_failed_chat_is_four_and_json_shows_it(self) -> None:
+        script = Script(
+            events=[*answered()[:4], ("error", {"code": "timeout", "message": "It took too long."})]
+        )
+        result = ask(script, "How?", "--json")
+        assert result.exit_code == 4
+        assert json.loads(result.stdout)["status"] == "failed"
+        assert "Error: The chat failed: It took too long. (timeout)" in result.stderr
+
+    def test_a_chat_cancelled_by_somebody_is_four(self) -> None:
+        cancelled = chat_object(status="cancelled", stop="cancelled", response=None)
+        result = ask(Script(events=[("done", cancelled)]), "How?")
+        assert result.exit_code == 4
+        assert "cancelled" in result.stderr
+
+    def test_nothing_at_the_address_is_five_with_advice(self) -> None:
+        with api_server(Script()) as url:
+            pass
+        result = run("chat", "--url", url, "How?")
+        assert result.exit_code == 5
+        assert url in result.stderr
+        assert "uv run dualtrack dev" in result.stderr
+
+    def test_an_answer_that_was_shown_counts_although_the_figures_are_missing(self) -> None:
+        gone: Refusal = (404, {"code": "not_found", "message": "Gone."}, {})
+        path = f"GET /v1/chats/{CHAT_ID}/events"
+        shown = ask(Script(events=answered(), cuts=[10], refusals={path: [None, gone]}), "How?")
+        assert shown.exit_code == 0
+        assert "Use **OAuth 2.0**." in shown.stdout
+        assert "Error: Gone." in shown.stderr
+
+
+class TestRunningStack:
+    def test_the_stack_of_the_state_folder_is_used(self) -> None:
+        script = Script(events=answered())
+        with api_server(script) as url:
+            Path(".dualtrack").mkdir()
+            Path(".dualtrack/dev.json").write_text(json.dumps({"url": url, "pid": os.getpid()}))
+            result = run("chat", "How?")
+        assert result.exit_code == 0
+        assert result.stdout.rstrip().endswith('Go on with: uv run dualtrack chat --conversation cv_1 "…"')
+
+    def test_a_folder_elsewhere_is_named_in_what_to_do_next(self, tmp_path: Path) -> None:
+        state = tmp_path / "my state"
+        state.mkdir()
+        with api_server(Script(events=answered())) as url:
+            (state / "dev.json").write_text(json.dumps({"url": url, "pid": os.getpid()}))
+            result = run("chat", "How?", "--state-dir", str(state))
+        assert f"--state-dir '{state}'" in result.stdout
+
+    @pytest.mark.parametrize("written", ["", "[]", "{}", '{"url": "https://evil.example", "pid": 1}'])
+    def test_a_runner_file_that_cannot_be_trusted_is_ignored(self, written: str, tmp_path: Path) -> None:
+        from infra.local.target import running_stack
+
+        (tmp_path / "dev.json").write_text(written)
+        assert running_stack(tmp_path) is None
+
+    def test_a_runner_that_died_is_ignored(self, tmp_path: Path) -> None:
+        from infra.local.target import running_stack
+
+        dead = subprocess.Popen([sys.executable, "-c", ""])
+        dead.wait()
+        with api_server(Script()) as url:
+            (tmp_path / "dev.json").write_text(json.dumps({"url": url, "pid": dead.pid}))
+            assert running_stack(tmp_path) is None
+            (tmp_path / "dev.json").write_text(json.dumps({"url": url, "pid": os.getpid()}))
+            assert running_stack(tmp_path) == url
+
+    def test_a_stack_that_is_just_starting_is_waited_for(self, tmp_path: Path) -> None:
+        from infra.local.target import Wanted, open_target
+
+        with api_server(Script()) as url, (tmp_path / "lock").open("w") as runner:
+            fcntl.flock(runner, fcntl.LOCK_EX)
+            written = json.dumps({"url": url, "pid": os.getpid()})
+            serving = threading.Timer(0.3, (tmp_path / "dev.json").write_text, [written])
+            serving.start()
+            with open_target(Wanted(None, None, None, tmp_path), print) as target:
+                assert target.url == url
+            serving.join()
+
+    def test_the_command_that_started_the_stack_waits_for_the_others(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        from infra.local.target import Wanted, open_target, running_stack
+
+        monkeypatch.setattr("infra.local.stack.LocalStack", StandIn)
+        wanted = Wanted(None, None, None, tmp_path)
+        guest, served_while_waiting = ExitStack(), list[str | None]()
+
+        def report(text: str) -> None:
+            if "waiting for it" in text:
+                served_while_waiting.append(running_stack(tmp_path))
+                guest.close()
+
+        with open_target(wanted, report) as host:
+            assert guest.enter_context(open_target(wanted, report)).url == host.url
+        assert served_while_waiting == [host.url], "the guest still had its stack"
+        assert running_stack(tmp_path) is None
+
+    def test_a_stack_that_cannot_start_is_five(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        Path(".dualtrack").mkdir()
+        with Path(".dualtrack/lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            monkeypatch.setattr("infra.local.target._START_SECONDS", 0)
+            result = run("chat", "How?")
+        assert result.exit_code == 5
+        assert "already runs" in result.stderr
+
+
+class StandIn:
+    """In the place of the local stack: the fake API server under its state folder."""
+
+    seconds_to_ready = 0.0
+
+    def __init__(self, state_dir: Path, *, port: int, report: Callable[[str], None]) -> None:
+        self._runner = state_dir / "dev.json"
+        self._server = api_server(Script())
+        self.url = ""
+
+    def __enter__(self) -> StandIn:
+        self.url = self._server.__enter__()
+        self._runner.write_text(json.dumps({"url": self.url, "pid": os.getpid()}))
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._runner.unlink()
+        self._server.__exit__(None, None, None)
+
+
+class TestSignals:
+    @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+    def test_an_interrupted_chat_is_cancelled(self, number: signal.Signals, code: int) -> None:
+        script = Script(events=answered(), hold_after=4)
+        with api_server(script) as url:
+            command = [sys.executable, "-m", "infra.local.cli", "chat", "--url", url, "How?"]
+            process = subprocess.Popen(
+                command,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                cwd=Path(__file__).parents[3],
+            )
+            assert script.streaming.wait(30)
+            process.send_signal(number)
+            stdout, stderr = process.communicate(timeout=30)
+        assert process.returncode == code
+        assert ("DELETE", f"/v1/chats/{CHAT_ID}", None) in script.requests
+        assert "Traceback" not in stderr
+        assert "Use **OAuth 2.0**." not in stdout
+
+    def test_on_a_terminal_the_answer_is_drawn(self) -> None:
+        with api_server(Script(events=answered("Use **OAuth 2.0**."))) as url:
+            ours, theirs = pty.openpty()
+            command = [sys.executable, "-m", "infra.local.cli", "chat", "--url", url, "How?"]
+            environment = {**os.environ, "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"}
+            with subprocess.Popen(
+                command,
+                stdout=theirs,
+                stderr=theirs,
+                stdin=theirs,
+                env=environment,
+                cwd=Path(__file__).parents[3],
+            ) as process:
+                os.close(theirs)
+                shown = _read_all(ours)
+                assert process.wait(timeout=30) == 0
+            os.close(ours)
+        assert "\x1b[1mOAuth 2.0\x1b[0m" in shown, "Markdown is rendered"
+        assert "75 % saved" in shown
+
+
+def _read_all(descriptor: int) -> str:
+    parts = []
+    while True:
+        try:
+            part = os.read(descriptor, 65536)
+        except OSError:  # Linux reports the other side's end as an input/output error
+            break
+        if not part:
+            break
+        parts.append(part)
+    return b"".join(parts).decode()
+
+
+class TestCredits:
+    def operate(self, script: Script, command: str, *arguments: str) -> Result:
+        with api_server(script) as url:
+            return run("credits", command, *arguments, "--url", url)
+
+    def test_ones_own_balance_and_movements(self) -> None:
+        result = self.operate(Script(balance=BALANCE, ledger=[SETTLED]), "show")
+        assert result.exit_code == 0
+        assert result.stdout.splitlines() == [
+            "plan       pro",
+            "available  1,630",
+            "held       5",
+            "today      15 of 150 used, resets 2026-11-22 00:00 UTC",
+            "this month 1,200 of 3,000 used, resets 2026-12-01 00:00 UTC",
+            "pack       1,500",
+            "",
+            "Last movements, newest first",
+            "time                  kind      amount  available  for",
+            "2026-11-21 21:31 UTC  settle        15         35  ch_1",
+        ]
+
+    def test_json_is_the_balance_alone(self) -> None:
+        script = Script(balance=FREE)
+        assert json.loads(self.operate(script, "show", "--json").stdout) == FREE
+        assert json.loads(self.operate(script, "show", "--json", "--user", "ada").stdout) == FREE
+        assert json.loads(self.operate(script, "plan", "ada", "free", "--json").stdout) == FREE
+        grant = self.operate(script, "grant", "ada", "5", "--reason", "Sorry", "--json")
+        assert json.loads(grant.stdout) == FREE
+
+    def test_somebody_elses_balance_by_name(self) -> None:
+        result = self.operate(Script(balance=FREE, ledger=[SETTLED]), "show", "--user", "ada")
+        assert "free" in result.stdout
+        assert "this month" not in result.stdout
+        assert "settle" in result.stdout
+
+    def test_a_grant_names_its_id_so_that_it_can_be_repeated(self) -> None:
+        script = Script(balance=BALANCE)
+        given = self.operate(script, "grant", "ada", "500", "--reason", "Pack", "--grant-id", "pay_1")
+        chosen = self.operate(script, "grant", "ada", "500", "--reason", "Pack")
+        assert (given.exit_code, chosen.exit_code) == (0, 0)
+        first, second = script.asked("POST", f"{ADMIN_PATH}/grants")
+        assert first == {"credits": 500, "reason": "Pack", "grant_id": "pay_1"}
+        assert second["grant_id"] in chosen.stderr
+
+    def test_a_plan_is_set(self) -> None:
+        script = Script(balance=BALANCE)
+        assert self.operate(script, "plan", "ada", "pro").exit_code == 0
+        assert script.asked("PUT", f"{ADMIN_PATH}/plan") == [{"plan": "pro"}]
+
+    def test_a_name_of_the_local_stack_is_said_with_its_id(self) -> None:
+        """It is made a user if it is new, so a misspelt one would go unnoticed."""
+        result = self.operate(Script(balance=BALANCE), "plan", "ada", "pro")
+        assert "ada is user id-of-ada of the local stack" in result.stderr
+
+    def test_a_deployed_stack_is_told_ids_with_the_token_given(self) -> None:
+        script = Script(balance=FREE, tokens={"t": "boss"}, admins={"boss"}, mode=None)
+        assert self.operate(script, "show", "--user", "id-of-ada", "--token", "t").exit_code == 0
+        assert script.asked("GET", f"{ADMIN_PATH}/credits")
+
+    def test_who_is_no_admin_is_refused(self) -> None:
+        result = self.operate(Script(mode=None), "plan", "id-of-ada", "pro", "--token", "token-of-user")
+        assert result.exit_code == 4
+        assert "forbidden" in result.stderr
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [("grant", "ada", "0", "--reason", "x"), ("grant", "ada", "5"), ("grant", "ada", "1.5"), ("plan",)],
+    )
+    def test_wrong_usage_is_two(self, arguments: tuple[str, ...]) -> None:
+        assert run("credits", *arguments).exit_code == 2

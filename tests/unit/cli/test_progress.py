@@ -1,0 +1,154 @@
+"""The views: what stands on a terminal and what goes into a pipe."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+from dualtrack.frozen import freeze
+from rich.console import Console
+
+from infra.local.client import ChatEvent
+from infra.local.progress import LiveView, PlainView, view_on
+from tests.servers.api_server import answered, chat_object
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def events(script: list[tuple[str, dict[str, Any]]]) -> list[ChatEvent]:
+    return [ChatEvent(number, kind, freeze(data)) for number, (kind, data) in enumerate(script, 1)]
+
+
+def terminal(height: int = 24) -> Console:
+    return Console(
+        file=io.StringIO(), force_terminal=True, width=80, height=height, legacy_windows=False, _environ={}
+    )
+
+
+def drawn(console: Console, view: LiveView) -> str:
+    with console.capture() as captured:
+        console.print(view.region())
+    return captured.get()
+
+
+def test_a_pipe_gets_a_readable_transcript() -> None:
+    stream = io.StringIO()
+    with PlainView(stream) as view:
+        for event in events(answered("Use **OAuth 2.0**.\n\nThen sign.")):
+            view.show(event)
+    assert stream.getvalue().splitlines() == [
+        "turn 1 of 15",
+        "  I will look it up.",
+        '    1.2 s  ok      retrieve_documentation query="OAuth"',
+        "turn 2 of 15",
+        "",
+        "Use **OAuth 2.0**.",
+        "",
+        "Then sign.",
+        "",
+        "Sources",
+        "  1. Auth guide  https://docs.example/auth",
+        "  2. Earlier  q1-r",
+        "",
+        "work         2 turns, 1 tool call, 6.4 s",
+        "credits      15 used, 1,035 left",
+        "tokens       1,200 sent instead of 4,800: 75 % saved",
+        "chat         ch_1",
+        "conversation cv_1",
+    ]
+
+
+def test_progress_alone_leaves_the_answer_to_the_json_object() -> None:
+    stream = io.StringIO()
+    with PlainView(stream, progress_only=True) as view:
+        for event in events(answered()):
+            view.show(event)
+    assert "retrieve_documentation" in stream.getvalue()
+    assert "OAuth 2.0" not in stream.getvalue()
+    assert "Sources" not in stream.getvalue()
+
+
+def test_an_answer_cut_short_says_so() -> None:
+    stream = io.StringIO()
+    with PlainView(stream) as view:
+        for event in events([("done", chat_object(stop="max_turns"))]):
+            view.show(event)
+    assert "Note: the turn limit was reached" in stream.getvalue()
+
+
+def test_streams_that_are_no_terminal_get_no_live_view(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert isinstance(view_on(io.StringIO()), PlainView)
+
+
+def test_the_region_follows_the_text_and_the_running_tools() -> None:
+    console = terminal()
+    now = [0.0]
+    view = LiveView(console, clock=lambda: now[0])
+    script = events(answered())
+    assert "starting" in drawn(console, view)
+    for event in script[:4]:
+        view.show(event)
+    assert "I will look it up." in drawn(console, view)
+    view.show(script[4])
+    now[0] = 3.0
+    running = drawn(console, view)
+    assert "retrieve_documentation" in running
+    assert "3 s" in running
+    assert "I will look it up." not in running, "settled above the region"
+    view.show(script[5])
+    assert "retrieve_documentation" not in drawn(console, view)
+
+
+def test_a_repeated_turn_takes_its_text_off_the_screen() -> None:
+    console = terminal()
+    view = LiveView(console)
+    turn = ("turn", {"turn": 1, "max_turns": 15, "final": False})
+    for event in events([turn, ("delta", {"turn": 1, "text": "Half an ans"}), turn]):
+        view.show(event)
+    assert "Half an ans" not in drawn(console, view)
+    assert "Half an ans" not in console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_a_long_text_never_makes_the_region_higher_than_the_terminal() -> None:
+    console = terminal(height=12)
+    view = LiveView(console)
+    text = "\n\n".join(f"Paragraph {number}." for number in range(100))
+    script: list[tuple[str, dict[str, Any]]] = [
+        ("turn", {"turn": 1, "max_turns": 15, "final": False}),
+        ("delta", {"turn": 1, "text": text}),
+    ]
+    for event in events(script):
+        view.show(event)
+    region = drawn(console, view)
+    assert len(region.splitlines()) <= 11
+    assert "Paragraph 99." in region
+
+
+def test_what_is_settled_stands_above_in_the_end() -> None:
+    console = terminal()
+    with LiveView(console) as view:
+        for event in events(answered()):
+            view.show(event)
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    for expected in ("turn 1 of 15", "I will look it up.", "OAuth 2.0", "Auth guide", "75 % saved", "cv_1"):
+        assert expected in shown
+    assert shown.endswith("\n")
+    assert shown.rfind("\x1b[?25h") > shown.rfind("\x1b[?25l"), "the cursor is back"
+
+
+def test_no_color_means_no_colour() -> None:
+    console = Console(
+        file=io.StringIO(),
+        force_terminal=True,
+        width=80,
+        height=24,
+        legacy_windows=False,
+        _environ={"NO_COLOR": "1"},
+    )
+    with LiveView(console) as view:
+        for event in events(answered()):
+            view.show(event)
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert not [code for code in ("\x1b[3", "\x1b[9") if any(f"{code}{n}m" in shown for n in range(8))]

@@ -1,0 +1,170 @@
+"""What a watcher is shown, event by event."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from dualtrack.frozen import freeze
+
+from infra.local.client import ChatEvent
+from infra.local.transcript import (
+    Answered,
+    Called,
+    Ended,
+    Failed,
+    Said,
+    Transcript,
+    TurnBegan,
+    Unpaid,
+    clean,
+    describe,
+    facts_of,
+    one_line,
+    savings,
+    step,
+    stop_note,
+)
+from tests.servers.api_server import answered, chat_object
+
+
+def watch(events: list[tuple[str, dict[str, Any]]]) -> tuple[Transcript, list[object]]:
+    transcript, seen = Transcript(), list[object]()
+    for number, (kind, data) in enumerate(events, 1):
+        transcript, blocks = step(transcript, ChatEvent(number, kind, freeze(data)), float(number))
+        seen += blocks
+    return transcript, seen
+
+
+def turn(number: int, *, final: bool = False) -> tuple[str, dict[str, Any]]:
+    return "turn", {"turn": number, "max_turns": 15, "final": final}
+
+
+def delta(number: int, text: str) -> tuple[str, dict[str, Any]]:
+    return "delta", {"turn": number, "text": text}
+
+
+def tools(*names: str) -> tuple[str, dict[str, Any]]:
+    calls = [{"id": f"q1-t{n}", "tool": name, "input": {"n": n}} for n, name in enumerate(names, 1)]
+    return "tool_calls_start", {"turn": 1, "calls": calls}
+
+
+def result(number: int, tool: str, **more: Any) -> tuple[str, dict[str, Any]]:
+    data = {"id": f"q1-t{number}", "tool": tool, "is_error": False, "seconds": 1.0, "preview": "fine"}
+    return "tool_result", {**data, **more}
+
+
+def test_a_chat_with_a_tool_is_told_in_order() -> None:
+    _, seen = watch(answered())
+    kinds = [type(block) for block in seen]
+    assert kinds == [TurnBegan, Said, Called, TurnBegan, Answered, Ended]
+    assert seen[1] == Said("I will look it up.")
+    assert seen[2] == Called("retrieve_documentation", 'query="OAuth"', 1.2)
+
+
+def test_a_repeated_turn_voids_its_text() -> None:
+    transcript, seen = watch([turn(1), delta(1, "Half an ans"), turn(1), delta(1, "Whole")])
+    assert transcript.text == "Whole"
+    assert seen == [TurnBegan(1, 15, final=False, again=False), TurnBegan(1, 15, final=False, again=True)]
+
+
+def test_text_of_a_turn_without_tools_is_kept_when_the_next_turn_begins() -> None:
+    _, seen = watch([turn(1), delta(1, "Still thinking."), turn(2)])
+    assert Said("Still thinking.") in seen
+
+
+def test_late_text_of_an_earlier_turn_is_not_mixed_in() -> None:
+    transcript, _ = watch([turn(1), turn(2), delta(1, "old"), delta(2, "new")])
+    assert transcript.text == "new"
+
+
+def test_tools_run_until_their_results_come_in_any_order() -> None:
+    transcript, seen = watch([turn(1), tools("slow", "quick"), result(2, "quick")])
+    assert [call.tool for call in transcript.running] == ["slow"]
+    assert seen[-1] == Called("quick", "n=2", 1.0)
+
+
+def test_a_tool_whose_result_never_came_is_not_forgotten() -> None:
+    transcript, seen = watch([turn(1), tools("lost"), turn(2)])
+    assert Called("lost", "n=1", None, "no result seen") in seen
+    assert transcript.running == ()
+
+
+def test_a_failed_tool_says_why() -> None:
+    preview = "Tool execution failed:\n timeout"
+    _, seen = watch([turn(1), tools("slow"), result(1, "slow", is_error=True, preview=preview)])
+    assert seen[-1] == Called("slow", "n=1", 1.0, "Tool execution failed: timeout")
+
+
+def test_credits_are_mentioned_only_when_a_tool_could_not_be_paid() -> None:
+    short = {"used": 5, "held": 0, "available": 1, "code": "insufficient_credits", "required": 10}
+    _, seen = watch([("credits", {"used": 5, "held": 0, "available": 45}), ("credits", short)])
+    assert seen == [Unpaid(10, 1)]
+
+
+def test_a_failed_chat_ends_with_its_reason() -> None:
+    transcript, seen = watch(
+        [turn(1), delta(1, "Hm"), ("error", {"code": "timeout", "message": "Too long."})]
+    )
+    assert seen[-1] == Failed("timeout", "Too long.")
+    assert transcript.text == ""
+
+
+def test_events_of_a_later_version_change_nothing() -> None:
+    assert watch([("confetti", {"anything": 1})]) == (Transcript(), [])
+
+
+@pytest.mark.parametrize("hostile", ["\x1b]0;owned\x07", "\x1b[2J", "\x9b31m", "\x00", "\r\x1b[A"])
+def test_nothing_from_outside_can_steer_the_terminal(hostile: str) -> None:
+    chat = freeze(chat_object(chat_id=hostile))
+    events = [
+        turn(1),
+        delta(1, hostile),
+        (
+            "tool_calls_start",
+            {"turn": 1, "calls": [{"id": "q1-t1", "tool": hostile, "input": {"a": hostile}}]},
+        ),
+        result(1, hostile, is_error=True, preview=hostile),
+        ("answer", {"response": hostile, "sources": [], "stop": "complete", "turns": 1}),
+    ]
+    shown = repr(watch(events)[1]) + repr(facts_of(chat))
+    assert "\\x1b" not in shown
+    assert "\\x9b" not in shown
+    assert "\\x07" not in shown
+    assert "\\x00" not in shown
+
+
+def test_cleaning_keeps_what_people_write() -> None:
+    assert clean("a\tb\r\n日本 ✓") == "a\tb\n日本 ✓"
+    assert one_line("a\n b   c", 10) == "a b c"
+    assert one_line("abcdef", 4) == "abc…"
+
+
+def test_inputs_are_described_on_one_line() -> None:
+    assert describe(freeze({"query": "o\nauth", "limit": 3, "tags": ["a"]})) == (
+        'query="o\\nauth" limit=3 tags=["a"]'
+    )
+    assert len(describe({"query": "x" * 1000})) == 90
+
+
+def test_savings_are_told_honestly() -> None:
+    assert savings(1200, 4800) == "1,200 sent instead of 4,800: 75 % saved"
+    assert "nothing to save yet" in savings(800, 800)
+
+
+def test_facts_name_work_credits_tokens_and_ids() -> None:
+    assert facts_of(freeze(chat_object())) == (
+        ("work", "2 turns, 1 tool call, 6.4 s"),
+        ("credits", "15 used, 1,035 left"),
+        ("tokens", "1,200 sent instead of 4,800: 75 % saved"),
+        ("chat", "ch_1"),
+        ("conversation", "cv_1"),
+    )
+
+
+@pytest.mark.parametrize(
+    "stop", ["max_turns", "insufficient_credits", "max_tokens", "context_window", "refusal"]
+)
+def test_an_answer_that_is_not_complete_carries_a_note(stop: str) -> None:
+    assert stop_note(chat_object(stop=stop))
+    assert not stop_note(chat_object(stop="complete"))

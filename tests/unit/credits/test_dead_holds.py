@@ -1,0 +1,45 @@
+"""An account on which far more holds have died than one transaction can free."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dualtrack.credits.account import EXPIRED_AT_ONCE, HOLD_SECONDS, Account, Hold, Part
+from dualtrack.storage.dynamo import put, transact
+from dualtrack.storage.ledger import account_item
+
+from tests.drivers.world import make_world
+
+if TYPE_CHECKING:
+    from tests.drivers.world import World
+
+DEAD = 300
+
+
+def with_dead_holds(world: World) -> None:
+    """Ann's account with a pack that dead holds have taken whole."""
+    at = int(world.clock()) - HOLD_SECONDS - 60
+    holds = {f"ch_{number}": Hold(at + number // 60, (Part("pack", "", 5),)) for number in range(DEAD)}
+    account = Account("ann", seq=1, day="2026-11-18", pack=5 * DEAD, holds=holds)
+    transact(world.stores.dynamodb, [put("account", world.stores.ledger.table, account_item(account))])
+
+
+def test_the_next_chat_starts_and_a_few_later_all_are_expired() -> None:
+    """The balance counts none of them from the beginning."""
+    with make_world() as world:
+        with_dead_holds(world)
+        before = world.stores.ledger.load("ann").balance(world.clock())
+        assert (before["available"], before["held"]) == (50 + 5 * DEAD, 0)
+        for number in range(1, 2 + DEAD // EXPIRED_AT_ONCE):
+            world.ask("Hello.")
+            account = world.stores.ledger.load("ann")
+            assert account.available(world.clock()) == 50 + 5 * DEAD - 5 * number
+            assert len(account.holds) == max(DEAD - EXPIRED_AT_ONCE * number, 0)
+
+
+def test_the_reset_frees_all_of_them() -> None:
+    with make_world() as world:
+        with_dead_holds(world)
+        now = world.clock()
+        assert world.stores.ledger.expire("ann", now).holds == {}
+        assert world.stores.ledger.load("ann").available(now) == 50 + 5 * DEAD

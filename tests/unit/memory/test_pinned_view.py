@@ -1,0 +1,35 @@
+"""What of the past is sent is decided once, whoever decides it (DESIGN 2.7)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from dualtrack.storage.chats import Pin
+
+from tests.drivers.world import make_world
+
+
+def test_a_turn_that_rests_on_another_view_than_the_pinned_one_is_made_anew() -> None:
+    """Two first attempts: this one finds every summary, the other has pinned that one is missing."""
+    with make_world() as world:
+        world.model.script.add({"match": "turn", "text": "A long answer. " * 40})
+        first = world.ask("one")
+        world.model.reset()
+        world.model.script.add({"match": "turn", "text": "Yes.", "always": True})
+        chat = world.start("two", conversation_id=first.conversation_id)
+        client: Any = world.stores.dynamodb
+        pinned: list[bool] = []
+
+        def pin_before_the_commit(**_: Any) -> None:
+            if not pinned:
+                pinned.append(True)
+                world.stores.chats.pin(chat, Pin(stand_in=(1,)))
+
+        client.meta.events.register("before-call.dynamodb.TransactWriteItems", pin_before_the_commit)
+        assert world.turn(chat, 0)["next"] == "answered"
+        sent = [json.dumps(one.body["messages"]) for one in world.model.requests]
+        assert len(sent) == 2
+        assert "q1-r-sum" in sent[0]
+        assert "q1-r-sum" not in sent[1]
+        assert "[ID:q1-r] A long answer." in sent[1]

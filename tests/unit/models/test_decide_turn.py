@@ -1,0 +1,114 @@
+"""What a model's reply means (CONTRACT 7)."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+from dualtrack.frozen import freeze
+from dualtrack.models.turn import Decision, Limit, ModelReply, decide
+from dualtrack.tools.arguments import invalid_arguments
+from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT
+
+OFFERED = MappingProxyType({RETRIEVE_FULL_CONTEXT.name: RETRIEVE_FULL_CONTEXT})
+
+
+def reply(stop: str, *blocks: dict[str, Any]) -> ModelReply:
+    """A reply with these blocks."""
+    return ModelReply(freeze(list(blocks)), stop)
+
+
+def text(words: str) -> dict[str, Any]:
+    """A text block."""
+    return {"type": "text", "text": words}
+
+
+def use(number: int, name: str = "retrieve_full_context", **given: Any) -> dict[str, Any]:
+    """A tool_use block."""
+    return {"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": given or {"id": "q1"}}
+
+
+def decided(one: ModelReply, limit: Limit = "", before: int = 0) -> Decision:
+    """The decision on query 2."""
+    return decide(one, query=2, calls_before=before, offered=OFFERED, limit=limit, invalid=invalid_arguments)
+
+
+@pytest.mark.parametrize(
+    ("stop_reason", "stop"),
+    [
+        ("end_turn", "complete"),
+        ("stop_sequence", "complete"),
+        ("max_tokens", "max_tokens"),
+        ("refusal", "refusal"),
+        ("model_context_window_exceeded", "context_window"),
+    ],
+)
+def test_every_stop_reason_answers(stop_reason: str, stop: str) -> None:
+    """With what was written."""
+    assert decided(reply(stop_reason, text("So."))) == Decision("answered", "So.", stop=stop)
+
+
+def test_an_answer_without_words_says_so() -> None:
+    """An empty text could be neither stored nor sent again."""
+    assert decided(reply("refusal")).text == "The model declined to answer this request."
+    assert decided(reply("end_turn", text(" \n"))).text == "(The model gave no answer.)"
+
+
+def test_calls_are_numbered_through_the_query() -> None:
+    """M counts through all turns."""
+    decision = decided(reply("tool_use", text("Let me see."), use(1), use(2)), before=3)
+    assert (decision.next, decision.text) == ("tools", "Let me see.")
+    assert [(call.id, call.tool_use_id, call.fn, call.refused) for call in decision.calls] == [
+        ("q2-t4", "toolu_1", "tool", ""),
+        ("q2-t5", "toolu_2", "tool", ""),
+    ]
+
+
+def test_unknown_tools_and_bad_arguments_are_refused_but_answered() -> None:
+    """The model reads why; the other calls run."""
+    decision = decided(reply("tool_use", use(1, "nope"), use(2, wrong=1), use(3)))
+    assert decision.next == "tools"
+    assert decision.calls[0].refused == "Unknown tool: nope"
+    assert decision.calls[1].refused.startswith("Tool execution failed: bad arguments: $")
+    assert decision.calls[2].refused == ""
+
+
+def test_a_turn_in_which_nothing_can_run_goes_on_to_the_next() -> None:
+    """No empty fan-out."""
+    assert decided(reply("tool_use", use(1, "nope"))).next == "turn"
+
+
+def test_at_most_twenty_calls_run() -> None:
+    """The rest get an error result."""
+    decision = decided(reply("tool_use", *[use(number) for number in range(25)]))
+    assert [bool(call.refused) for call in decision.calls] == [False] * 20 + [True] * 5
+
+
+def test_input_that_is_no_object_is_refused_not_fatal() -> None:
+    """The API allows only objects, a model may still send something else."""
+    block = {"type": "tool_use", "id": "toolu_1", "name": "retrieve_full_context", "input": "q1"}
+    assert "bad arguments" in decided(reply("tool_use", block)).calls[0].refused
+
+
+def test_a_paused_turn_goes_on() -> None:
+    """With its content sent back unchanged."""
+    assert decided(reply("pause_turn", text("…"))) == Decision("turn", "…")
+
+
+@pytest.mark.parametrize("limit", ["max_turns", "insufficient_credits"])
+def test_the_last_call_answers_whatever_the_model_wants(limit: Limit) -> None:
+    """Even if it asks for tools against tool_choice none."""
+    decision = decided(reply("tool_use", text("Found this."), use(1)), limit)
+    assert decision == Decision("answered", "Found this.", stop=limit)
+
+
+def test_half_a_tool_call_at_the_token_limit_is_dropped() -> None:
+    """The answer stands, marked as cut."""
+    decision = decided(reply("max_tokens", text("And so"), use(1)))
+    assert decision == Decision("answered", "And so", stop="max_tokens")
+
+
+def test_echoed_ids_are_not_part_of_the_answer() -> None:
+    """Nor of anything stored."""
+    assert decided(reply("end_turn", text("[ID:q1-r] Right."))).text == "Right."

@@ -1,0 +1,93 @@
+"""What a function loads: each handler in a fresh interpreter with little more than its environment's names.
+
+A cold start imports a handler once for every new process, and the heavy libraries cost more than all
+the rest (DESIGN 2.13); on AWS most of them are not even in the function's layers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+
+HEAVY = {"anthropic", "mcp", "numpy", "voyageai", "httpx", "httpx2", "pydantic", "rank_bm25", "jsonschema"}
+
+MAY_LOAD: dict[str, set[str]] = {
+    "api": {"pydantic"},
+    "turn": {"anthropic", "httpx2", "pydantic", "jsonschema"},
+    "tool": set(),
+    "search": {"anthropic", "httpx2", "pydantic", "httpx", "voyageai", "numpy", "rank_bm25"},
+    "github": {"mcp", "httpx2", "pydantic", "jsonschema"},
+    "summarise": {"anthropic", "httpx2", "pydantic"},
+    "abort": set(),
+    "sweep": set(),
+    "credit_reset": set(),
+    "stream": set(),
+}
+"""Of the heavy ones. A stream needs its ASGI server as well, which is light."""
+
+ENVIRONMENT = {
+    "AWS_REGION": "us-east-1",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_ACCESS_KEY_ID": "none",
+    "AWS_SECRET_ACCESS_KEY": "none",
+    "AWS_ENDPOINT_URL": "http://127.0.0.1:9",  # nothing answers there: an import asks nobody
+    "AWS_EC2_METADATA_DISABLED": "true",
+    "HISTORY_TABLE": "history",
+    "CHATS_TABLE": "chats",
+    "CREDITS_TABLE": "credits",
+    "CACHE_TABLE": "cache",
+    "BODIES_BUCKET": "bodies",
+    "STATE_MACHINE_ARN": "arn:aws:states:us-east-1:000000000000:stateMachine:chat",
+    "POWERTOOLS_SERVICE_NAME": "imports",
+    "POWERTOOLS_METRICS_NAMESPACE": "dualtrack",
+    "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
+    "VOYAGE_BASE_URL": "http://127.0.0.1:9",
+    "CONTEXT7_BASE_URL": "http://127.0.0.1:9",
+    "MCP_SERVERS": "[]",
+}
+
+PROGRAM = """
+import gc, json, sys, threading
+sys.path[:0] = {paths!r}
+import {module} as loaded
+assert callable(getattr(loaded, {name!r}))
+assert gc.isenabled()
+print(json.dumps(sorted({{module.split(".")[0] for module in sys.modules}})))
+print(threading.active_count())
+"""
+
+
+def _modules_after_import(function: str) -> set[str]:
+    module, name = ("app", "app") if function == "stream" else ("handler", "handler")
+    paths = [str(ROOT / "functions" / function), str(ROOT / "layers" / "core" / "python")]
+    program = PROGRAM.format(paths=paths, module=module, name=name)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        env={**ENVIRONMENT, "PATH": os.environ["PATH"]},
+        cwd=ROOT / "functions" / function,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    listed, threads = done.stdout.splitlines()
+    assert threads == "1"
+    return set(json.loads(listed))
+
+
+@pytest.mark.parametrize("function", sorted(MAY_LOAD))
+def test_a_handler_loads_no_heavy_module_that_it_may_not(function: str) -> None:
+    assert _modules_after_import(function) & HEAVY <= MAY_LOAD[function]
+
+
+def test_every_function_is_looked_at() -> None:
+    folders = {path.name for path in (ROOT / "functions").iterdir() if list(path.glob("*.py"))}
+    assert folders == set(MAY_LOAD)

@@ -1,0 +1,214 @@
+"""What one user may hold open at a time: taken, given back, ended by itself, never more than the limit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError, EndpointConnectionError
+from dualtrack.errors import ApiError
+from dualtrack.storage.leases import STREAMS, WAITS, Bound, Lease, Leases, with_lease
+from hypothesis import given
+from hypothesis import strategies as st
+from moto import mock_aws
+
+from tests.drivers.world import FakeClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+TABLE = "cache"
+NOW = 1_795_000_000
+TWO = Bound("TWO", "things", limit=2, seconds=60)
+
+
+def lease(name: str, bound: Bound = TWO) -> Lease:
+    return Lease("ann", bound, name)
+
+
+# ── the decision ──────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_lease_is_given_until_as_many_are_held_as_may_be() -> None:
+    one = with_lease({}, lease("a"), NOW)
+    both = with_lease(one, lease("b"), NOW + 1)
+    assert both == {"a": NOW + 60, "b": NOW + 61}
+    with pytest.raises(ApiError) as refused:
+        with_lease(both, lease("c"), NOW + 58)
+    assert (refused.value.code, refused.value.extra) == ("rate_limited", {"retry_after": 2})
+    assert with_lease(both, lease("c"), NOW + 60) == {"b": NOW + 61, "c": NOW + 120}
+
+
+def test_who_writes_again_because_the_answer_was_lost_holds_one() -> None:
+    both = with_lease(with_lease({}, lease("a"), NOW), lease("b"), NOW)
+    assert with_lease(both, lease("b"), NOW) == both
+
+
+@given(
+    st.dictionaries(st.text("abc", min_size=1), st.integers(NOW - 100, NOW + 100), max_size=8),
+    st.integers(NOW - 100, NOW + 100),
+)
+def test_the_limit_holds_whatever_stands_there(held: dict[str, int], now: int) -> None:
+    current = {key: ends for key, ends in held.items() if ends > now}
+    if len(current) < TWO.limit:
+        assert with_lease(held, lease("new"), now) == {**current, "new": now + TWO.seconds}
+        return
+    with pytest.raises(ApiError) as refused:
+        with_lease(held, lease("new"), now)
+    assert 1 <= int(str(refused.value.extra["retry_after"])) <= 10
+
+
+def test_the_limits_are_the_contracts() -> None:
+    assert (STREAMS.limit, WAITS.limit) == (5, 3)
+
+
+# ── the store ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def client() -> Iterator[Any]:
+    """The cache table on moto."""
+    with mock_aws():
+        made = boto3.client("dynamodb", region_name="us-east-1")
+        made.create_table(
+            TableName=TABLE,
+            BillingMode="PAY_PER_REQUEST",
+            KeySchema=[
+                {"AttributeName": "pk", "KeyType": "HASH"},
+                {"AttributeName": "sk", "KeyType": "RANGE"},
+            ],
+            AttributeDefinitions=[
+                {"AttributeName": "pk", "AttributeType": "S"},
+                {"AttributeName": "sk", "AttributeType": "S"},
+            ],
+        )
+        yield made
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock(NOW)
+
+
+@pytest.fixture
+def leases(client: Any, clock: FakeClock) -> Leases:
+    return Leases(client, TABLE, clock)
+
+
+def refusal(take: Callable[[], object]) -> str:
+    with pytest.raises(ApiError) as refused:
+        take()
+    return refused.value.code
+
+
+def items(client: Any) -> list[Any]:
+    return list(client.scan(TableName=TABLE)["Items"])
+
+
+def test_one_that_is_given_back_is_given_to_the_next(leases: Leases) -> None:
+    first, _ = leases.take("ann", TWO), leases.take("ann", TWO)
+    assert refusal(lambda: leases.take("ann", TWO)) == "rate_limited"
+    leases.free(first)
+    leases.take("ann", TWO)
+    assert refusal(lambda: leases.take("ann", TWO)) == "rate_limited"
+
+
+def test_each_user_and_each_kind_has_leases_of_its_own(leases: Leases) -> None:
+    other = Bound("OTHER", "others", limit=1, seconds=60)
+    for user in ("ann", "bob"):
+        assert {leases.take(user, TWO).user for _ in range(2)} == {user}
+        assert leases.take(user, other).bound == other
+
+
+def test_one_that_nobody_gives_back_ends_by_itself(leases: Leases, clock: FakeClock, client: Any) -> None:
+    for _ in range(2):
+        leases.take("ann", TWO)
+    clock.sleep(TWO.seconds - 2)
+    assert refusal(lambda: leases.take("ann", TWO)) == "rate_limited"
+    clock.sleep(2)
+    leases.take("ann", TWO)
+    (item,) = items(client)
+    assert len(item["leases"]["M"]) == 1, "those that have ended are not kept"
+    assert int(item["ttl"]["N"]) == int(clock()) + TWO.seconds, "DynamoDB deletes what is left"
+
+
+def test_giving_back_twice_or_late_takes_nothing_from_others(leases: Leases, clock: FakeClock) -> None:
+    late = leases.take("ann", TWO)
+    clock.sleep(TWO.seconds + 1)
+    for _ in range(2):
+        leases.take("ann", TWO)
+    leases.free(late)
+    leases.free(late)
+    assert refusal(lambda: leases.take("ann", TWO)) == "rate_limited"
+    leases.free(Lease("nobody", TWO, "none"))
+
+
+class Overtaken:
+    """A client that lets others act before each of the first writes it is asked for."""
+
+    def __init__(self, client: Any, *others: Callable[[], object]) -> None:
+        self.client = client
+        self.others = list(others)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.client, name)
+
+    def update_item(self, **request: Any) -> Any:
+        """Second to the next of the others."""
+        if self.others:
+            self.others.pop(0)()
+        return self.client.update_item(**request)
+
+
+@pytest.mark.parametrize("held", [0, 1])
+def test_of_two_who_race_for_the_last_one_gets_it(leases: Leases, client: Any, held: int) -> None:
+    """The rival comes between the look and the write, in every way that there is."""
+    bound = Bound("RACE", "things", limit=held + 1, seconds=60)
+    for _ in range(held):
+        leases.take("ann", bound)
+    rivals: list[Lease] = []
+    pauses: list[Callable[[], object]] = [lambda: None] * held
+    raced: Any = Overtaken(client, *pauses, lambda: rivals.append(leases.take("ann", bound)))
+    assert refusal(lambda: Leases(raced, TABLE, leases.clock).take("ann", bound)) == "rate_limited"
+    assert len(rivals) == 1
+    (item,) = items(client)
+    assert len(item["leases"]["M"]) == bound.limit
+
+
+def test_who_loses_races_for_ever_is_refused(leases: Leases, client: Any) -> None:
+    wide = Bound("WIDE", "things", limit=1_000, seconds=60)
+    crowd: Any = Overtaken(client, *[lambda: leases.take("ann", wide)] * 100)
+    assert refusal(lambda: Leases(crowd, TABLE, leases.clock).take("ann", wide)) == "rate_limited"
+    assert crowd.others, "it gave up"
+
+
+class Broken:
+    """A client whose writes fail."""
+
+    def __init__(self, client: Any, error: Exception) -> None:
+        self.client = client
+        self.error = error
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.client, name)
+
+    def update_item(self, **_: Any) -> Any:
+        """Raises."""
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ClientError({"Error": {"Code": "AccessDeniedException", "Message": ""}}, "UpdateItem"),
+        EndpointConnectionError(endpoint_url="https://dynamodb"),
+    ],
+)
+def test_who_cannot_be_counted_gets_none_and_nothing_else_breaks(
+    leases: Leases, client: Any, error: Exception
+) -> None:
+    failing: Any = Broken(client, error)
+    broken = Leases(failing, TABLE, leases.clock)
+    assert refusal(lambda: broken.take("ann", TWO)) == "unavailable"
+    broken.free(leases.take("ann", TWO))

@@ -1,0 +1,79 @@
+"""The search function: its environment, its secrets, its one tool."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from aws_lambda_powertools.utilities.parameters import clear_caches
+from dualtrack.frozen import freeze
+from moto import mock_aws
+
+from tests.drivers.documentation_world import QUESTION, World, documentation_world
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HANDLER = Path(__file__).parents[4] / "functions" / "search" / "handler.py"
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with documentation_world() as made:
+        yield made
+
+
+@pytest.fixture
+def function(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The handler's module as Lambda loads it, with the world's addresses in its environment."""
+    environment = {
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "POWERTOOLS_SERVICE_NAME": "search",
+        "CACHE_TABLE": "cache",
+        "CONTEXT7_BASE_URL": world.context7.url,
+        "CONTEXT7_SECRET": "context7",
+        "VOYAGE_BASE_URL": world.voyage.url,
+        "VOYAGE_SECRET": "voyage",
+        "ANTHROPIC_BASE_URL": world.claude.url,
+        "ANTHROPIC_SECRET": "anthropic",
+        "DUALTRACK_EMBEDDING_MODEL": "voyage-test-model",
+    }
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with mock_aws():
+        secrets = boto3.client("secretsmanager", "us-east-1")
+        for name, value in (("context7", "none"), ("voyage", "pa-test"), ("anthropic", "sk-test")):
+            secrets.create_secret(Name=name, SecretString=value)
+        clear_caches()  # type: ignore[no-untyped-call]
+        spec = importlib.util.spec_from_file_location("search_handler", HANDLER)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        yield module
+        if module._dependencies.cache_info().currsize:
+            module._dependencies(("sk-test", "pa-test", "none")).close()
+        clear_caches()  # type: ignore[no-untyped-call]
+
+
+def running(tool: str) -> Any:
+    return SimpleNamespace(call=SimpleNamespace(tool=tool, input=freeze({"query": QUESTION})))
+
+
+def test_a_call_is_searched_with_the_clients_of_the_environment(function: Any, world: World) -> None:
+    first = function.execute(running("retrieve_documentation"))
+    function.execute(running("retrieve_documentation"))
+
+    assert "oauth.setup()" in first.content
+    assert {body["model"] for body in world.voyage.requests} == {"voyage-test-model"}
+    assert function._dependencies.cache_info().misses == 1
+
+
+def test_another_tool_is_unknown(function: Any) -> None:
+    assert function.execute(running("retrieve_everything")).content == "Unknown tool: retrieve_everything"

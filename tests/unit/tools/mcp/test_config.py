@@ -1,0 +1,90 @@
+"""MCP_SERVERS: what is accepted, what is refused, and that writing and reading agree."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from dualtrack.tools.mcp.config import (
+    Auth,
+    dump_servers,
+    find_server,
+    github_server,
+    parse_servers,
+)
+
+
+def one(**fields: Any) -> str:
+    return json.dumps([{"name": "docs", "url": "https://docs.example/mcp", **fields}])
+
+
+def test_a_second_server_needs_configuration_only() -> None:
+    second = json.loads(one(auth={"type": "secret", "secret_id": "docs-key"}, tools=["find"]))
+    servers = parse_servers(
+        json.dumps([*json.loads(dump_servers((github_server("http://gh:8082/"),))), *second])
+    )
+    assert [server.name for server in servers] == ["github", "docs"]
+    assert servers[1].auth == Auth("secret", "docs-key")
+    assert (servers[1].prefix, servers[1].price_class) == ("docs", "other")
+
+
+def test_github_is_read_only_by_default_and_charged_as_github() -> None:
+    server = github_server("http://gh:8082/")
+    assert server.price_class == "github"
+    assert server.allows("list_issues", read_only=True)
+    assert not server.allows("issue_write", read_only=False)
+    assert server.headers["X-MCP-Readonly"] == "true"
+
+
+def test_what_is_dumped_is_parsed_back() -> None:
+    servers = (
+        github_server("http://gh:8082/"),
+        *parse_servers(one(auth={"type": "secret", "secret_id": "s"})),
+    )
+    assert parse_servers(dump_servers(servers)) == servers
+
+
+@pytest.mark.parametrize("text", ["", "  ", "[]"])
+def test_no_servers(text: str) -> None:
+    assert parse_servers(text) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{}",
+        "[1]",
+        "[{}]",
+        one(name="Docs"),
+        one(name="docs\n"),
+        one(url="ftp://x/"),
+        one(url="https://user:pw@x/"),
+        one(url=7),
+        one(extra=1),
+        one(auth={"type": "secret"}),
+        one(auth={"type": "none", "secret_id": "x"}),
+        one(auth={"type": "basic"}),
+        one(auth="none"),
+        one(price_class="documentation"),
+        one(tool_prefix="Bad-Prefix"),
+        one(tools="find"),
+        one(tools=[1]),
+        one(headers={"Authorization": "Bearer x"}),
+        one(headers={"MCP-Protocol-Version": "1"}),
+        one(headers={"X-A": 1}),
+        one(read_only="yes"),
+        json.dumps([*json.loads(one()), *json.loads(one())]),
+        json.dumps([*json.loads(one(name="a-b")), *json.loads(one(name="other", tool_prefix="a_b"))]),
+        json.dumps([{"name": f"s{n}", "url": "http://x/"} for n in range(21)]),
+    ],
+)
+def test_a_wrong_list_is_refused_whole(text: str) -> None:
+    with pytest.raises(ValueError, match="MCP_SERVERS"):
+        parse_servers(text)
+
+
+def test_find_server() -> None:
+    servers = parse_servers(one())
+    assert find_server(servers, "docs") is servers[0]
+    assert find_server(servers, "github") is None

@@ -1,0 +1,102 @@
+"""The refresh: every server asked, a failing one keeps its list until that is stale."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import boto3
+import pytest
+from dualtrack.frozen import freeze
+from dualtrack.tools.mcp import catalogue as module
+from dualtrack.tools.mcp.catalogue import STALE_AFTER, load_catalogue
+from dualtrack.tools.mcp.config import Auth, McpServer, github_server
+from dualtrack.tools.mcp.failures import Failure, McpFailure
+from dualtrack.tools.mcp.refresh import refresh_catalogue
+from dualtrack.tools.mcp.specs import ListedTool
+from moto import mock_aws
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+NOW = 1_800_000_000.0
+GITHUB = github_server("http://gh/")
+DOCS = McpServer("docs", "http://docs/mcp", Auth("secret", "docs-key"))
+BOTH = (GITHUB, DOCS)
+
+
+@dataclass
+class Lists:
+    """What each server lists; one that is not there is down."""
+
+    tools: dict[str, tuple[str, ...]]
+    tokens: dict[str, str | None] = field(default_factory=dict)
+
+    def list_tools(self, server: McpServer, token: str | None) -> tuple[ListedTool, ...]:
+        self.tokens[server.name] = token
+        if server.name not in self.tools:
+            raise McpFailure(Failure("down", server.name))
+        schema = freeze({"type": "object"})
+        return tuple(ListedTool(name, "", schema, read_only=True) for name in self.tools[server.name])
+
+
+@pytest.fixture
+def dynamodb() -> Iterator[DynamoDBClient]:
+    module._DECODED.clear()
+    with mock_aws():
+        client = boto3.client("dynamodb", "us-east-1")
+        keys = [("pk", "HASH"), ("sk", "RANGE")]
+        client.create_table(
+            TableName="cache",
+            BillingMode="PAY_PER_REQUEST",
+            KeySchema=[{"AttributeName": name, "KeyType": kind} for name, kind in keys],  # type: ignore[typeddict-item]
+            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name, _ in keys],
+        )
+        yield client
+
+
+def refreshed(
+    client: DynamoDBClient, lists: Lists, now: float, servers: tuple[McpServer, ...] = BOTH
+) -> dict[str, str]:
+    return refresh_catalogue(client, "cache", servers, lists, secret=lambda _: "key", now=now)
+
+
+def offered(client: DynamoDBClient, now: float) -> list[str]:
+    return [tool.name for tool in load_catalogue(client, "cache", now).tools]
+
+
+def test_every_server_is_listed_with_its_own_token(dynamodb: DynamoDBClient) -> None:
+    lists = Lists({"github": ("get_me", "list_issues"), "docs": ("find",)})
+    assert refreshed(dynamodb, lists, NOW) == {"github": "listed 2", "docs": "listed 1"}
+    assert offered(dynamodb, NOW) == ["github_get_me", "github_list_issues", "docs_find"]
+    assert lists.tokens == {"github": "github_pat_listing_only", "docs": "key"}
+
+
+def test_a_server_that_is_down_keeps_its_list_until_that_is_stale(dynamodb: DynamoDBClient) -> None:
+    refreshed(dynamodb, Lists({"github": ("get_me",), "docs": ("find",)}), NOW)
+    down = Lists({"docs": ("find", "more")})
+    assert refreshed(dynamodb, down, NOW + 3600) == {"github": "failed: down", "docs": "listed 2"}
+    assert offered(dynamodb, NOW + 3600) == ["github_get_me", "docs_find", "docs_more"]
+    refreshed(dynamodb, down, NOW + STALE_AFTER)
+    assert offered(dynamodb, NOW + STALE_AFTER) == ["docs_find", "docs_more"]
+
+
+def test_a_server_that_is_configured_no_longer_is_offered_no_longer(dynamodb: DynamoDBClient) -> None:
+    lists = Lists({"github": ("get_me",), "docs": ("find",)})
+    refreshed(dynamodb, lists, NOW)
+    refreshed(dynamodb, lists, NOW, (DOCS,))
+    assert offered(dynamodb, NOW) == ["docs_find"]
+    assert refreshed(dynamodb, lists, NOW, ()) == {}
+    assert offered(dynamodb, NOW) == []
+
+
+def test_a_list_that_fits_no_item_keeps_the_one_before(
+    dynamodb: DynamoDBClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refreshed(dynamodb, Lists({"github": ("get_me",), "docs": ("find",)}), NOW)
+    monkeypatch.setattr(module, "MAX_STORED", 1)
+    outcome = refreshed(dynamodb, Lists({"github": ("a",), "docs": ("b",)}), NOW)
+    assert outcome == {"github": "failed: too large", "docs": "failed: too large"}
+    assert offered(dynamodb, NOW) == ["github_get_me", "docs_find"]
