@@ -21,6 +21,7 @@ with collecting_later():
     from dualtrack.api.users import UserPool
     from dualtrack.chat.cancel_chat import cancel_chat
     from dualtrack.chat.chat_view import chat_json
+    from dualtrack.chat.delete_conversation import delete_conversation as delete_whole_conversation
     from dualtrack.chat.executions import Executions
     from dualtrack.chat.start_chat import NewChat, Repeat, fingerprint, first_chat, start_chat
     from dualtrack.errors import ApiError, DualtrackError, invalid_request, not_found
@@ -170,7 +171,7 @@ def patch_conversation(conversation_id: str) -> Response[str]:
 
 @app.delete("/v1/conversations/<conversation_id>")
 def delete_conversation(conversation_id: str) -> Response[str]:
-    conversations.delete_conversation(stores, _caller().user, conversation_id)
+    delete_whole_conversation(stores, _caller().user, conversation_id)
     return Response(status_code=204, body="")
 
 

@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
-    from dualtrack.chat.run_tool import Running
     from dualtrack.tool import ToolResult
     from dualtrack.tools.mcp.config import McpServer
+    from dualtrack.tools.running import Running
 
 logger = Logger()
 metrics = Metrics()

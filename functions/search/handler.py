@@ -11,7 +11,7 @@ with collecting_later():
 
     from aws_lambda_powertools import Logger
     from aws_lambda_powertools.utilities.parameters import get_secret
-    from dualtrack.chat.run_tool import Running, run_tool
+    from dualtrack.chat.run_tool import run_tool
     from dualtrack.clock import system_clock
     from dualtrack.requests import chat_ref
     from dualtrack.settings import settings_from
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
+    from dualtrack.tools.running import Running
 
 SECRET_SECONDS: Final = 300
 """How long a secret that an operator has changed may still be used."""

@@ -9,7 +9,7 @@ with collecting_later():
     from typing import TYPE_CHECKING, Any
 
     from aws_lambda_powertools import Logger
-    from dualtrack.chat.run_tool import Running, run_tool
+    from dualtrack.chat.run_tool import run_tool
     from dualtrack.profiles import all_profiles
     from dualtrack.requests import chat_ref
     from dualtrack.settings import settings_from
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
+    from dualtrack.tools.running import Running
 
 logger = Logger()
 stores = open_stores(settings_from(os.environ))

@@ -22,7 +22,7 @@ import httpx2
 from dualtrack.chat.cancel_chat import cancel_chat
 from dualtrack.chat.end_chat import end_chat, failure_of
 from dualtrack.chat.executions import Executions
-from dualtrack.chat.run_tool import Running, run_tool
+from dualtrack.chat.run_tool import run_tool
 from dualtrack.chat.run_turn import TurnDeps, run_turn
 from dualtrack.chat.start_chat import NewChat, Repeat, fingerprint, first_chat, start_chat
 from dualtrack.chat.summarise import SummariseDeps, summarise
@@ -51,6 +51,8 @@ from tests.drivers.world import SETTINGS, FakeClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from dualtrack.tools.running import Running
 
     from tests.drivers.faults import Fault
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 from dualtrack.chat.end_chat import end_chat, failure_of
-from dualtrack.chat.run_tool import Running, run_tool
+from dualtrack.chat.run_tool import run_tool
 from dualtrack.chat.run_turn import TurnDeps, run_turn
 from dualtrack.chat.start_chat import NewChat, start_chat
 from dualtrack.chat.summarise import SummariseDeps, summarise
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from dualtrack.storage.chats import Chat
     from dualtrack.tool import ToolResult
+    from dualtrack.tools.running import Running
 
 SETTINGS = Settings(
     stage="test",

@@ -22,7 +22,7 @@ from tests.drivers.world import World, make_world
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dualtrack.chat.run_tool import Running
+    from dualtrack.tools.running import Running
 
 ANY_TEXT = st.text(st.characters(), max_size=60)
 """Halves of surrogate pairs and NUL included."""

@@ -13,7 +13,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from dualtrack.api.conversations import create_conversation, delete_conversation
+from dualtrack.api.conversations import create_conversation
+from dualtrack.chat.delete_conversation import delete_conversation
 from dualtrack.chat.end_chat import Cancelled, end_chat
 from dualtrack.chat.start_chat import File, NewChat, Repeat, first_chat, start_chat
 from dualtrack.chat.summarise import SummariseDeps, summarise

@@ -19,8 +19,8 @@ from tests.clients.api_client import Api, items, make_api, objects
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from dualtrack.chat.run_tool import Running
     from dualtrack.storage.chats import Chat
+    from dualtrack.tools.running import Running
 
 LARGE = "".join(f"{number * 7919 % 1_000_003} " for number in range(80_000))
 """Text that stays over the limit of an item however it is compressed."""

@@ -14,7 +14,7 @@ from tests.drivers.world import World, make_world
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from dualtrack.chat.run_tool import Running
+    from dualtrack.tools.running import Running
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(8)
 CALL = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "x"}}

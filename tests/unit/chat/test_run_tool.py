@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from botocore.exceptions import ClientError
-from dualtrack.chat.run_tool import Running, run_tool
+from dualtrack.chat.run_tool import run_tool
 from dualtrack.errors import Contended
 from dualtrack.models.turn import Decision, ModelReply, ToolCall
 from dualtrack.storage.dynamo import transact
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from dualtrack.memory.records import Record
     from dualtrack.storage.chats import Chat
+    from dualtrack.tools.running import Running
 
 CALL = {"type": "tool_use", "name": "retrieve_full_context", "input": {"id": "q1"}}
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import secrets
 import time
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,6 +18,7 @@ from dualtrack.errors import ChatClosed, Gone, TookTooLong, Transient
 from dualtrack.runtime.time_limit import within
 from dualtrack.storage.dynamo import Lost, transact
 from dualtrack.tool import ToolResult, failed
+from dualtrack.tools.running import Running
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,16 +31,6 @@ if TYPE_CHECKING:
     Execute = Callable[["Running"], ToolResult]
 
 _RESERVE_SECONDS: Final = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Running:
-    """What a tool's code is told: whose chat it is, and the call with its frozen input."""
-
-    user: str
-    conversation_id: str
-    chat: Chat
-    call: ToolCall
 
 
 def run_tool(ref: ChatRef, call_id: str, stores: Stores, execute: Execute, seconds: float) -> dict[str, Any]:

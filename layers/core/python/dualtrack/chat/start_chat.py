@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.api.conversations import delete_leftovers
+from dualtrack.chat.delete_conversation import delete_leftovers
 from dualtrack.chat.end_chat import TIMED_OUT, Failure, end_chat
 from dualtrack.clock import iso
 from dualtrack.credits.account import Refused

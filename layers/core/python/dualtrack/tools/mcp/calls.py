@@ -9,10 +9,10 @@ from dualtrack.tools.mcp.catalogue import find_tool, load_catalogue
 from dualtrack.tools.mcp.execute import execute_mcp_call
 
 if TYPE_CHECKING:
-    from dualtrack.chat.run_tool import Running
     from dualtrack.storage.stores import Stores
     from dualtrack.tool import ToolResult
     from dualtrack.tools.mcp.execute import McpDeps
+    from dualtrack.tools.running import Running
 
 
 def run_mcp_call(running: Running, stores: Stores, deps: McpDeps) -> ToolResult:
