@@ -37,7 +37,7 @@ def test_a_search_brings_sources_and_the_same_one_again_costs_no_request(
     assert all(source["url"] in full["result"] for source in sources)
     short = ann.record(str(chat["conversation_id"]), "q1-t1-sum")
     assert (short["type"], short["ref"]) == ("summary", "q1-t1")
-    assert len(short["content"]) < len(full["content"])
+    assert len(short["content"]) < len(full["result"])
 
     before = (documents.requests, len(voyage.requests))
     again = ask(ben)

@@ -175,7 +175,7 @@ BAD_TOKENS = {
     "no key id": jwt.encode(claims(), KEY, algorithm="RS256"),
     "key id no text": unsigned({"alg": "RS256", "kid": {"a": 1}}, claims()),
     "expired": signed(claims(exp=int(time.time()) - 1)),
-    "not yet": signed(claims(nbf=int(time.time()) + 600)),
+    "not yet": signed(claims(nbf=int(time.time()) + 86_400)),
     "never expires": signed(claims(exp=None)),
     "another issuer": signed(claims(iss=f"{ISSUER}2")),
     "no issuer": signed(claims(iss=None)),

@@ -30,8 +30,11 @@ PAGE_RECORDS: Final = 100
 PAGE_BYTES: Final = 1_000_000
 """A page stops before this much, as it leaves (`_bytes`), but has one record: a function's answer holds 6 MB."""
 
-PIECE_CHARACTERS: Final = 300_000
-"""As much of a record's text as one answer shows. No character takes more than 12 bytes there: 3.6 MB."""
+PIECE_BYTES: Final = 4_500_000
+"""As much of a record's text as one answer shows, as it leaves: beside it stands a tool's input of at most 1.2 MB."""
+
+_BLOCK: Final = 50_000
+"""Characters that are measured at a time; none takes more than 12 bytes (`_bytes`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +100,20 @@ def _text_of(stores: Stores, user: str, conversation_id: str, record: Record) ->
 
 
 def _piece(text: str, offset: int, name: str) -> dict[str, Any]:
-    end = offset + PIECE_CHARACTERS
+    end = _end_of_piece(text, offset)
     return {name: text[offset:end]} | ({"next_offset": end} if end < len(text) else {})
+
+
+def _end_of_piece(text: str, offset: int) -> int:
+    """As many whole blocks as one answer holds, at least one."""
+    end = offset + _BLOCK
+    size = _bytes(text[offset:end])
+    while end < len(text):
+        size += _bytes(text[end : end + _BLOCK])
+        if size > PIECE_BYTES:
+            break
+        end += _BLOCK
+    return end
 
 
 def create_conversation(stores: Stores, user: str, title: str, profile: str) -> Conversation:
@@ -181,8 +196,8 @@ def list_records(stores: Stores, conversation: Conversation, track: Track, curso
     return Page(tuple(taken))
 
 
-def _bytes(shown: dict[str, Any]) -> int:
-    """What a record takes in a function's answer at most: JSON as a string within ASCII JSON."""
+def _bytes(shown: dict[str, Any] | str) -> int:
+    """What a record or a text takes in a function's answer at most: JSON as a string within ASCII JSON."""
     return len(json.dumps(dumps(shown)))
 
 
