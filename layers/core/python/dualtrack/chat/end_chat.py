@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dualtrack.chat.chat_view import chat_json
 from dualtrack.clock import iso
-from dualtrack.credits.plans import CHAT_PRICE
 from dualtrack.errors import ChatClosed, Contended, Superseded
 from dualtrack.events import Event, credits_now, done, error, record_stored
 from dualtrack.ids import response_id
@@ -163,14 +162,14 @@ def _decide_anew(event: StoredEvent) -> None:
 
 
 def _charge(stores: Stores, chat: Chat, how: Failure | Cancelled) -> int:
-    """A failure costs nothing; a cancelled chat its tools begun, and 5 once a model call had begun."""
+    """A failure costs nothing; a cancelled chat all that it holds, once a model call has begun."""
     if isinstance(how, Failure):
         return 0
     begun = chat.turn > 0 or any(
         event.event == "turn"
         for event in read_events(stores.dynamodb, stores.chats.table, chat.pk, consistent=True)
     )
-    return chat.held if begun else max(chat.held - CHAT_PRICE, 0)
+    return chat.held if begun else 0
 
 
 def _terminal(after: Chat, records: tuple[Record, ...], track: QueryTrack, how: Failure | Cancelled) -> Event:

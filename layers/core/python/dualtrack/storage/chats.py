@@ -21,7 +21,17 @@ from botocore.exceptions import ClientError
 from dualtrack.errors import Gone
 from dualtrack.frozen import dumps, freeze, loads
 from dualtrack.models.turn import Decision, ModelReply, ToolCall, Usage
-from dualtrack.storage.dynamo import Action, from_wire, get, put_absent, query, transact, update
+from dualtrack.storage.dynamo import (
+    Action,
+    Lost,
+    from_wire,
+    get,
+    put_absent,
+    query,
+    transact,
+    update,
+    writer_token,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -226,10 +236,15 @@ class ChatStore:
         condition = f"#status = :was AND {same_view}"
         return update("chat", self.table, key, sets + removes, condition, values, names)
 
-    def begin(self, chat: Chat, call_id: str, signature: str) -> Action:
-        """The mark that a tool which changes the world is about to run, signed by the run that sets it."""
-        key = {"pk": chat.pk, "sk": f"BEGUN#{call_id}"}
-        return put_absent("begun", self.table, {**key, "by": signature, "ttl": chat.deadline + 86_400})
+    def begin(self, chat: Chat, call_id: str) -> bool:
+        """Mark a call that changes the world as begun; false if an earlier run has begun it."""
+        token = writer_token()
+        mark = {"pk": chat.pk, "sk": f"BEGUN#{call_id}", "by": token, "ttl": chat.deadline + 86_400}
+        try:
+            transact(self.client, [put_absent("begun", self.table, mark)])
+        except Lost as lost:
+            return lost.only_to_itself("begun", token)
+        return True
 
     def repeat_key(self, user: str, key: str) -> dict[str, str]:
         """The item key of an idempotency key."""

@@ -5,9 +5,8 @@ tail + 1 if nothing is there: a taken slot means that somebody else has appended
 again. The batch with the terminal event closes the log, which fences every zombie; a log without events
 belongs to a deleted chat and is as closed.
 
-A write whose answer is lost is sent again, by botocore or by `transact`, and then finds its slot taken: by
-itself. Each append therefore signs its batch. Whoever meets its own signature has committed, and with the
-batch everything that was in its transaction.
+Each batch carries its writer's token (`writer_token`). Whoever finds the slot taken by its own batch has
+committed, and with the batch everything that was in its transaction.
 
     slot 1        slot 3   slot 4            slot 9
     [record,turn] [delta]  [delta x 5 …]     [answer, done]  closed
@@ -15,7 +14,6 @@ batch everything that was in its transaction.
 
 from __future__ import annotations
 
-import secrets
 import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -24,7 +22,7 @@ from dualtrack.clock import iso
 from dualtrack.errors import ChatClosed, Contended
 from dualtrack.events import TERMINAL, Event, StoredEvent
 from dualtrack.frozen import dumps, loads
-from dualtrack.storage.dynamo import Action, Lost, put_absent, query, transact
+from dualtrack.storage.dynamo import Action, Lost, put_absent, query, transact, writer_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -86,14 +84,14 @@ class EventLog:
         raise `Superseded`; then ``actions`` are made anew for the next try. A lost condition of the
         caller's raises `Lost`; a closed log raises `ChatClosed`.
         """
-        signature = secrets.token_hex(6)
+        token = writer_token()
         for _ in range(APPEND_ATTEMPTS):
             first = self._next or self.next_slot()
-            batch = put_absent(_SLOT, self._table, self._batch(first, events, signature))
+            batch = put_absent(_SLOT, self._table, self._batch(first, events, token))
             try:
                 transact(self._client, [*(actions() if actions else ()), batch])
             except Lost as lost:
-                if (lost.items.get(_SLOT) or {}).get("by") == signature:
+                if lost.only_to_itself(_SLOT, token):
                     break
                 others = {name: item for name, item in lost.items.items() if name != _SLOT}
                 if _SLOT in lost.items:
@@ -114,12 +112,12 @@ class EventLog:
                 fence(event)
         self.next_slot()
 
-    def _batch(self, first: int, events: Sequence[Event], signature: str) -> Item:
+    def _batch(self, first: int, events: Sequence[Event], token: str) -> Item:
         now = self._clock()
         stamp = {"chat_id": self._chat_id, "at": iso(now)}
         listed = [{"event": event.event, "data": {**stamp, **event.data}} for event in events]
         text = dumps(listed)
-        item: dict[str, Any] = {"pk": self._pk, "sk": slot_key(first), "n": len(events), "by": signature}
+        item: dict[str, Any] = {"pk": self._pk, "sk": slot_key(first), "n": len(events), "by": token}
         item |= {"z": zlib.compress(text.encode())} if len(text) > _PACK_OVER else {"data": text}
         item["ttl"] = int(now) + KEPT_SECONDS
         if any(event.event in TERMINAL for event in events):
