@@ -56,7 +56,7 @@ def _run(ref: ChatRef, call_id: str, stores: Stores, execute: Execute, seconds: 
         result = _within(execute, running, seconds - _RESERVE_SECONDS - (time.monotonic() - started))
     else:
         result = OUTCOME_UNKNOWN
-    record_result(stores, stores.log(chat), chat, ref.turn, call, result, time.monotonic() - started)
+    record_result(stores, chat, ref.turn, call, result, time.monotonic() - started)
 
 
 def _call(stores: Stores, chat: Chat, turn: int, call_id: str) -> ToolCall | None:

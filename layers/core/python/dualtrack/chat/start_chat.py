@@ -11,31 +11,32 @@ import contextlib
 import hashlib
 import itertools
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.chat.delete_conversation import delete_leftovers
 from dualtrack.chat.end_chat import TIMED_OUT, Failure, end_chat
+from dualtrack.chat.move_credits import move_credits
 from dualtrack.clock import iso
 from dualtrack.credits.account import Refused
 from dualtrack.credits.plans import CHAT_PRICE
 from dualtrack.errors import ApiError, Contended, invalid_request, not_found
 from dualtrack.events import credits_now, record_stored
 from dualtrack.ids import is_conversation_id, new_chat_id, new_conversation_id, query_id
-from dualtrack.memory.records import Attachment, Record
+from dualtrack.memory.records import Record
 from dualtrack.profiles import DEFAULT_PROFILE, profile_named
 from dualtrack.requests import ChatRef
+from dualtrack.storage.bodies import attach
 from dualtrack.storage.chats import CHAT_SECONDS, Chat
 from dualtrack.storage.dynamo import Action, Lost, delete, get, put, put_absent, transact, update
 from dualtrack.storage.history import DELETING, Conversation, conversation_key, partition
-from dualtrack.storage.ledger import with_account
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from dualtrack.chat.executions import Executions
+    from dualtrack.chat.move_credits import Recorded
     from dualtrack.credits.account import Account
     from dualtrack.credits.account import Decision as Credits
+    from dualtrack.storage.bodies import Body
     from dualtrack.storage.stores import Stores
 
 IDEMPOTENCY_SECONDS: Final = 24 * 3600
@@ -134,8 +135,46 @@ def _forget(stores: Stores, chat: Chat, repeat: Repeat | None) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Admission:
+    """A chat that may begin: ``found`` is its conversation as it was read, None for a new one."""
+
+    new: NewChat
+    repeat: Repeat | None
+    now: float
+    found: Conversation | None
+    conversation: Conversation
+    chat: Chat
+
+    def paid(self, credits: Credits) -> Chat:  # noqa: A002
+        """The chat with what its hold has left."""
+        return replace(self.chat, credits_remaining=credits.account.available(self.now))
+
+
 def _admit(stores: Stores, new: NewChat, repeat: Repeat | None) -> Chat:
     """Commit the new chat, or raise why not; `Lost` if the conversation moved in between."""
+    admission = _admission(stores, new, repeat)
+    chat, now = admission.chat, admission.now
+    log = stores.log(chat)
+    log.begin()
+
+    def hold(account: Account) -> Credits | Refused:
+        return account.hold(chat.chat_id, CHAT_PRICE, now)
+
+    try:
+        held = move_credits(
+            stores, log, new.user, hold, partial(_recorded, stores, admission, _query(admission))
+        )
+    except (Lost, Contended):
+        # its bodies are written; a conversation that was never made, or is gone, would not take them with it
+        delete_leftovers(stores, chat.user, chat.conversation_id)
+        raise
+    if isinstance(held, Refused):
+        raise held.error()
+    return admission.paid(held)
+
+
+def _admission(stores: Stores, new: NewChat, repeat: Repeat | None) -> _Admission:
     found = _conversation(stores, new)
     now = stores.clock()
     conversation = found or _new_conversation(new, now)
@@ -149,45 +188,40 @@ def _admit(stores: Stores, new: NewChat, repeat: Repeat | None) -> Chat:
         deadline=int(now) + CHAT_SECONDS,
         held=CHAT_PRICE,
     )
+    return _Admission(new, repeat, now, found, conversation, chat)
 
-    @cache
-    def query() -> Record:
-        """Its files are written at the first call: once, and only for a chat that can be paid."""
-        files = _save(stores, chat, new.files)
-        return Record(
-            query_id(chat.query), "message", "user", new.message, chat.created_at, attachments=files
-        )
 
-    def hold(account: Account) -> Credits | Refused:
-        return account.hold(chat.chat_id, CHAT_PRICE, now)
+def _query(admission: _Admission) -> tuple[Record, tuple[Body, ...]]:
+    """What the user has sent: its record, and the bodies of its files."""
+    chat, new = admission.chat, admission.new
+    pk = partition(chat.user, chat.conversation_id)
+    attachments, files = attach(pk, ((one.media_type, one.data) for one in new.files))
+    record = Record(
+        query_id(chat.query), "message", "user", new.message, chat.created_at, attachments=attachments
+    )
+    return record, files
 
-    def commit(account: Account, credits: Credits) -> None:  # noqa: A002
-        left = credits.account.available(now)
-        admitted = replace(chat, credits_remaining=left)
-        events = [record_stored(query().record_id, "user", "message"), credits_now(0, CHAT_PRICE, left)]
-        log = stores.log(chat)
 
-        def actions() -> list[Action]:
-            return [
-                _lease(stores, conversation, admitted, new.message, is_new=found is None),
-                stores.chats.create_action(admitted),
-                stores.history.record_action(chat.user, chat.conversation_id, query(), "query", chat.chat_id),
-                *_repeat_actions(stores, admitted, repeat, now),
-                *stores.ledger.actions(account, credits),
-            ]
-
-        log.begin()
-        log.append(events, actions)
-
-    try:
-        outcome = with_account(stores.ledger, new.user, hold, commit)
-    except (Lost, Contended):
-        # its bodies are written; a conversation that was never made, or is gone, would not take them with it
-        delete_leftovers(stores, chat.user, chat.conversation_id)
-        raise
-    if isinstance(outcome, Refused):
-        raise outcome.error()
-    return replace(chat, credits_remaining=outcome.account.available(now))
+def _recorded(
+    stores: Stores,
+    admission: _Admission,
+    query: tuple[Record, tuple[Body, ...]],
+    credits: Credits,  # noqa: A002
+) -> Recorded:
+    chat, (record, files) = admission.paid(credits), query
+    is_new = admission.found is None
+    events = [
+        record_stored(record.record_id, "user", "message"),
+        credits_now(0, CHAT_PRICE, chat.credits_remaining),
+    ]
+    writes = [
+        *files,
+        _lease(stores, admission.conversation, chat, admission.new.message, is_new=is_new),
+        stores.chats.create_action(chat),
+        *stores.history.record_writes(chat.user, chat.conversation_id, record, "query", chat.chat_id),
+        *_repeat_actions(stores, chat, admission.repeat, admission.now),
+    ]
+    return events, writes
 
 
 def _conversation(stores: Stores, new: NewChat) -> Conversation | None:
@@ -277,8 +311,3 @@ def _repeat_actions(stores: Stores, chat: Chat, repeat: Repeat | None, now: floa
     }
     free = "attribute_not_exists(pk) OR #ttl <= :now"
     return [put("repeat", stores.chats.table, item, free, {":now": int(now)}, {"#ttl": "ttl"})]
-
-
-def _save(stores: Stores, chat: Chat, files: Sequence[File]) -> tuple[Attachment, ...]:
-    pk = partition(chat.user, chat.conversation_id)
-    return tuple(Attachment(one.media_type, len(one.data), stores.bodies.save(pk, one.data)) for one in files)

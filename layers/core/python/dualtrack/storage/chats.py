@@ -21,6 +21,7 @@ from botocore.exceptions import ClientError
 from dualtrack.errors import Gone
 from dualtrack.frozen import dumps, freeze, loads
 from dualtrack.models.turn import Decision, ModelReply, ToolCall, Usage
+from dualtrack.storage.bodies import put_with_text
 from dualtrack.storage.dynamo import (
     Action,
     Lost,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
-    from dualtrack.storage.bodies import BodyStore
+    from dualtrack.storage.bodies import BodyStore, Write
     from dualtrack.storage.dynamo import Item
 
 Status = Literal["running", "answered", "done", "failed", "cancelled"]
@@ -198,18 +199,18 @@ class ChatStore:
         item = get(self.client, self.table, {"pk": chat.pk, "sk": turn_key(number)})
         return _turn_of(item, self.bodies.load_text(_bodies_of(chat), item)) if item else None
 
-    def turn_actions(
+    def turn_writes(
         self, chat: Chat, number: int, reply: ModelReply, decision: Decision, after: Chat
-    ) -> list[Action]:
+    ) -> list[Write]:
         """The put of a turn and the chat's change to ``after``, which must still be running."""
         record = {
             "content": reply.content,
             "calls": [_call_json(call) for call in decision.calls],
             "next": decision.next,
         }
-        item: dict[str, Any] = {"pk": chat.pk, "sk": turn_key(number)}
-        item |= self.bodies.save_text(_bodies_of(chat), dumps(record))
-        return [put_absent("turn", self.table, item), self.change_action(chat, after)]
+        item = {"pk": chat.pk, "sk": turn_key(number)}
+        recorded = put_with_text("turn", self.table, item, _bodies_of(chat), dumps(record))
+        return [*recorded, self.change_action(chat, after)]
 
     def change_action(self, before: Chat, after: Chat) -> Action:
         """The change of a chat's state, on condition that its status is still what the step has read, and that
