@@ -1,4 +1,4 @@
-"""Credits move with what a step records, in one transaction (DESIGN 2.8).
+"""Credits move with what a step records, in one transaction.
 
 account ─► decide ─► what is recorded with the decision ─► { events, items, account, ledger lines }
    ▲                                                                      │

@@ -274,13 +274,11 @@ def _recorded_tools(turn: _Turn, credits: Credits) -> Recorded:  # noqa: A002
     run, chat, stores = turn.run, turn.run.chat, turn.run.deps.stores
     paid = _with_refusals(turn.decision, credits.fits)
     thought = _thought(turn)
-    available = credits.account.available(turn.now)
-    after = _after_hold(turn.after, paid, credits.amount, thought)
-    after = replace(after, credits_remaining=available)
+    after = _after_hold(turn, paid, credits, thought)
     writes = stores.chats.turn_writes(chat, run.number, turn.reply, paid.decision, after)
     if thought:
         writes += stores.history.record_writes(chat.user, chat.conversation_id, thought, "thought")
-    return _tools_events(run, paid, thought, after, available), writes
+    return _tools_events(run, paid, thought, after), writes
 
 
 def _with_refusals(decision: Decision, fits: Sequence[bool]) -> _Paid:
@@ -292,14 +290,16 @@ def _with_refusals(decision: Decision, fits: Sequence[bool]) -> _Paid:
     return _Paid(replace(decision, calls=calls, next="tools" if runnable else "turn"), unpaid)
 
 
-def _after_hold(after: Chat, paid: _Paid, held: int, thought: Record | None) -> Chat:
+def _after_hold(turn: _Turn, paid: _Paid, credits: Credits, thought: Record | None) -> Chat:  # noqa: A002
     """If nothing of the turn could run for want of credits, the next call is the last one."""
     documentation = any(
         call.price_class == "documentation" and not call.refused for call in paid.decision.calls
     )
+    after = turn.after
     return replace(
         after,
-        held=after.held + held,
+        held=after.held + credits.amount,
+        credits_remaining=credits.account.available(turn.now),
         thoughts=after.thoughts + (1 if thought else 0),
         documentation_paid=after.documentation_paid or documentation,
         limit="insufficient_credits" if paid.unpaid and paid.decision.next == "turn" else after.limit,
@@ -316,17 +316,15 @@ def _thought(turn: _Turn) -> Record | None:
     return Record(record_id, "message", "assistant", content, iso(turn.now), turn.run.number)
 
 
-def _tools_events(
-    run: _Run, paid: _Paid, thought: Record | None, changed: Chat, available: int
-) -> list[Event]:
+def _tools_events(run: _Run, paid: _Paid, thought: Record | None, after: Chat) -> list[Event]:
     events = [record_stored(thought.record_id, "assistant", "message")] if thought else []
     if paid.decision.calls:
         calls = [{"id": call.id, "tool": call.tool, "input": call.input} for call in paid.decision.calls]
         events.append(tool_calls_start(run.number, calls))
     if not paid.unpaid:
-        return [*events, credits_now(0, changed.held, available)]
-    required = price_calls([paid.unpaid[0].price_class], changed.documentation_paid)[0]
-    return [*events, credits_short(0, changed.held, available, required)]
+        return [*events, credits_now(0, after.held, after.credits_remaining)]
+    required = price_calls([paid.unpaid[0].price_class], after.documentation_paid)[0]
+    return [*events, credits_short(0, after.held, after.credits_remaining, required)]
 
 
 def _commit_answer(turn: _Turn, sources: Sequence[Source]) -> None:

@@ -137,14 +137,15 @@ def _forget(stores: Stores, chat: Chat, repeat: Repeat | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Admission:
-    """A chat that may begin: ``found`` is its conversation as it was read, None for a new one."""
+    """A chat that may begin, in a conversation as it was read or ``is_new``; what the user has sent, with its files."""
 
-    new: NewChat
     repeat: Repeat | None
     now: float
-    found: Conversation | None
     conversation: Conversation
+    is_new: bool
     chat: Chat
+    query: Record
+    files: tuple[Body, ...]
 
     def paid(self, credits: Credits) -> Chat:  # noqa: A002
         """The chat with what its hold has left."""
@@ -154,17 +155,15 @@ class _Admission:
 def _admit(stores: Stores, new: NewChat, repeat: Repeat | None) -> Chat:
     """Commit the new chat, or raise why not; `Lost` if the conversation moved in between."""
     admission = _admission(stores, new, repeat)
-    chat, now = admission.chat, admission.now
+    chat = admission.chat
     log = stores.log(chat)
     log.begin()
 
     def hold(account: Account) -> Credits | Refused:
-        return account.hold(chat.chat_id, CHAT_PRICE, now)
+        return account.hold(chat.chat_id, CHAT_PRICE, admission.now)
 
     try:
-        held = move_credits(
-            stores, log, new.user, hold, partial(_recorded, stores, admission, _query(admission))
-        )
+        held = move_credits(stores, log, new.user, hold, partial(_recorded, stores, admission))
     except (Lost, Contended):
         # its bodies are written; a conversation that was never made, or is gone, would not take them with it
         delete_leftovers(stores, chat.user, chat.conversation_id)
@@ -188,37 +187,23 @@ def _admission(stores: Stores, new: NewChat, repeat: Repeat | None) -> _Admissio
         deadline=int(now) + CHAT_SECONDS,
         held=CHAT_PRICE,
     )
-    return _Admission(new, repeat, now, found, conversation, chat)
-
-
-def _query(admission: _Admission) -> tuple[Record, tuple[Body, ...]]:
-    """What the user has sent: its record, and the bodies of its files."""
-    chat, new = admission.chat, admission.new
     pk = partition(chat.user, chat.conversation_id)
     attachments, files = attach(pk, ((one.media_type, one.data) for one in new.files))
-    record = Record(
-        query_id(chat.query), "message", "user", new.message, chat.created_at, attachments=attachments
-    )
-    return record, files
+    query = Record(query_id(chat.query), "message", "user", new.message, iso(now), attachments=attachments)
+    return _Admission(repeat, now, conversation, found is None, chat, query, files)
 
 
-def _recorded(
-    stores: Stores,
-    admission: _Admission,
-    query: tuple[Record, tuple[Body, ...]],
-    credits: Credits,  # noqa: A002
-) -> Recorded:
-    chat, (record, files) = admission.paid(credits), query
-    is_new = admission.found is None
+def _recorded(stores: Stores, admission: _Admission, credits: Credits) -> Recorded:  # noqa: A002
+    chat, query = admission.paid(credits), admission.query
     events = [
-        record_stored(record.record_id, "user", "message"),
+        record_stored(query.record_id, "user", "message"),
         credits_now(0, CHAT_PRICE, chat.credits_remaining),
     ]
     writes = [
-        *files,
-        _lease(stores, admission.conversation, chat, admission.new.message, is_new=is_new),
+        *admission.files,
+        _lease(stores, admission.conversation, chat, query.content, is_new=admission.is_new),
         stores.chats.create_action(chat),
-        *stores.history.record_writes(chat.user, chat.conversation_id, record, "query", chat.chat_id),
+        *stores.history.record_writes(chat.user, chat.conversation_id, query, "query", chat.chat_id),
         *_repeat_actions(stores, chat, admission.repeat, admission.now),
     ]
     return events, writes
