@@ -21,6 +21,8 @@ from dualtrack.models.anthropic import Claude, connect
 from dualtrack.profiles import all_profiles
 from dualtrack.requests import ChatRef
 from dualtrack.settings import Settings
+from dualtrack.storage.bodies import Body
+from dualtrack.storage.dynamo import Action, transact
 from dualtrack.storage.stores import Stores, build_stores
 from dualtrack.tools.arguments import invalid_arguments
 from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT, retrieve_full_context
@@ -29,8 +31,9 @@ from moto import mock_aws
 from infra.local.offline_model.server import OfflineModel, serve_offline_model
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from dualtrack.storage.bodies import Write
     from dualtrack.storage.chats import Chat
     from dualtrack.tool import ToolResult
     from dualtrack.tools.running import Running
@@ -161,6 +164,14 @@ class World:
                 self.stores, running.user, running.conversation_id, running.call.input, limit
             )
         return self.tools[name](running)
+
+
+def store(stores: Stores, writes: Sequence[Write]) -> None:
+    """Write what a step would record, without its events."""
+    for one in writes:
+        if isinstance(one, Body):
+            stores.bodies.write(one)
+    transact(stores.dynamodb, [one for one in writes if isinstance(one, Action)])
 
 
 def ref_of(chat: Chat) -> ChatRef:

@@ -12,6 +12,8 @@ from dualtrack.memory.records import Block, QueryTrack, Record, ToolCallDetail
 from dualtrack.storage.dynamo import put, transact
 from dualtrack.storage.history import conversation_key
 
+from tests.drivers.world import store
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -133,9 +135,9 @@ def _seed(root: Root, user: str, queries: int, tools: int, size: int) -> str:
         )
         blocks.append(Block(summary_id(record_id), "assistant", f"Answered {number}.", now, record_id))
         for record in records:
-            transact(stores.dynamodb, [stores.history.record_action(user, conversation_id, record)])
+            store(stores, stores.history.record_writes(user, conversation_id, record))
         track = QueryTrack(number, tuple(blocks), full_tokens=(tools + 1) * size // 4)
-        transact(stores.dynamodb, [stores.history.track_action(user, conversation_id, track)])
+        store(stores, stores.history.track_writes(user, conversation_id, track))
     item = {
         **conversation_key(user, conversation_id),
         "title": "Seeded",

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.memory.records import Record
-from dualtrack.storage.dynamo import transact
 from dualtrack.storage.event_log import read_events
 from dualtrack.storage.history import partition
 from dualtrack.tool import Source, ToolResult
 
 from tests.clients.api_client import Api, items, make_api, objects
+from tests.drivers.world import store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -272,8 +272,10 @@ def test_behind_the_end_of_a_record_there_is_nothing(api: Api) -> None:
 def _store(api: Api, chat: dict[str, Any], contents: list[tuple[str, int]]) -> None:
     for content, number in contents:
         record = Record(f"q1-a{number}", "message", "assistant", content, "2026-11-21T00:00:00.000Z", number)
-        action = api.world.stores.history.record_action(api.user, chat["conversation_id"], record)
-        transact(api.world.stores.dynamodb, [action])
+        store(
+            api.world.stores,
+            api.world.stores.history.record_writes(api.user, chat["conversation_id"], record),
+        )
 
 
 @pytest.mark.parametrize("track", ["full", "summarised"])

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from dualtrack.events import StoredEvent
 
 PK = "CHAT#ann#ch_1"
+NO_BODIES: Any = None
+"""Most of these appends write none."""
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +40,7 @@ def pk(request: pytest.FixtureRequest) -> str:
 
 def log_of(dynamodb: Any, pk: str) -> EventLog:
     """A writer that knows nothing yet."""
-    log = EventLog(dynamodb, "chats", pk, "ch_1", lambda: 1_795_000_000.0)
+    log = EventLog(dynamodb, "chats", pk, "ch_1", lambda: 1_795_000_000.0, NO_BODIES)
     if not ids(dynamodb, pk):
         log.begin()
     return log
@@ -157,9 +159,9 @@ def test_events_and_their_record_are_one(dynamodb: Any, pk: str) -> None:
     """A record that exists was appended before: neither it nor its events come twice."""
     log = log_of(dynamodb, pk)
     action = put_absent("record", "history", {"pk": pk, "sk": "F#1"})
-    log.append([record_stored("q1", "user", "message")], lambda: [action])
+    log.append([record_stored("q1", "user", "message")], [action])
     with pytest.raises(Lost) as lost:
-        log_of(dynamodb, pk).append([record_stored("q1", "user", "message")], lambda: [action])
+        log_of(dynamodb, pk).append([record_stored("q1", "user", "message")], [action])
     assert list(lost.value.items) == ["record"]
     assert ids(dynamodb, pk) == [1]
 
@@ -181,7 +183,7 @@ def test_parallel_writers_leave_no_gap_and_no_double(dynamodb: Any, pk: str) -> 
             return call
 
     def write(writer: int) -> None:
-        log = EventLog(OneAtATime(), "chats", pk, "ch_1", lambda: 0.0)  # type: ignore[arg-type]
+        log = EventLog(OneAtATime(), "chats", pk, "ch_1", lambda: 0.0, NO_BODIES)  # type: ignore[arg-type]
         log.begin()
         for step, size in enumerate(sizes[writer]):
             log.append([delta(writer, f"{step}.{number}") for number in range(size)])
@@ -202,7 +204,7 @@ def test_parallel_writers_leave_no_gap_and_no_double(dynamodb: Any, pk: str) -> 
 
 def test_a_log_that_was_deleted_takes_nothing(dynamodb: Any, pk: str) -> None:
     """A tool that comes back after its conversation is gone leaves no trace."""
-    late = EventLog(dynamodb, "chats", pk, "ch_1", lambda: 0.0)
+    late = EventLog(dynamodb, "chats", pk, "ch_1", lambda: 0.0, NO_BODIES)
     with pytest.raises(ChatClosed):
         late.append([delta(1, "late")])
     assert ids(dynamodb, pk) == []
@@ -222,10 +224,10 @@ def test_an_append_whose_answer_was_lost_is_not_made_twice(dynamodb: Any, pk: st
 
             return call
 
-    log = EventLog(SentTwice(), "chats", pk, "ch_1", lambda: 0.0)  # type: ignore[arg-type]
+    log = EventLog(SentTwice(), "chats", pk, "ch_1", lambda: 0.0, NO_BODIES)  # type: ignore[arg-type]
     log.begin()
     record = put_absent("record", "history", {"pk": pk, "sk": "F#1"})
-    log.append([record_stored("q1", "user", "message")], lambda: [record])
+    log.append([record_stored("q1", "user", "message")], [record])
     log.append([delta(1, "a")])
     log.append([delta(1, "b")])
     assert ids(dynamodb, pk) == [1, 2, 3]

@@ -8,23 +8,24 @@ ended    ──► nothing
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dualtrack.chat.chat_view import chat_json
+from dualtrack.chat.move_credits import move_credits
 from dualtrack.clock import iso
-from dualtrack.credits.plans import CHAT_PRICE
 from dualtrack.errors import ChatClosed, Contended, Superseded
 from dualtrack.events import Event, credits_now, done, error, record_stored
 from dualtrack.ids import response_id
 from dualtrack.memory.records import QueryTrack, Record
 from dualtrack.memory.summaries import NO_ANSWER, track_of
-from dualtrack.storage.dynamo import Action, Lost
+from dualtrack.storage.dynamo import Lost
 from dualtrack.storage.event_log import read_events
-from dualtrack.storage.ledger import with_account
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dualtrack.chat.move_credits import Recorded
     from dualtrack.credits.account import Account
     from dualtrack.credits.account import Decision as Credits
     from dualtrack.events import StoredEvent
@@ -98,62 +99,82 @@ def finish(
     summary_tokens: int,
 ) -> None:
     """Answered → done: the short track of the query's ``records``, and the terminal event with the chat object."""
-    log = stores.log(chat)
-    log.next_slot()
     # none are left when the conversation was deleted meanwhile: then the closed log refuses what follows
     track = track_of(records, summaries, iso(stores.clock())) if records else QueryTrack(chat.query, (), 0)
     usage = {**chat.usage, "summary_tokens": chat.usage.get("summary_tokens", 0) + summary_tokens}
     after = replace(chat, status="done", usage=usage)
     events = [*_summary_events(track), done(chat_json(after, records, track))]
-    log.append(events, lambda: [stores.chats.change_action(chat, after), _track_action(stores, chat, track)])
+    stored = stores.history.track_writes(chat.user, chat.conversation_id, track)
+    stores.log(chat).append(events, [stores.chats.change_action(chat, after), *stored])
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """Of a running chat, as it was read: what it is charged, and its query's tracks."""
+
+    chat: Chat
+    how: Failure | Cancelled
+    now: float
+    charge: int
+    records: tuple[Record, ...]
+    track: QueryTrack
+
+    @property
+    def response(self) -> Record:
+        """The last record: that there is no answer."""
+        return self.records[-1]
 
 
 def _end_running(stores: Stores, log: EventLog, chat: Chat, how: Failure | Cancelled) -> None:
     """Close a running chat: everything about it in one transaction."""
-    status: Literal["failed", "cancelled"] = "failed" if isinstance(how, Failure) else "cancelled"
-    charge = _charge(stores, chat, how)
-    now = stores.clock()
+    now, charge = stores.clock(), _charge(stores, chat, how)
     response = Record(
-        response_id(chat.query), "message", "assistant", NO_ANSWER[status], iso(now), chat.turn + 1
+        response_id(chat.query), "message", "assistant", NO_ANSWER[_status(how)], iso(now), chat.turn + 1
     )
     records = (*stores.history.query_records(chat.user, chat.conversation_id, chat.query), response)
-    track = track_of(records, {}, iso(now))
+    end = _End(chat, how, now, charge, records, track_of(records, {}, iso(now)))
 
     def decide(account: Account) -> Credits:
         return account.settle(chat.chat_id, charge, now) if charge else account.release(chat.chat_id, now)
 
-    def commit(account: Account, credits: Credits) -> None:  # noqa: A002
-        left = credits.account.available(now)
-        spent = credits.amount if charge else 0
-        after = replace(
-            chat,
-            status=status,
-            stop="cancelled" if status == "cancelled" else "",
-            ended_at=iso(now),
-            held=0,
-            credits_used=spent,
-            credits_remaining=left,
-            error={"code": how.code, "message": how.message} if isinstance(how, Failure) else None,
-        )
-        events = [
-            record_stored(response.record_id, "assistant", "message"),
-            *_summary_events(track),
-            credits_now(spent, 0, left),
-            _terminal(after, records, track, how),
-        ]
+    move_credits(stores, log, chat.user, decide, partial(_recorded_end, stores, end), _decide_anew)
 
-        def actions() -> list[Action]:
-            return [
-                stores.chats.change_action(chat, after),
-                stores.history.record_action(chat.user, chat.conversation_id, response, "response"),
-                _track_action(stores.while_open(log), chat, track),
-                stores.history.free_action(chat.user, chat.conversation_id, chat.chat_id, iso(now)),
-                *stores.ledger.actions(account, credits),
-            ]
 
-        log.append(events, actions, _decide_anew)
+def _recorded_end(stores: Stores, end: _End, credits: Credits) -> Recorded:  # noqa: A002
+    chat, now = end.chat, iso(end.now)
+    after = _after(end, credits)
+    events = [
+        record_stored(end.response.record_id, "assistant", "message"),
+        *_summary_events(end.track),
+        credits_now(after.credits_used, 0, after.credits_remaining),
+        _terminal(after, end),
+    ]
+    writes = [
+        stores.chats.change_action(chat, after),
+        *stores.history.record_writes(chat.user, chat.conversation_id, end.response, "response"),
+        *stores.history.track_writes(chat.user, chat.conversation_id, end.track),
+        stores.history.free_action(chat.user, chat.conversation_id, chat.chat_id, now),
+    ]
+    return events, writes
 
-    with_account(stores.ledger, chat.user, decide, commit)
+
+def _after(end: _End, credits: Credits) -> Chat:  # noqa: A002
+    """The chat once it has ended."""
+    how = end.how
+    return replace(
+        end.chat,
+        status=_status(how),
+        stop="cancelled" if isinstance(how, Cancelled) else "",
+        ended_at=iso(end.now),
+        held=0,
+        credits_used=credits.amount if end.charge else 0,
+        credits_remaining=credits.account.available(end.now),
+        error={"code": how.code, "message": how.message} if isinstance(how, Failure) else None,
+    )
+
+
+def _status(how: Failure | Cancelled) -> Literal["failed", "cancelled"]:
+    return "failed" if isinstance(how, Failure) else "cancelled"
 
 
 def _decide_anew(event: StoredEvent) -> None:
@@ -163,28 +184,24 @@ def _decide_anew(event: StoredEvent) -> None:
 
 
 def _charge(stores: Stores, chat: Chat, how: Failure | Cancelled) -> int:
-    """A failure costs nothing; a cancelled chat its tools begun, and 5 once a model call had begun."""
+    """A failure costs nothing; a cancelled chat all that it holds, once a model call has begun."""
     if isinstance(how, Failure):
         return 0
     begun = chat.turn > 0 or any(
         event.event == "turn"
         for event in read_events(stores.dynamodb, stores.chats.table, chat.pk, consistent=True)
     )
-    return chat.held if begun else max(chat.held - CHAT_PRICE, 0)
+    return chat.held if begun else 0
 
 
-def _terminal(after: Chat, records: tuple[Record, ...], track: QueryTrack, how: Failure | Cancelled) -> Event:
-    if isinstance(how, Failure):
-        return error(how.code, how.message)
-    return done(chat_json(after, records, track))
+def _terminal(after: Chat, end: _End) -> Event:
+    if isinstance(end.how, Failure):
+        return error(end.how.code, end.how.message)
+    return done(chat_json(after, end.records, end.track))
 
 
 def _summary_events(track: QueryTrack) -> list[Event]:
     return [record_stored(block.record_id, block.role, "summary") for block in track.blocks if block.ref]
-
-
-def _track_action(stores: Stores, chat: Chat, track: QueryTrack) -> Action:
-    return stores.history.track_action(chat.user, chat.conversation_id, track)
 
 
 def failure_of(cause: Mapping[str, Any] | None) -> Failure:

@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.chat.end_chat import INCOMPLETE, Failure, end_chat
+from dualtrack.chat.move_credits import move_credits
 from dualtrack.chat.query_state import QueryState, read_query
 from dualtrack.chat.tool_results import complete_results
 from dualtrack.clock import iso
@@ -39,13 +40,13 @@ from dualtrack.models.anthropic import Claude, ModelRefused
 from dualtrack.models.turn import Decision, Limit, ModelReply, ToolCall, decide
 from dualtrack.profiles import all_profiles
 from dualtrack.storage.chats import Chat, RecordedTurn, calls_to_run, with_usage
-from dualtrack.storage.dynamo import Action, Lost
-from dualtrack.storage.ledger import with_account
+from dualtrack.storage.dynamo import Lost
 from dualtrack.streaming.delta_writer import DeltaWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from dualtrack.chat.move_credits import Recorded
     from dualtrack.credits.account import Account
     from dualtrack.credits.account import Decision as Credits
     from dualtrack.events import StoredEvent
@@ -53,7 +54,7 @@ if TYPE_CHECKING:
     from dualtrack.requests import ChatRef
     from dualtrack.storage.event_log import EventLog
     from dualtrack.storage.stores import Stores
-    from dualtrack.tool import ToolSpec
+    from dualtrack.tool import Source, ToolSpec
 
 _OVERTAKES: Final = 6
 _POLL_SECONDS: Final = 1.0
@@ -120,7 +121,7 @@ def _attempt(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
     if len(turns) > ref.turn:
         recorded = turns[ref.turn]
         if not closed:
-            complete_results(stores, log, chat, recorded, dead=False)
+            complete_results(stores, chat, recorded, dead=False)
         return _recorded_outcome(recorded)
     if closed:
         raise ChatClosed(ref.chat_id)
@@ -158,7 +159,7 @@ def _is_closed(log: EventLog) -> bool:
 
 def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
     stores = run.deps.stores
-    complete = partial(complete_results, stores, run.log, run.chat, dead=True)
+    complete = partial(complete_results, stores, run.chat, dead=True)
     state = read_query(stores, run.chat, run.profile, turns, run.limit, complete, run.deps.sleep)
     sent = build(state.view)
     begins = turn_begins(run.number, run.profile.max_turns, final=bool(run.limit))
@@ -217,22 +218,34 @@ def _tool(spec: ToolSpec) -> dict[str, Any]:
 # ── recording ─────────────────────────────────────────────────────────────────────────────────────
 
 
+@dataclass(frozen=True, slots=True)
+class _Turn:
+    """A turn that is to be recorded: what the model said, what it means, and the chat but for its credits."""
+
+    run: _Run
+    reply: ModelReply
+    decision: Decision
+    after: Chat
+    now: float
+
+
 def _record(
     run: _Run, state: QueryState, sent: Sent, reply: ModelReply, decision: Decision
 ) -> dict[str, Any]:
     """Commit the turn with its credits; a lost account is decided anew, a lost turn was recorded by another."""
     after = with_usage(run.chat, reply.usage, sent.sent_tokens, sent.full_history_tokens)
     after = replace(after, turn=run.number, calls=run.chat.calls + len(decision.calls))
+    turn = _Turn(run, reply, decision, after, run.deps.stores.clock())
     try:
         if decision.next == "answered":
-            decision = _commit_answer(run, state, reply, decision, after)
+            _commit_answer(turn, sources_of(state.records))
         else:
-            decision = _commit_tools(run, reply, decision, after)
+            decision = _commit_tools(turn)
     except Lost as lost:
         raise Superseded(", ".join(lost.items)) from lost
     recorded = RecordedTurn(run.number, reply.content, decision.calls, decision.next)
     if decision.next != "answered":
-        complete_results(run.deps.stores, run.log, after, recorded, dead=False)
+        complete_results(run.deps.stores, after, recorded, dead=False)
     return _recorded_outcome(recorded)
 
 
@@ -244,43 +257,32 @@ class _Paid:
     unpaid: tuple[ToolCall, ...]
 
 
-def _commit_tools(run: _Run, reply: ModelReply, decision: Decision, after: Chat) -> Decision:
+def _commit_tools(turn: _Turn) -> Decision:
     """Hold the price of every call that fits, refuse the rest, and record all of it."""
-    stores, chat = run.deps.stores, run.chat
-    wanted = [call for call in decision.calls if not call.refused]
-    thought = _thought(run, reply, decision.text)
-    now = stores.clock()
-    committed = decision
+    run, chat = turn.run, turn.run.chat
+    classes = [call.price_class for call in turn.decision.calls if not call.refused]
 
     def hold(account: Account) -> Credits:
-        classes = [call.price_class for call in wanted]
-        return account.hold_tools(chat.chat_id, classes, chat.documentation_paid, now)
+        return account.hold_tools(chat.chat_id, classes, chat.documentation_paid, turn.now)
 
-    def commit(account: Account, credits: Credits) -> None:  # noqa: A002
-        nonlocal committed
-        paid = _with_refusals(decision, wanted, credits.fits)
-        available = credits.account.available(now)
-        changed = replace(_after_hold(after, paid, credits.amount, thought), credits_remaining=available)
-
-        def actions() -> list[Action]:
-            guarded = stores.while_open(run.log)
-            recorded = guarded.chats.turn_actions(chat, run.number, reply, paid.decision, changed)
-            stored = (
-                [guarded.history.record_action(chat.user, chat.conversation_id, thought, "thought")]
-                if thought
-                else []
-            )
-            return [*recorded, *stored, *stores.ledger.actions(account, credits)]
-
-        events = _tools_events(run, paid, thought, changed, available)
-        run.log.append(events, actions, _no_other_run)
-        committed = paid.decision
-
-    with_account(stores.ledger, chat.user, hold, commit)
-    return committed
+    recorded = partial(_recorded_tools, turn)
+    held = move_credits(run.deps.stores, run.log, chat.user, hold, recorded, _no_other_run)
+    return _with_refusals(turn.decision, held.fits).decision
 
 
-def _with_refusals(decision: Decision, wanted: Sequence[ToolCall], fits: Sequence[bool]) -> _Paid:
+def _recorded_tools(turn: _Turn, credits: Credits) -> Recorded:  # noqa: A002
+    run, chat, stores = turn.run, turn.run.chat, turn.run.deps.stores
+    paid = _with_refusals(turn.decision, credits.fits)
+    thought = _thought(turn)
+    after = _after_hold(turn, paid, credits, thought)
+    writes = stores.chats.turn_writes(chat, run.number, turn.reply, paid.decision, after)
+    if thought:
+        writes += stores.history.record_writes(chat.user, chat.conversation_id, thought, "thought")
+    return _tools_events(run, paid, thought, after), writes
+
+
+def _with_refusals(decision: Decision, fits: Sequence[bool]) -> _Paid:
+    wanted = [call for call in decision.calls if not call.refused]
     unpaid = tuple(call for call, fit in zip(wanted, fits, strict=True) if not fit)
     ids = {call.id for call in unpaid}
     calls = tuple(replace(call, refused=_UNPAID) if call.id in ids else call for call in decision.calls)
@@ -288,93 +290,84 @@ def _with_refusals(decision: Decision, wanted: Sequence[ToolCall], fits: Sequenc
     return _Paid(replace(decision, calls=calls, next="tools" if runnable else "turn"), unpaid)
 
 
-def _after_hold(after: Chat, paid: _Paid, held: int, thought: Record | None) -> Chat:
+def _after_hold(turn: _Turn, paid: _Paid, credits: Credits, thought: Record | None) -> Chat:  # noqa: A002
     """If nothing of the turn could run for want of credits, the next call is the last one."""
     documentation = any(
         call.price_class == "documentation" and not call.refused for call in paid.decision.calls
     )
+    after = turn.after
     return replace(
         after,
-        held=after.held + held,
+        held=after.held + credits.amount,
+        credits_remaining=credits.account.available(turn.now),
         thoughts=after.thoughts + (1 if thought else 0),
         documentation_paid=after.documentation_paid or documentation,
         limit="insufficient_credits" if paid.unpaid and paid.decision.next == "turn" else after.limit,
     )
 
 
-def _thought(run: _Run, reply: ModelReply, text: str) -> Record | None:
+def _thought(turn: _Turn) -> Record | None:
     """What the assistant thought and wrote before its tools: full track only."""
-    thinking = [block["thinking"] for block in reply.content if block["type"] == "thinking"]
-    content = "\n\n".join(part for part in (*thinking, text) if part.strip())
+    thinking = [block["thinking"] for block in turn.reply.content if block["type"] == "thinking"]
+    content = "\n\n".join(part for part in (*thinking, turn.decision.text) if part.strip())
     if not content:
         return None
-    record_id = thought_id(run.chat.query, run.chat.thoughts + 1)
-    return Record(record_id, "message", "assistant", content, iso(run.deps.stores.clock()), run.number)
+    record_id = thought_id(turn.run.chat.query, turn.run.chat.thoughts + 1)
+    return Record(record_id, "message", "assistant", content, iso(turn.now), turn.run.number)
 
 
-def _tools_events(
-    run: _Run, paid: _Paid, thought: Record | None, changed: Chat, available: int
-) -> list[Event]:
+def _tools_events(run: _Run, paid: _Paid, thought: Record | None, after: Chat) -> list[Event]:
     events = [record_stored(thought.record_id, "assistant", "message")] if thought else []
     if paid.decision.calls:
         calls = [{"id": call.id, "tool": call.tool, "input": call.input} for call in paid.decision.calls]
         events.append(tool_calls_start(run.number, calls))
     if not paid.unpaid:
-        return [*events, credits_now(0, changed.held, available)]
-    required = price_calls([paid.unpaid[0].price_class], changed.documentation_paid)[0]
-    return [*events, credits_short(0, changed.held, available, required)]
+        return [*events, credits_now(0, after.held, after.credits_remaining)]
+    required = price_calls([paid.unpaid[0].price_class], after.documentation_paid)[0]
+    return [*events, credits_short(0, after.held, after.credits_remaining, required)]
 
 
-def _commit_answer(
-    run: _Run, state: QueryState, reply: ModelReply, decision: Decision, after: Chat
-) -> Decision:
+def _commit_answer(turn: _Turn, sources: Sequence[Source]) -> None:
     """Store the response, settle, and give the conversation back."""
-    stores, chat = run.deps.stores, run.chat
-    now = stores.clock()
-    response = Record(
-        response_id(chat.query),
-        "message",
-        "assistant",
-        decision.text,
-        iso(now),
-        run.number,
-        stop=decision.stop,
-    )
-    sources = sources_of(state.records)
+    run, chat = turn.run, turn.run.chat
 
     def settle(account: Account) -> Credits:
-        return account.settle(chat.chat_id, chat.held, now)
+        return account.settle(chat.chat_id, chat.held, turn.now)
 
-    def commit(account: Account, credits: Credits) -> None:  # noqa: A002
-        left = credits.account.available(now)
-        changed = replace(
-            after,
-            status="answered",
-            stop=decision.stop,
-            ended_at=iso(now),
-            held=0,
-            credits_used=credits.amount,
-            credits_remaining=left,
-        )
-        events = [
-            record_stored(response.record_id, "assistant", "message"),
-            credits_now(credits.amount, 0, left),
-            answer(decision.text, sources, decision.stop, run.number),
-        ]
+    recorded = partial(_recorded_answer, turn, sources)
+    move_credits(run.deps.stores, run.log, chat.user, settle, recorded, _no_other_run)
 
-        def actions() -> list[Action]:
-            guarded = stores.while_open(run.log)
-            return [
-                *guarded.chats.turn_actions(chat, run.number, reply, decision, changed),
-                guarded.history.record_action(chat.user, chat.conversation_id, response, "response"),
-                stores.history.free_action(chat.user, chat.conversation_id, chat.chat_id, iso(now)),
-                *stores.ledger.actions(account, credits),
-            ]
 
-        run.log.append(events, actions, _no_other_run)
+def _recorded_answer(turn: _Turn, sources: Sequence[Source], credits: Credits) -> Recorded:  # noqa: A002
+    run, chat, stores = turn.run, turn.run.chat, turn.run.deps.stores
+    said, now = turn.decision, iso(turn.now)
+    after = _after_settle(turn, credits)
+    record_id = response_id(chat.query)
+    response = Record(record_id, "message", "assistant", said.text, now, run.number, stop=said.stop)
+    events = [
+        record_stored(record_id, "assistant", "message"),
+        credits_now(after.credits_used, 0, after.credits_remaining),
+        answer(said.text, sources, said.stop, run.number),
+    ]
+    writes = [
+        *stores.chats.turn_writes(chat, run.number, turn.reply, said, after),
+        *stores.history.record_writes(chat.user, chat.conversation_id, response, "response"),
+        stores.history.free_action(chat.user, chat.conversation_id, chat.chat_id, now),
+    ]
+    return events, writes
 
-    with_account(stores.ledger, chat.user, settle, commit)
-    return decision
+
+def _after_settle(turn: _Turn, credits: Credits) -> Chat:  # noqa: A002
+    """The chat once it has its answer."""
+    return replace(
+        turn.after,
+        status="answered",
+        stop=turn.decision.stop,
+        ended_at=iso(turn.now),
+        held=0,
+        credits_used=credits.amount,
+        credits_remaining=credits.account.available(turn.now),
+    )
 
 
 def _recorded_outcome(turn: RecordedTurn) -> dict[str, Any]:

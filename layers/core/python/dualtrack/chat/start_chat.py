@@ -11,31 +11,32 @@ import contextlib
 import hashlib
 import itertools
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.chat.delete_conversation import delete_leftovers
 from dualtrack.chat.end_chat import TIMED_OUT, Failure, end_chat
+from dualtrack.chat.move_credits import move_credits
 from dualtrack.clock import iso
 from dualtrack.credits.account import Refused
 from dualtrack.credits.plans import CHAT_PRICE
 from dualtrack.errors import ApiError, Contended, invalid_request, not_found
 from dualtrack.events import credits_now, record_stored
 from dualtrack.ids import is_conversation_id, new_chat_id, new_conversation_id, query_id
-from dualtrack.memory.records import Attachment, Record
+from dualtrack.memory.records import Record
 from dualtrack.profiles import DEFAULT_PROFILE, profile_named
 from dualtrack.requests import ChatRef
+from dualtrack.storage.bodies import attach
 from dualtrack.storage.chats import CHAT_SECONDS, Chat
 from dualtrack.storage.dynamo import Action, Lost, delete, get, put, put_absent, transact, update
 from dualtrack.storage.history import DELETING, Conversation, conversation_key, partition
-from dualtrack.storage.ledger import with_account
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from dualtrack.chat.executions import Executions
+    from dualtrack.chat.move_credits import Recorded
     from dualtrack.credits.account import Account
     from dualtrack.credits.account import Decision as Credits
+    from dualtrack.storage.bodies import Body
     from dualtrack.storage.stores import Stores
 
 IDEMPOTENCY_SECONDS: Final = 24 * 3600
@@ -134,8 +135,45 @@ def _forget(stores: Stores, chat: Chat, repeat: Repeat | None) -> None:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Admission:
+    """A chat that may begin, in a conversation as it was read or ``is_new``; what the user has sent, with its files."""
+
+    repeat: Repeat | None
+    now: float
+    conversation: Conversation
+    is_new: bool
+    chat: Chat
+    query: Record
+    files: tuple[Body, ...]
+
+    def paid(self, credits: Credits) -> Chat:  # noqa: A002
+        """The chat with what its hold has left."""
+        return replace(self.chat, credits_remaining=credits.account.available(self.now))
+
+
 def _admit(stores: Stores, new: NewChat, repeat: Repeat | None) -> Chat:
     """Commit the new chat, or raise why not; `Lost` if the conversation moved in between."""
+    admission = _admission(stores, new, repeat)
+    chat = admission.chat
+    log = stores.log(chat)
+    log.begin()
+
+    def hold(account: Account) -> Credits | Refused:
+        return account.hold(chat.chat_id, CHAT_PRICE, admission.now)
+
+    try:
+        held = move_credits(stores, log, new.user, hold, partial(_recorded, stores, admission))
+    except (Lost, Contended):
+        # its bodies are written; a conversation that was never made, or is gone, would not take them with it
+        delete_leftovers(stores, chat.user, chat.conversation_id)
+        raise
+    if isinstance(held, Refused):
+        raise held.error()
+    return admission.paid(held)
+
+
+def _admission(stores: Stores, new: NewChat, repeat: Repeat | None) -> _Admission:
     found = _conversation(stores, new)
     now = stores.clock()
     conversation = found or _new_conversation(new, now)
@@ -149,45 +187,26 @@ def _admit(stores: Stores, new: NewChat, repeat: Repeat | None) -> Chat:
         deadline=int(now) + CHAT_SECONDS,
         held=CHAT_PRICE,
     )
+    pk = partition(chat.user, chat.conversation_id)
+    attachments, files = attach(pk, ((one.media_type, one.data) for one in new.files))
+    query = Record(query_id(chat.query), "message", "user", new.message, iso(now), attachments=attachments)
+    return _Admission(repeat, now, conversation, found is None, chat, query, files)
 
-    @cache
-    def query() -> Record:
-        """Its files are written at the first call: once, and only for a chat that can be paid."""
-        files = _save(stores, chat, new.files)
-        return Record(
-            query_id(chat.query), "message", "user", new.message, chat.created_at, attachments=files
-        )
 
-    def hold(account: Account) -> Credits | Refused:
-        return account.hold(chat.chat_id, CHAT_PRICE, now)
-
-    def commit(account: Account, credits: Credits) -> None:  # noqa: A002
-        left = credits.account.available(now)
-        admitted = replace(chat, credits_remaining=left)
-        events = [record_stored(query().record_id, "user", "message"), credits_now(0, CHAT_PRICE, left)]
-        log = stores.log(chat)
-
-        def actions() -> list[Action]:
-            return [
-                _lease(stores, conversation, admitted, new.message, is_new=found is None),
-                stores.chats.create_action(admitted),
-                stores.history.record_action(chat.user, chat.conversation_id, query(), "query", chat.chat_id),
-                *_repeat_actions(stores, admitted, repeat, now),
-                *stores.ledger.actions(account, credits),
-            ]
-
-        log.begin()
-        log.append(events, actions)
-
-    try:
-        outcome = with_account(stores.ledger, new.user, hold, commit)
-    except (Lost, Contended):
-        # its bodies are written; a conversation that was never made, or is gone, would not take them with it
-        delete_leftovers(stores, chat.user, chat.conversation_id)
-        raise
-    if isinstance(outcome, Refused):
-        raise outcome.error()
-    return replace(chat, credits_remaining=outcome.account.available(now))
+def _recorded(stores: Stores, admission: _Admission, credits: Credits) -> Recorded:  # noqa: A002
+    chat, query = admission.paid(credits), admission.query
+    events = [
+        record_stored(query.record_id, "user", "message"),
+        credits_now(0, CHAT_PRICE, chat.credits_remaining),
+    ]
+    writes = [
+        *admission.files,
+        _lease(stores, admission.conversation, chat, query.content, is_new=admission.is_new),
+        stores.chats.create_action(chat),
+        *stores.history.record_writes(chat.user, chat.conversation_id, query, "query", chat.chat_id),
+        *_repeat_actions(stores, chat, admission.repeat, admission.now),
+    ]
+    return events, writes
 
 
 def _conversation(stores: Stores, new: NewChat) -> Conversation | None:
@@ -277,8 +296,3 @@ def _repeat_actions(stores: Stores, chat: Chat, repeat: Repeat | None, now: floa
     }
     free = "attribute_not_exists(pk) OR #ttl <= :now"
     return [put("repeat", stores.chats.table, item, free, {":now": int(now)}, {"#ttl": "ttl"})]
-
-
-def _save(stores: Stores, chat: Chat, files: Sequence[File]) -> tuple[Attachment, ...]:
-    pk = partition(chat.user, chat.conversation_id)
-    return tuple(Attachment(one.media_type, len(one.data), stores.bodies.save(pk, one.data)) for one in files)

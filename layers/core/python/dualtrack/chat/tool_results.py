@@ -9,17 +9,17 @@ from dualtrack.clock import iso
 from dualtrack.events import record_stored, source_json, tool_result
 from dualtrack.frozen import freeze
 from dualtrack.media import viewable
-from dualtrack.memory.records import Attachment, Record, ToolCallDetail
+from dualtrack.memory.records import Record, ToolCallDetail
+from dualtrack.storage.bodies import attach
 from dualtrack.storage.dynamo import Lost
 from dualtrack.storage.history import partition
 from dualtrack.text import clean, preview
 from dualtrack.tool import ToolResult
 
 if TYPE_CHECKING:
-    from dualtrack.media import Viewable
     from dualtrack.models.turn import ToolCall
+    from dualtrack.storage.bodies import Body
     from dualtrack.storage.chats import Chat, RecordedTurn
-    from dualtrack.storage.event_log import EventLog
     from dualtrack.storage.stores import Stores
     from dualtrack.tool import Source
 
@@ -40,32 +40,30 @@ OUTCOME_UNKNOWN = ToolResult(
 
 
 def record_result(
-    stores: Stores, log: EventLog, chat: Chat, turn: int, call: ToolCall, result: ToolResult, seconds: float
+    stores: Stores, chat: Chat, turn: int, call: ToolCall, result: ToolResult, seconds: float
 ) -> None:
     """Store the call's record and its events, unless a record is there already; then nothing happens.
 
-    Raises `ChatClosed` if the chat has ended; it looks before it stores a body, which would outlive a chat
-    that was deleted.
+    Raises `ChatClosed` if the chat has ended.
     """
-    log.next_slot()
-    record = _record(stores, chat, turn, call, result, round(seconds, 3))
-    action = stores.history.record_action(chat.user, chat.conversation_id, record)
+    record, files = _record(stores, chat, turn, call, result, round(seconds, 3))
+    stored = stores.history.record_writes(chat.user, chat.conversation_id, record)
     shown = result.content if not result.reference else record.content
     events = [
         record_stored(call.id, "user", "tool_call"),
         tool_result(call.id, call.tool, round(seconds, 3), clean(shown), is_error=result.is_error),
     ]
     try:
-        log.append(events, actions=lambda: [action])
+        stores.log(chat).append(events, [*files, *stored])
     except Lost:
         return
 
 
-def complete_results(stores: Stores, log: EventLog, chat: Chat, turn: RecordedTurn, *, dead: bool) -> None:
+def complete_results(stores: Stores, chat: Chat, turn: RecordedTurn, *, dead: bool) -> None:
     """Give the refused calls of a turn their results, and with ``dead`` all others that have none."""
     for call in turn.calls:
         if (call.refused or dead) and not stores.history.has_record(chat.user, chat.conversation_id, call.id):
-            record_result(stores, log, chat, turn.number, call, _stand_in(call), 0.0)
+            record_result(stores, chat, turn.number, call, _stand_in(call), 0.0)
 
 
 def _stand_in(call: ToolCall) -> ToolResult:
@@ -77,11 +75,14 @@ def _stand_in(call: ToolCall) -> ToolResult:
 
 def _record(
     stores: Stores, chat: Chat, turn: int, call: ToolCall, result: ToolResult, seconds: float
-) -> Record:
+) -> tuple[Record, tuple[Body, ...]]:
+    """The call's record, and the bodies of its files."""
+    viewed, not_shown = viewable(result.media)
+    pk = partition(chat.user, chat.conversation_id)
+    media, files = attach(pk, ((one.media_type, one.data) for one in viewed))
     reference = freeze(result.reference) if result.reference else None
     content = result.content if reference is None else _reference_text(result)
-    files, not_shown = viewable(result.media)
-    return Record(
+    record = Record(
         record_id=call.id,
         type="tool_call",
         role="user",
@@ -96,10 +97,11 @@ def _record(
             seconds=seconds,
             turn=turn,
             sources=tuple(freeze(source_json(one) | {"record_id": call.id}) for one in _sources(result)),
-            media=tuple(_attachment(stores, chat, one) for one in files),
+            media=media,
             reference=reference,
         ),
     )
+    return record, files
 
 
 def _sources(result: ToolResult) -> tuple[Source, ...]:
@@ -128,8 +130,3 @@ def _reference_text(result: ToolResult) -> str:
     reference = result.reference
     end = reference["offset"] + reference["limit"]
     return f"(The record {reference['id']} was read, from character {reference['offset']} to {end} at most.)"
-
-
-def _attachment(stores: Stores, chat: Chat, file: Viewable) -> Attachment:
-    pk = partition(chat.user, chat.conversation_id)
-    return Attachment(file.media_type, len(file.data), stores.bodies.save(pk, file.data))

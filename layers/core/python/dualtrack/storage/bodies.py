@@ -2,9 +2,9 @@
 
 Up to 1 KB a text stays inline in its record. Larger ones are compressed and stored beside the
 records, over 200 KB compressed in S3. The id is the content's hash, so that writing twice is writing
-once, and a body is written before the record that points to it: a crash in between leaves an orphan
-that goes with its conversation, never a record without a body. Where the conversation itself may be gone
-meanwhile, the writer looks first (`Stores.while_open`) or takes back what it wrote (`delete_leftovers`).
+once. What a step records is a list of items and bodies (`Write`), and nothing is written before
+`EventLog.append` gets it: that writes the bodies before the items that point to them, so that a crash in
+between leaves an orphan that goes with its conversation, never a record without a body.
 A reader may still find a record and miss its body, when the conversation is deleted in between: `Gone`.
 """
 
@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
 from dualtrack.errors import Gone
-from dualtrack.storage.dynamo import batch_get, get, put, transact
+from dualtrack.memory.records import Attachment
+from dualtrack.storage.dynamo import Action, batch_get, get, put, put_absent, transact
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
     from mypy_boto3_s3.client import S3Client
@@ -30,40 +31,60 @@ INLINE_LIMIT: Final = 1_024
 ITEM_LIMIT: Final = 200 * 1_024
 
 
-def _at_any_time() -> None:
-    """Bodies may be written."""
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A body that is to be written: ``pointer`` is what an item says of it, ``packed`` its compressed bytes."""
+
+    pk: str
+    pointer: str
+    packed: bytes = field(repr=False)
+
+
+Write = Action | Body
+"""A part of what a step records."""
+
+
+def body_of(pk: str, data: bytes) -> Body:
+    """The body that stands for the bytes: the same for the same."""
+    digest = hashlib.sha256(data).hexdigest()[:40]
+    packed = zlib.compress(data)
+    in_table = len(packed) <= ITEM_LIMIT
+    return Body(pk, f"B#{digest}" if in_table else f"s3:{object_prefix(pk)}{digest}", packed)
+
+
+def attach(pk: str, files: Iterable[tuple[str, bytes]]) -> tuple[tuple[Attachment, ...], tuple[Body, ...]]:
+    """Files (media type, bytes) as their record names them, and their bodies."""
+    listed = [(media_type, len(data), body_of(pk, data)) for media_type, data in files]
+    attachments = tuple(Attachment(media_type, size, body.pointer) for media_type, size, body in listed)
+    return attachments, tuple(body for _, _, body in listed)
+
+
+def put_with_text(name: str, table: str, item: Mapping[str, Any], pk: str, text: str) -> list[Write]:
+    """The put of an item that must not exist yet, with its ``text``, or with the pointer to its ``body``."""
+    data = text.encode()
+    if len(data) <= INLINE_LIMIT:
+        return [put_absent(name, table, {**item, "text": text})]
+    body = body_of(pk, data)
+    return [body, put_absent(name, table, {**item, "body": body.pointer})]
 
 
 @dataclass(frozen=True, slots=True)
 class BodyStore:
-    """Bodies of conversations, by partition ``pk`` (one per conversation).
-
-    ``may_write`` is asked before each body and raises if there shall be none.
-    """
+    """Bodies of conversations, by partition ``pk`` (one per conversation)."""
 
     dynamodb: DynamoDBClient
     s3: S3Client
     table: str
     bucket: str
-    may_write: Callable[[], None] = _at_any_time
 
-    def save_text(self, pk: str, text: str) -> dict[str, str]:
-        """The attributes that stand for the text in an item: ``{"text"}`` or ``{"body"}``."""
-        data = text.encode()
-        return {"text": text} if len(data) <= INLINE_LIMIT else {"body": self.save(pk, data)}
-
-    def save(self, pk: str, data: bytes) -> str:
-        """The pointer to the stored bytes."""
-        self.may_write()
-        digest = hashlib.sha256(data).hexdigest()[:40]
-        packed = zlib.compress(data)
-        if len(packed) <= ITEM_LIMIT:
-            sk = f"B#{digest}"
-            transact(self.dynamodb, [put("body", self.table, {"pk": pk, "sk": sk, "z": packed})])
-            return sk
-        key = f"{object_prefix(pk)}{digest}"
-        self.s3.put_object(Bucket=self.bucket, Key=key, Body=packed, ContentType="application/zlib")
-        return f"s3:{key}"
+    def write(self, body: Body) -> None:
+        """Store it, in the table or in S3 as its pointer says. Doing it again changes nothing."""
+        if body.pointer.startswith("s3:"):
+            key = body.pointer[3:]
+            self.s3.put_object(Bucket=self.bucket, Key=key, Body=body.packed, ContentType="application/zlib")
+        else:
+            item = {"pk": body.pk, "sk": body.pointer, "z": body.packed}
+            transact(self.dynamodb, [put("body", self.table, item)])
 
     def load(self, pk: str, pointer: str) -> bytes:
         """The bytes behind a pointer; raises `Gone`."""
@@ -85,7 +106,7 @@ class BodyStore:
             raise Gone(key) from error
 
     def load_text(self, pk: str, item: Mapping[str, str]) -> str:
-        """The text of an item written with `save_text`; raises `Gone`."""
+        """The text of an item written with `put_with_text`; raises `Gone`."""
         return item["text"] if "text" in item else self.load(pk, item["body"]).decode()
 
     def load_texts(self, pk: str, items: Iterable[Mapping[str, str]]) -> list[str | None]:

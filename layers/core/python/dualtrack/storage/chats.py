@@ -21,14 +21,25 @@ from botocore.exceptions import ClientError
 from dualtrack.errors import Gone
 from dualtrack.frozen import dumps, freeze, loads
 from dualtrack.models.turn import Decision, ModelReply, ToolCall, Usage
-from dualtrack.storage.dynamo import Action, from_wire, get, put_absent, query, transact, update
+from dualtrack.storage.bodies import put_with_text
+from dualtrack.storage.dynamo import (
+    Action,
+    Lost,
+    from_wire,
+    get,
+    put_absent,
+    query,
+    transact,
+    update,
+    writer_token,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
-    from dualtrack.storage.bodies import BodyStore
+    from dualtrack.storage.bodies import BodyStore, Write
     from dualtrack.storage.dynamo import Item
 
 Status = Literal["running", "answered", "done", "failed", "cancelled"]
@@ -188,18 +199,18 @@ class ChatStore:
         item = get(self.client, self.table, {"pk": chat.pk, "sk": turn_key(number)})
         return _turn_of(item, self.bodies.load_text(_bodies_of(chat), item)) if item else None
 
-    def turn_actions(
+    def turn_writes(
         self, chat: Chat, number: int, reply: ModelReply, decision: Decision, after: Chat
-    ) -> list[Action]:
+    ) -> list[Write]:
         """The put of a turn and the chat's change to ``after``, which must still be running."""
         record = {
             "content": reply.content,
             "calls": [_call_json(call) for call in decision.calls],
             "next": decision.next,
         }
-        item: dict[str, Any] = {"pk": chat.pk, "sk": turn_key(number)}
-        item |= self.bodies.save_text(_bodies_of(chat), dumps(record))
-        return [put_absent("turn", self.table, item), self.change_action(chat, after)]
+        item = {"pk": chat.pk, "sk": turn_key(number)}
+        recorded = put_with_text("turn", self.table, item, _bodies_of(chat), dumps(record))
+        return [*recorded, self.change_action(chat, after)]
 
     def change_action(self, before: Chat, after: Chat) -> Action:
         """The change of a chat's state, on condition that its status is still what the step has read, and that
@@ -226,10 +237,15 @@ class ChatStore:
         condition = f"#status = :was AND {same_view}"
         return update("chat", self.table, key, sets + removes, condition, values, names)
 
-    def begin(self, chat: Chat, call_id: str, signature: str) -> Action:
-        """The mark that a tool which changes the world is about to run, signed by the run that sets it."""
-        key = {"pk": chat.pk, "sk": f"BEGUN#{call_id}"}
-        return put_absent("begun", self.table, {**key, "by": signature, "ttl": chat.deadline + 86_400})
+    def begin(self, chat: Chat, call_id: str) -> bool:
+        """Mark a call that changes the world as begun; false if an earlier run has begun it."""
+        token = writer_token()
+        mark = {"pk": chat.pk, "sk": f"BEGUN#{call_id}", "by": token, "ttl": chat.deadline + 86_400}
+        try:
+            transact(self.client, [put_absent("begun", self.table, mark)])
+        except Lost as lost:
+            return lost.only_to_itself("begun", token)
+        return True
 
     def repeat_key(self, user: str, key: str) -> dict[str, str]:
         """The item key of an idempotency key."""

@@ -7,6 +7,7 @@ free structure travels as a JSON string attribute, so no Decimal reaches the dom
 from __future__ import annotations
 
 import random
+import secrets
 import time
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -88,6 +89,18 @@ class Lost(Exception):  # noqa: N818 - not an error: somebody else was first
     def __init__(self, items: Mapping[str, Item | None]) -> None:
         super().__init__(", ".join(items))
         self.items = items
+
+    def only_to_itself(self, name: str, token: str) -> bool:
+        """Whether the action that set this writer's token has lost to its own first delivery: it is done."""
+        return (self.items.get(name) or {}).get("by") == token
+
+
+def writer_token() -> str:
+    """Names one attempt at a write, for the attribute ``by`` of what it puts.
+
+    A write whose answer is lost is sent again, by botocore or by `transact`, and then meets what it has put itself.
+    """
+    return secrets.token_hex(6)
 
 
 def put(

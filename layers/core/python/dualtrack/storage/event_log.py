@@ -5,17 +5,18 @@ tail + 1 if nothing is there: a taken slot means that somebody else has appended
 again. The batch with the terminal event closes the log, which fences every zombie; a log without events
 belongs to a deleted chat and is as closed.
 
-A write whose answer is lost is sent again, by botocore or by `transact`, and then finds its slot taken: by
-itself. Each append therefore signs its batch. Whoever meets its own signature has committed, and with the
-batch everything that was in its transaction.
+Each batch carries its writer's token (`writer_token`). Whoever finds the slot taken by its own batch has
+committed, and with the batch everything that was in its transaction.
 
     slot 1        slot 3   slot 4            slot 9
     [record,turn] [delta]  [delta x 5 …]     [answer, done]  closed
+
+A body has no condition that could fence its writer. So an append looks whether the log is still open before
+it writes bodies: the chat may have been ended, and deleted with its conversation, since the tail was read.
 """
 
 from __future__ import annotations
 
-import secrets
 import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -24,7 +25,8 @@ from dualtrack.clock import iso
 from dualtrack.errors import ChatClosed, Contended
 from dualtrack.events import TERMINAL, Event, StoredEvent
 from dualtrack.frozen import dumps, loads
-from dualtrack.storage.dynamo import Action, Lost, put_absent, query, transact
+from dualtrack.storage.bodies import Body
+from dualtrack.storage.dynamo import Action, Lost, put_absent, query, transact, writer_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
     from dualtrack.clock import Clock
+    from dualtrack.storage.bodies import BodyStore, Write
     from dualtrack.storage.dynamo import Item
 
 APPEND_ATTEMPTS: Final = 40
@@ -44,12 +47,16 @@ _SLOT: Final = "event-slot"
 class EventLog:
     """One chat's log. Keeps the tail between appends: an append of the only writer is one write."""
 
-    def __init__(self, client: DynamoDBClient, table: str, pk: str, chat_id: str, clock: Clock) -> None:
+    def __init__(
+        self, client: DynamoDBClient, table: str, pk: str, chat_id: str, clock: Clock, bodies: BodyStore
+    ) -> None:
         self._client = client
         self._table = table
         self._pk = pk
         self._chat_id = chat_id
         self._clock = clock
+        self._bodies = bodies
+        self._stored: set[str] = set()
         self._next: int | None = None
 
     def begin(self) -> None:
@@ -62,10 +69,6 @@ class EventLog:
         self._next = _extent(last)[1] + 1
         return self._next
 
-    def must_be_open(self) -> None:
-        """Raise `ChatClosed` as `next_slot` does; the tail stays where it was, so fences still see what came in."""
-        self._last_batch()
-
     def _last_batch(self) -> Item:
         last = next(
             query(self._client, self._table, self._pk, prefix="EV#", descending=True, page_size=1), None
@@ -77,23 +80,24 @@ class EventLog:
     def append(
         self,
         events: Sequence[Event],
-        actions: Callable[[], Sequence[Action]] | None = None,
+        writes: Sequence[Write] = (),
         fence: Callable[[StoredEvent], None] | None = None,
     ) -> None:
-        """Append a batch, with the caller's actions in the same transaction.
+        """Append a batch, with the caller's items in the same transaction and their bodies before it.
 
         When the slot is taken, every event that came in between is shown to ``fence``, which may
-        raise `Superseded`; then ``actions`` are made anew for the next try. A lost condition of the
-        caller's raises `Lost`; a closed log raises `ChatClosed`.
+        raise `Superseded`. A lost condition of the caller's raises `Lost`; a closed log raises `ChatClosed`.
         """
-        signature = secrets.token_hex(6)
+        self._store([one for one in writes if isinstance(one, Body)])
+        actions = [one for one in writes if isinstance(one, Action)]
+        token = writer_token()
         for _ in range(APPEND_ATTEMPTS):
             first = self._next or self.next_slot()
-            batch = put_absent(_SLOT, self._table, self._batch(first, events, signature))
+            batch = put_absent(_SLOT, self._table, self._batch(first, events, token))
             try:
-                transact(self._client, [*(actions() if actions else ()), batch])
+                transact(self._client, [*actions, batch])
             except Lost as lost:
-                if (lost.items.get(_SLOT) or {}).get("by") == signature:
+                if lost.only_to_itself(_SLOT, token):
                     break
                 others = {name: item for name, item in lost.items.items() if name != _SLOT}
                 if _SLOT in lost.items:
@@ -106,6 +110,19 @@ class EventLog:
             raise Contended("The event log's tail moved too often.")
         self._next = first + len(events)
 
+    def _store(self, bodies: Sequence[Body]) -> None:
+        """Write those that this log has not written yet; looks at its end first, if it has one by now.
+
+        A tail that is known stays where it was, so that fences still see what came in.
+        """
+        new = [body for body in bodies if body.pointer not in self._stored]
+        if new and self._next != 1:
+            tail = _extent(self._last_batch())[1] + 1
+            self._next = self._next or tail
+        for body in new:
+            self._bodies.write(body)
+            self._stored.add(body.pointer)
+
     def _meet_others(self, fence: Callable[[StoredEvent], None] | None) -> None:
         """Somebody else has appended: show it to the fence, and take the new tail."""
         if fence and self._next:
@@ -114,12 +131,12 @@ class EventLog:
                 fence(event)
         self.next_slot()
 
-    def _batch(self, first: int, events: Sequence[Event], signature: str) -> Item:
+    def _batch(self, first: int, events: Sequence[Event], token: str) -> Item:
         now = self._clock()
         stamp = {"chat_id": self._chat_id, "at": iso(now)}
         listed = [{"event": event.event, "data": {**stamp, **event.data}} for event in events]
         text = dumps(listed)
-        item: dict[str, Any] = {"pk": self._pk, "sk": slot_key(first), "n": len(events), "by": signature}
+        item: dict[str, Any] = {"pk": self._pk, "sk": slot_key(first), "n": len(events), "by": token}
         item |= {"z": zlib.compress(text.encode())} if len(text) > _PACK_OVER else {"data": text}
         item["ttl"] = int(now) + KEPT_SECONDS
         if any(event.event in TERMINAL for event in events):

@@ -20,14 +20,15 @@ from dualtrack.errors import Gone
 from dualtrack.frozen import dumps, freeze, loads
 from dualtrack.ids import RecordId, parse_record_id
 from dualtrack.memory.records import Attachment, Block, QueryTrack, Record, ToolCallDetail
-from dualtrack.storage.dynamo import get, put_absent, query, update
+from dualtrack.storage.bodies import put_with_text
+from dualtrack.storage.dynamo import get, query, update
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
-    from dualtrack.storage.bodies import BodyStore
+    from dualtrack.storage.bodies import BodyStore, Write
     from dualtrack.storage.dynamo import Action, Item
 
 DELETING: Final = "deleting"
@@ -112,10 +113,10 @@ class HistoryStore:
         change = "SET updated_at = :now REMOVE lease, lease_until"
         return update("lease", self.table, key, change, "lease = :chat", {":now": now, ":chat": chat_id})
 
-    def record_action(
+    def record_writes(
         self, user: str, conversation_id: str, record: Record, name: str = "record", chat_id: str = ""
-    ) -> Action:
-        """The conditional put of a record; a body that is not small is written here and now.
+    ) -> list[Write]:
+        """The conditional put of a record, and its body if that is not small.
 
         A query's item also names its chat, so that deleting the conversation finds it.
         """
@@ -125,7 +126,7 @@ class HistoryStore:
             raise ValueError(record.record_id)
         item = {"pk": pk, "sk": record_key(found), "meta": dumps(_meta(record))}
         item |= {"chat": chat_id} if chat_id else {}
-        return put_absent(name, self.table, item | self.bodies.save_text(pk, record.content))
+        return put_with_text(name, self.table, item, pk, record.content)
 
     def has_record(self, user: str, conversation_id: str, record_id: str) -> bool:
         """Whether the record is stored."""
@@ -185,12 +186,12 @@ class HistoryStore:
         item = self._item(user, conversation_id, f"q{number}")
         return str(item.get("chat", "")) if item else ""
 
-    def track_action(self, user: str, conversation_id: str, track: QueryTrack, name: str = "track") -> Action:
-        """The conditional put of a query's summarised track."""
+    def track_writes(self, user: str, conversation_id: str, track: QueryTrack) -> list[Write]:
+        """The conditional put of a query's summarised track, and its body if that is not small."""
         pk = partition(user, conversation_id)
         text = dumps([_block_json(block) for block in track.blocks])
         item: dict[str, Any] = {"pk": pk, "sk": f"S#{track.query:06d}", "full": track.full_tokens}
-        return put_absent(name, self.table, item | self.bodies.save_text(pk, text))
+        return put_with_text("track", self.table, item, pk, text)
 
     def tracks(self, user: str, conversation_id: str, through: int) -> tuple[QueryTrack, ...]:
         """The summarised track of queries 1 to ``through``, as far as it is written."""

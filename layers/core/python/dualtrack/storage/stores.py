@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import boto3
@@ -42,21 +41,7 @@ class Stores:
     def log(self, chat: Chat | ChatRef) -> EventLog:
         """The chat's event log."""
         pk = chat_partition(chat.user, chat.chat_id)
-        return EventLog(self.dynamodb, self.chats.table, pk, chat.chat_id, self.clock)
-
-    def while_open(self, log: EventLog) -> Stores:
-        """The same stores, which write a body only if the log is open; else they raise `ChatClosed`.
-
-        They look once, before the first body: a chat that was ended may have been deleted with its
-        conversation since, and a body has no condition of its own that would notice.
-        """
-        bodies = replace(self.bodies, may_write=cache(log.must_be_open))
-        return replace(
-            self,
-            bodies=bodies,
-            chats=replace(self.chats, bodies=bodies),
-            history=replace(self.history, bodies=bodies),
-        )
+        return EventLog(self.dynamodb, self.chats.table, pk, chat.chat_id, self.clock, self.bodies)
 
 
 def build_stores(

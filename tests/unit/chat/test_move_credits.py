@@ -1,0 +1,139 @@
+"""Credits and what is recorded with them are one: decided anew while the account moves, or not written at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from dualtrack.chat.move_credits import move_credits
+from dualtrack.credits.account import Account, Decision, Refused
+from dualtrack.errors import ChatClosed, Superseded
+from dualtrack.events import credits_now, turn_begins
+from dualtrack.memory.records import Record
+from dualtrack.storage.bodies import body_of
+from dualtrack.storage.event_log import read_events
+from dualtrack.storage.history import partition
+from dualtrack.storage.ledger import with_account
+
+from tests.drivers.world import World, make_world
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from dualtrack.chat.move_credits import Recorded
+    from dualtrack.events import StoredEvent
+    from dualtrack.storage.chats import Chat
+
+LONG = " ".join(str(number) for number in range(2_000))
+THOUGHT = Record("q1-a1", "message", "assistant", LONG, "2026-11-21T00:00:00.000Z", 1)
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    """Everything on moto."""
+    with make_world() as world:
+        yield world
+
+
+@pytest.fixture
+def chat(world: World) -> Chat:
+    """A chat that has just been admitted."""
+    return world.start("What is it?")
+
+
+def thinks(world: World, chat: Chat) -> Callable[[Decision], Recorded]:
+    """A long thought, and an event with what is left."""
+
+    def recorded(decision: Decision) -> Recorded:
+        left = decision.account.available(world.clock())
+        writes = world.stores.history.record_writes(chat.user, chat.conversation_id, THOUGHT)
+        return [credits_now(0, 8, left)], writes
+
+    return recorded
+
+
+def known(world: World, chat: Chat) -> Any:
+    """The chat's log, whose tail was read."""
+    log = world.stores.log(chat)
+    log.next_slot()
+    return log
+
+
+def has_body(world: World, chat: Chat) -> bool:
+    """Whether the thought's text is stored."""
+    body = body_of(partition(chat.user, chat.conversation_id), LONG.encode())
+    key = {"pk": {"S": body.pk}, "sk": {"S": body.pointer}}
+    return "Item" in world.stores.dynamodb.get_item(TableName=world.stores.history.table, Key=key)
+
+
+def bodies_put(world: World) -> list[Any]:
+    """The requests that put a body into the table from here on."""
+    seen: list[Any] = []
+
+    def see(params: Any, **_: Any) -> None:
+        if "z" in params["Item"]:
+            seen.append(params)
+
+    world.stores.dynamodb.meta.events.register("provide-client-params.dynamodb.PutItem", see)
+    return seen
+
+
+def test_what_is_recorded_rests_on_the_account_that_was_paid_from(world: World, chat: Chat) -> None:
+    """Another chat of the user is faster: the event tells what is left after both; the body is written once."""
+    ledger, now = world.stores.ledger, world.clock()
+    seen: list[int] = []
+
+    def decide(account: Account) -> Decision:
+        seen.append(account.seq)
+        if len(seen) == 1:
+            with_account(ledger, "ann", lambda account: account.hold("ch_rival", 5, now), ledger.commit)
+        return account.hold_tools(chat.chat_id, ["github"], documentation_paid=False, now=now)
+
+    bodies = bodies_put(world)
+    decision = move_credits(world.stores, known(world, chat), "ann", decide, thinks(world, chat))
+    assert (seen, len(bodies)) == ([1, 2], 1)
+    assert decision.account == ledger.load("ann")
+    assert world.stores.history.record("ann", chat.conversation_id, "q1-a1") == THOUGHT
+    told = read_events(world.stores.dynamodb, world.stores.chats.table, chat.pk)
+    assert [event.data["available"] for event in told if event.event == "credits"] == [45, 50 - 5 - 5 - 3]
+
+
+def test_a_refusal_writes_nothing(world: World, chat: Chat) -> None:
+    def decide(account: Account) -> Decision | Refused:
+        return account.hold("ch_dear", 500, world.clock())
+
+    before = world.stores.ledger.load("ann")
+    refused = move_credits(world.stores, known(world, chat), "ann", decide, thinks(world, chat))
+    assert isinstance(refused, Refused)
+    assert world.stores.ledger.load("ann") == before
+    assert not has_body(world, chat)
+
+
+def test_behind_the_end_of_a_chat_nothing_moves_and_no_body_is_written(world: World, chat: Chat) -> None:
+    late = known(world, chat)
+    world.abort(chat)
+    before = world.stores.ledger.load("ann")
+
+    def decide(account: Account) -> Decision:
+        return account.settle(chat.chat_id, 5, world.clock())
+
+    with pytest.raises(ChatClosed):
+        move_credits(world.stores, late, "ann", decide, thinks(world, chat))
+    assert world.stores.ledger.load("ann") == before
+    assert not has_body(world, chat)
+
+
+def test_a_look_before_a_body_hides_nothing_from_the_fence(world: World, chat: Chat) -> None:
+    """What came in since the tail was read stops the writer, though the log's end was looked at in between."""
+    late = known(world, chat)
+    world.stores.log(chat).append([turn_begins(1, 15, final=False)])
+
+    def decide(account: Account) -> Decision:
+        return account.settle(chat.chat_id, 5, world.clock())
+
+    def fence(event: StoredEvent) -> None:
+        raise Superseded(event.event)
+
+    with pytest.raises(Superseded, match="turn"):
+        move_credits(world.stores, late, "ann", decide, thinks(world, chat), fence)
+    assert chat.chat_id in world.stores.ledger.load("ann").holds
