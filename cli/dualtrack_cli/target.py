@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Any, Final
 
-from infra.local.client import ApiClient, ClientError, Refused, Unreachable, is_loopback
+from dualtrack_cli.client import ApiClient, ClientError, Refused, Unreachable, is_loopback
 from infra.local.private import make_private
 
 if TYPE_CHECKING:

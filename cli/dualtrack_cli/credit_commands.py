@@ -10,15 +10,15 @@ from urllib.parse import quote
 
 import click
 
-from infra.local.client import ApiClient, ClientError
-from infra.local.command import exit_codes, json_option, moment, print_json, report, stack_options
-from infra.local.target import dev_token, open_target
-from infra.local.transcript import one_line
+from dualtrack_cli.client import ApiClient, ClientError
+from dualtrack_cli.command import exit_codes, json_option, moment, print_json, report, stack_options
+from dualtrack_cli.target import dev_token, open_target
+from dualtrack_cli.transcript import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from infra.local.target import Target, Wanted
+    from dualtrack_cli.target import Target, Wanted
 
 _OPERATOR: Final = "operator"
 _MOVEMENTS: Final = 10
