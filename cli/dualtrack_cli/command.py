@@ -17,7 +17,7 @@ import click
 from dualtrack.frozen import thaw
 
 from dualtrack_cli.client import Refused, Unreachable, is_loopback
-from dualtrack_cli.target import NoToken, Wanted
+from dualtrack_cli.target import Missing, Wanted
 from dualtrack_cli.transcript import one_line
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def exit_codes() -> Iterator[None]:
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             sys.exit(Exit.INTERRUPTED)
-        except NoToken as error:
+        except Missing as error:
             _fail(str(error), Exit.USAGE)
         except Refused as error:
             _fail(refusal(error), _code_of(error))

@@ -22,7 +22,7 @@ from dualtrack_cli.command import (
     state_dir_option,
 )
 from dualtrack_cli.credit_commands import credit_commands
-from dualtrack_cli.target import open_target
+from dualtrack_cli.target import need_checkout, open_target
 from dualtrack_cli.transcript import one_line
 
 if TYPE_CHECKING:
@@ -162,9 +162,11 @@ def _continuation(conversation_id: str, stack: Wanted) -> str:
 @click.option("--reset", is_flag=True, help="Begin with an empty state.")
 def dev(port: int, state_dir: Path, reset: bool) -> None:
     """Run the local stack until Ctrl-C: API, events and web page on one port."""
-    from infra.local import stack  # noqa: PLC0415 - heavy, and only needed here
+    with exit_codes():
+        need_checkout()
+    from infra.local.stack import serve  # noqa: PLC0415 - an installed wheel has none
 
-    sys.exit(stack.serve(state_dir, port=port, reset=reset, report=report))
+    sys.exit(serve(state_dir, port=port, reset=reset, report=report))
 
 
 if __name__ == "__main__":

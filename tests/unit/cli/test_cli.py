@@ -214,13 +214,13 @@ class TestRunningStack:
 
     @pytest.mark.parametrize("written", ["", "[]", "{}", '{"url": "https://evil.example", "pid": 1}'])
     def test_a_runner_file_that_cannot_be_trusted_is_ignored(self, written: str, tmp_path: Path) -> None:
-        from dualtrack_cli.target import running_stack
+        from infra.local.shared import running_stack
 
         (tmp_path / "dev.json").write_text(written)
         assert running_stack(tmp_path) is None
 
     def test_a_runner_that_died_is_ignored(self, tmp_path: Path) -> None:
-        from dualtrack_cli.target import running_stack
+        from infra.local.shared import running_stack
 
         dead = subprocess.Popen([sys.executable, "-c", ""])
         dead.wait()
@@ -245,9 +245,11 @@ class TestRunningStack:
     def test_the_command_that_started_the_stack_waits_for_the_others(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from dualtrack_cli.target import Wanted, open_target, running_stack
+        from dualtrack_cli.target import Wanted, open_target
 
-        monkeypatch.setattr("infra.local.stack.LocalStack", StandIn)
+        from infra.local.shared import running_stack
+
+        monkeypatch.setattr("infra.local.shared.LocalStack", StandIn)
         wanted = Wanted(None, None, None, tmp_path)
         guest, served_while_waiting = ExitStack(), list[str | None]()
 
@@ -265,7 +267,7 @@ class TestRunningStack:
         Path(".dualtrack").mkdir()
         with Path(".dualtrack/lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            monkeypatch.setattr("dualtrack_cli.target._START_SECONDS", 0)
+            monkeypatch.setattr("infra.local.shared._START_SECONDS", 0)
             result = run("chat", "How?")
         assert result.exit_code == 5
         assert "already runs" in result.stderr
