@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     Report = Callable[[str], None]
 
 
-class Missing(ClientError):  # noqa: N818 - a mistake of usage, named after what it is
-    """What only the user can give is not there: a token, or the checkout that a local stack is made from."""
+class Missing(ClientError):  # noqa: N818 - a mistake of usage
+    """A token, the checkout that a local stack is made from, or the account that was asked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,15 @@ import time
 from contextlib import ExitStack, contextmanager
 from typing import IO, TYPE_CHECKING, Any, Final
 
+from infra.local.credentials import Credentials
 from infra.local.private import make_private
-from infra.local.stack import HOST, LOCK_FILE, RUNNER_FILE, LocalStack, answers
+from infra.local.stack import HOST, KEYS_FILE, LOCK_FILE, RUNNER_FILE, LocalStack, answers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
+
+    from infra.local.aws import Aws
 
     Report = Callable[[str], None]
 
@@ -107,6 +110,16 @@ def running_stack(state_dir: Path) -> str | None:
         return None
     # A file that a crash left behind may name a port that now belongs to something else.
     return url if _alive(pid) and answers(port, "/health") else None
+
+
+def account_of(state_dir: Path) -> Aws:
+    """The emulated account of the stack that serves this state folder, as its root."""
+    from infra.local.aws import Aws  # noqa: PLC0415 - loads botocore, which most commands do without
+
+    lines = (state_dir / KEYS_FILE).read_text().splitlines()
+    values = dict(line.removeprefix("export ").split("=", 1) for line in lines)
+    credentials = Credentials(values["AWS_ACCESS_KEY_ID"], values["AWS_SECRET_ACCESS_KEY"])
+    return Aws(values["AWS_ENDPOINT_URL"], credentials)
 
 
 def _alive(pid: int) -> bool:
