@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Report = Callable[[str], None]
 
 
-class Missing(ClientError):  # noqa: N818 - a mistake of usage
+class Missing(ClientError):
     """A token, the checkout that a local stack is made from, or the account that was asked for."""
 
 

@@ -98,7 +98,7 @@ _STORED: Final = frozenset(
 """The emulator's own names for the parts of its state that outlive a run; sessions of roles do not."""
 
 
-class CannotStart(RuntimeError):  # noqa: N818 - what the user is told, with what to do
+class CannotStart(RuntimeError):
     """The local stack cannot start; the message says why and what helps."""
 
 

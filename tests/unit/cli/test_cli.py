@@ -61,6 +61,13 @@ def ask(script: Script, *arguments: str, stdin: str | None = None) -> Result:
         return run("chat", "--url", url, *arguments, stdin=stdin)
 
 
+def test_what_only_some_commands_need_loads_with_them() -> None:
+    heavy = "{'infra', 'boto3', 'botocore', 'rich', 'pydantic'}"
+    program = f"import sys, dualtrack_cli.main; print({heavy} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
+
+
 class TestChat:
     def test_an_answer_ends_with_zero_and_with_how_to_go_on(self) -> None:
         result = ask(Script(events=answered()), "How?")
