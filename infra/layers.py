@@ -48,7 +48,7 @@ UNZIPPED_LIMIT: Final = 262_144_000
 _RECIPE: Final = "2"  # part of the cache key: raise it when the way of building changes
 
 
-class NoPackageIndex(RuntimeError):  # noqa: N818 - named after what is missing
+class NoPackageIndex(RuntimeError):
     """The packages of a layer could not be fetched."""
 
 

@@ -26,7 +26,7 @@ _POLL_SECONDS: Final = 0.05
 _DONE: Final = {"CREATE_COMPLETE", "UPDATE_COMPLETE"}
 
 
-class DeployFailed(RuntimeError):  # noqa: N818 - named after what happened
+class DeployFailed(RuntimeError):
     """CloudFormation refused a template or a resource."""
 
 

@@ -85,7 +85,7 @@ class Anything(PathConvertor):
 register_url_convertor("anything", Anything())
 
 
-class TooLarge(Exception):  # noqa: N818 - named after what is wrong
+class TooLarge(Exception):
     """The request is over `BODY_LIMIT`."""
 
 

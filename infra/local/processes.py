@@ -25,7 +25,7 @@ WORKERS_SECONDS = 1.0
 """How long a child's own children may take to end what they are doing."""
 
 
-class ChildDied(RuntimeError):  # noqa: N818 - named after what happened
+class ChildDied(RuntimeError):
     """A process that the local stack needs has ended."""
 
 

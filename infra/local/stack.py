@@ -7,7 +7,6 @@ Everything lives under one state folder and survives a restart; nothing outlives
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import dataclasses
 import fcntl
@@ -41,9 +40,10 @@ if TYPE_CHECKING:
     Report = Callable[[str], None]
 
 HOST: Final = "127.0.0.1"
-DEFAULT_PORT: Final = 8000
-DEFAULT_STATE_DIR: Final = Path(".dualtrack")
 RUNNER_FILE: Final = "dev.json"
+"""Written by a stack that serves: ``{"url", "pid"}``."""
+LOCK_FILE: Final = "lock"
+"""Locked by whoever runs the stack, from before its start until after its end."""
 KEYS_FILE: Final = "aws.env"
 """How a shell reaches the emulated account while the stack runs: ``. .dualtrack/aws.env``."""
 GATEWAY_STAGE: Final = "live"
@@ -98,7 +98,7 @@ _STORED: Final = frozenset(
 """The emulator's own names for the parts of its state that outlive a run; sessions of roles do not."""
 
 
-class CannotStart(RuntimeError):  # noqa: N818 - what the user is told, with what to do
+class CannotStart(RuntimeError):
     """The local stack cannot start; the message says why and what helps."""
 
 
@@ -126,7 +126,7 @@ class _Paths:
 
     @property
     def lock(self) -> Path:
-        return self.root / "lock"
+        return self.root / LOCK_FILE
 
     def prepare(self, *, reset: bool) -> None:
         """Make the folder; with ``reset`` everything in it but the lock goes."""
@@ -167,7 +167,7 @@ class LocalStack:
 
     def __init__(
         self,
-        state_dir: Path | str = DEFAULT_STATE_DIR,
+        state_dir: Path | str,
         *,
         port: int = 0,
         reset: bool = False,
@@ -357,7 +357,7 @@ class LocalStack:
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             emulator.check()
-            if _answers(port, "/_ministack/health"):
+            if answers(port, "/_ministack/health"):
                 return
             time.sleep(0.02)
         raise CannotStart(f"The emulated account did not start; see {emulator.log}.")
@@ -405,12 +405,12 @@ class LocalStack:
         """Through the whole path: front port, gateway, function; the function while the front starts."""
         assert self._now.deployed is not None
         emulator = int(self.endpoint_url.rsplit(":", 1)[1])
-        _answers(emulator, f"/_aws/execute-api/{self.outputs['RestApiId']}/{GATEWAY_STAGE}/health")
+        answers(emulator, f"/_aws/execute-api/{self.outputs['RestApiId']}/{GATEWAY_STAGE}/health")
         port = self._now.listener.getsockname()[1]
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             self.check()
-            if _answers(port, "/health"):
+            if answers(port, "/health"):
                 return
             time.sleep(0.05)
         raise CannotStart(f"The API does not answer /health; see {self._paths.logs}.")
@@ -477,15 +477,12 @@ class _Ports:
         write_private(self._paths.ports, json.dumps({**self._known, **self._given}))
 
 
-def serve(
-    state_dir: Path, *, port: int = DEFAULT_PORT, reset: bool = False, report: Report | None = None
-) -> int:
+def serve(state_dir: Path, *, port: int, reset: bool, report: Report) -> int:
     """Run the stack in the foreground until SIGINT or SIGTERM; gives the exit code."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _stop)
-    say = report or (lambda step: print(step, file=sys.stderr, flush=True))
     try:
-        with LocalStack(state_dir, port=port, reset=reset, report=say) as stack:
+        with LocalStack(state_dir, port=port, reset=reset, report=report) as stack:
             print(f"ready {stack.url}", flush=True)
             while True:
                 stack.check()
@@ -542,7 +539,8 @@ def _free(preferred: int) -> int:
     raise CannotStart("There is no free port on the loopback interface.")
 
 
-def _answers(port: int, path: str) -> bool:
+def answers(port: int, path: str) -> bool:
+    """Whether a server on this machine answers with 200."""
     connection = http.client.HTTPConnection(HOST, port, timeout=_ANSWER_SECONDS)
     try:
         connection.request("GET", path)
@@ -566,17 +564,3 @@ def _exports(aws: Aws) -> str:
 
     values = {"AWS_ENDPOINT_URL": aws.endpoint_url, "AWS_REGION": REGION, **aws.credentials.environment()}
     return "".join(f"export {name}={value}\n" for name, value in values.items())
-
-
-def main() -> None:
-    """``python -m infra.local.stack --port 8000 --state-dir .dualtrack``."""
-    parser = argparse.ArgumentParser(description="The local stack of dualtrack")
-    parser.add_argument("--port", type=int, default=DEFAULT_PORT)
-    parser.add_argument("--state-dir", type=Path, default=DEFAULT_STATE_DIR)
-    parser.add_argument("--reset", action="store_true", help="forget everything stored")
-    chosen = parser.parse_args()
-    sys.exit(serve(chosen.state_dir, port=chosen.port, reset=chosen.reset))
-
-
-if __name__ == "__main__":
-    main()

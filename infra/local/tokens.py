@@ -14,7 +14,7 @@ ADMIN_GROUP: Final = "admin"
 _NAME: Final = re.compile(r"[\w.@+-]{1,64}", re.ASCII)
 
 
-class BadName(ValueError):  # noqa: N818 - named after what is wrong
+class BadName(ValueError):
     """A user name that the pool would not take."""
 
 

@@ -125,7 +125,7 @@ class ModelCall:
     late: bool
 
 
-class StepFailed(Exception):  # noqa: N818 - what the workflow's Catch sees
+class StepFailed(Exception):
     """A state failed after its retries."""
 
     def __init__(self, cause: BaseException) -> None:

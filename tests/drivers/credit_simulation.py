@@ -55,7 +55,7 @@ SMALL_PLANS: Final[Mapping[str, Plan]] = {
 """Limits that a world can reach. ``unlimited`` is used by a broken variant alone."""
 
 
-class RuleBroken(AssertionError):  # noqa: N818
+class RuleBroken(AssertionError):
     """A rule of the ledger did not hold."""
 
 

@@ -36,11 +36,11 @@ OVER_HTTP: Final = frozenset({"context7", "voyage", "mcp"})
 CONFLICTING: Final = frozenset({"put_item", "update_item", "delete_item", "transact_write_items"})
 
 
-class Died(Exception):  # noqa: N818 - what happened to the process
+class Died(Exception):
     """The process is dead."""
 
 
-class ToolBroke(Exception):  # noqa: N818 - what a tool's own code may raise
+class ToolBroke(Exception):
     """A tool's code failed."""
 
 

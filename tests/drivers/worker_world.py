@@ -83,7 +83,7 @@ SCENARIOS: Final = (
 )  # fmt: skip
 
 
-class Raised(Exception):  # noqa: N818 - what a handler did
+class Raised(Exception):
     """A handler raised; ``error`` is the name that the workflow sees."""
 
     def __init__(self, error: str, text: str) -> None:

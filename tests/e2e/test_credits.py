@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import httpx
 from dualtrack.credits.account import Decision
 from dualtrack.credits.audit import audit
-from dualtrack.storage.ledger import with_account
+from dualtrack.storage.dynamo import to_wire
+from dualtrack.storage.ledger import account_item, with_account
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,3 +124,32 @@ def test_operators_grant_once_and_change_plans_and_nobody_else_may(
         ("plan", 0, 650),
         ("grant", 500, 550),
     ]
+
+
+def test_an_operator_audits_a_user_of_the_local_stack(root: Root, ann: Person, script: Script) -> None:
+    script.asks(("kit_echo", {"text": "a"}))
+    script.says("Done.")
+    ann.ask(script.question())
+    found = _audit(root, ann)
+    assert (found.returncode, found.stdout) == (
+        0,
+        f"User {ann.id}, lines of the ledger: 3. The account is what they add up to.\n",
+    ), found.stderr
+    ledger = root.stores().ledger
+    account = ledger.load(ann.id)
+    ledger.client.put_item(TableName=ledger.table, Item=to_wire(account_item(replace(account, used_day=0))))
+    found = _audit(root, ann)
+    assert found.returncode == 4
+    assert f"used today: the account says 0, its ledger {account.used_day}" in found.stdout
+    ledger.client.put_item(TableName=ledger.table, Item=to_wire(account_item(account)))
+
+
+def _audit(root: Root, person: Person) -> subprocess.CompletedProcess[str]:
+    command = ["credits", "audit", person.id, "--state-dir", str(root.state_dir)]
+    return subprocess.run(
+        [sys.executable, "-m", "dualtrack_cli.main", *command],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )

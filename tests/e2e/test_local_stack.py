@@ -28,7 +28,7 @@ STOP_SECONDS = 30.0
 
 @dataclass
 class Runner:
-    """A ``python -m infra.local.stack`` of a state folder."""
+    """A ``dualtrack dev`` of a state folder."""
 
     state_dir: Path
     process: subprocess.Popen[str]
@@ -57,7 +57,7 @@ def run(state_dir: Path, *options: str) -> Runner:
         key: value for key, value in os.environ.items() if not key.endswith(("_API_KEY", "_BASE_URL"))
     }
     process = subprocess.Popen(
-        [sys.executable, "-m", "infra.local.stack", "--state-dir", str(state_dir), *options],
+        [sys.executable, "-m", "dualtrack_cli.main", "dev", "--state-dir", str(state_dir), *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
@@ -69,7 +69,7 @@ def run(state_dir: Path, *options: str) -> Runner:
 
 def refused(state_dir: Path, *options: str) -> tuple[int, str]:
     done = subprocess.run(
-        [sys.executable, "-m", "infra.local.stack", "--state-dir", str(state_dir), *options],
+        [sys.executable, "-m", "dualtrack_cli.main", "dev", "--state-dir", str(state_dir), *options],
         capture_output=True,
         text=True,
         timeout=START_SECONDS,

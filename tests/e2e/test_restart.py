@@ -32,7 +32,7 @@ def _ended_in_the_middle(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """An answered chat, and one whose model call was under way when everything went."""
     runner = subprocess.Popen(
-        [sys.executable, "-m", "infra.local.stack", "--port", "0", "--state-dir", str(state_dir)],
+        [sys.executable, "-m", "dualtrack_cli.main", "dev", "--port", "0", "--state-dir", str(state_dir)],
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

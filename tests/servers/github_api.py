@@ -56,7 +56,7 @@ HELLO = Repository(
 SECRETS = Repository("ana", "plans", {"PLAN.md": b"Ana's plan\n"}, readers=frozenset({"ana"}))
 
 
-class _Answer(Exception):  # noqa: N818 - an early answer
+class _Answer(Exception):
     def __init__(self, status: int, body: Any, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(status)
         self.status, self.body, self.headers = status, body, headers or {}

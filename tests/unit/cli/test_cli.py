@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner, Result
+from dualtrack_cli.main import main
 
-from infra.local.cli import main
 from tests.servers.api_server import ADMIN_PATH, AT, CHAT_ID, Script, answered, api_server, chat_object
 
 if TYPE_CHECKING:
@@ -59,6 +59,13 @@ def run(*arguments: str, stdin: str | None = None) -> Result:
 def ask(script: Script, *arguments: str, stdin: str | None = None) -> Result:
     with api_server(script) as url:
         return run("chat", "--url", url, *arguments, stdin=stdin)
+
+
+def test_what_only_some_commands_need_loads_with_them() -> None:
+    heavy = "{'infra', 'boto3', 'rich.markdown'}"
+    program = f"import sys, dualtrack_cli.main; print({heavy} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
 
 
 class TestChat:
@@ -214,13 +221,13 @@ class TestRunningStack:
 
     @pytest.mark.parametrize("written", ["", "[]", "{}", '{"url": "https://evil.example", "pid": 1}'])
     def test_a_runner_file_that_cannot_be_trusted_is_ignored(self, written: str, tmp_path: Path) -> None:
-        from infra.local.target import running_stack
+        from infra.local.shared import running_stack
 
         (tmp_path / "dev.json").write_text(written)
         assert running_stack(tmp_path) is None
 
     def test_a_runner_that_died_is_ignored(self, tmp_path: Path) -> None:
-        from infra.local.target import running_stack
+        from infra.local.shared import running_stack
 
         dead = subprocess.Popen([sys.executable, "-c", ""])
         dead.wait()
@@ -231,7 +238,7 @@ class TestRunningStack:
             assert running_stack(tmp_path) == url
 
     def test_a_stack_that_is_just_starting_is_waited_for(self, tmp_path: Path) -> None:
-        from infra.local.target import Wanted, open_target
+        from dualtrack_cli.target import Wanted, open_target
 
         with api_server(Script()) as url, (tmp_path / "lock").open("w") as runner:
             fcntl.flock(runner, fcntl.LOCK_EX)
@@ -245,9 +252,11 @@ class TestRunningStack:
     def test_the_command_that_started_the_stack_waits_for_the_others(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from infra.local.target import Wanted, open_target, running_stack
+        from dualtrack_cli.target import Wanted, open_target
 
-        monkeypatch.setattr("infra.local.stack.LocalStack", StandIn)
+        from infra.local.shared import running_stack
+
+        monkeypatch.setattr("infra.local.shared.LocalStack", StandIn)
         wanted = Wanted(None, None, None, tmp_path)
         guest, served_while_waiting = ExitStack(), list[str | None]()
 
@@ -265,7 +274,7 @@ class TestRunningStack:
         Path(".dualtrack").mkdir()
         with Path(".dualtrack/lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            monkeypatch.setattr("infra.local.target._START_SECONDS", 0)
+            monkeypatch.setattr("infra.local.shared._START_SECONDS", 0)
             result = run("chat", "How?")
         assert result.exit_code == 5
         assert "already runs" in result.stderr
@@ -296,7 +305,7 @@ class TestSignals:
     def test_an_interrupted_chat_is_cancelled(self, number: signal.Signals, code: int) -> None:
         script = Script(events=answered(), hold_after=4)
         with api_server(script) as url:
-            command = [sys.executable, "-m", "infra.local.cli", "chat", "--url", url, "How?"]
+            command = [sys.executable, "-m", "dualtrack_cli.main", "chat", "--url", url, "How?"]
             process = subprocess.Popen(
                 command,
                 stdout=subprocess.PIPE,
@@ -315,7 +324,7 @@ class TestSignals:
     def test_on_a_terminal_the_answer_is_drawn(self) -> None:
         with api_server(Script(events=answered("Use **OAuth 2.0**."))) as url:
             ours, theirs = pty.openpty()
-            command = [sys.executable, "-m", "infra.local.cli", "chat", "--url", url, "How?"]
+            command = [sys.executable, "-m", "dualtrack_cli.main", "chat", "--url", url, "How?"]
             environment = {**os.environ, "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"}
             with subprocess.Popen(
                 command,

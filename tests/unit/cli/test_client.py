@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from dualtrack_cli.client import ApiClient, Refused, Unreachable, is_loopback
 from starlette.responses import HTMLResponse
 
-from infra.local.client import ApiClient, Refused, Unreachable, is_loopback
 from infra.local.loopback import serve_in_thread
 from tests.servers.api_server import CHAT_ID, Refusal, Script, answered, api_server
 

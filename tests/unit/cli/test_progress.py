@@ -6,10 +6,10 @@ import io
 from typing import TYPE_CHECKING, Any
 
 from dualtrack.frozen import freeze
+from dualtrack_cli.client import ChatEvent
+from dualtrack_cli.progress import LiveView, PlainView, view_on
 from rich.console import Console
 
-from infra.local.client import ChatEvent
-from infra.local.progress import LiveView, PlainView, view_on
 from tests.servers.api_server import answered, chat_object
 
 if TYPE_CHECKING:

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 from dualtrack.frozen import freeze
-
-from infra.local.client import ChatEvent
-from infra.local.transcript import (
+from dualtrack_cli.client import ChatEvent
+from dualtrack_cli.transcript import (
     Answered,
     Called,
     Ended,
@@ -25,6 +24,7 @@ from infra.local.transcript import (
     step,
     stop_note,
 )
+
 from tests.servers.api_server import answered, chat_object
 
 

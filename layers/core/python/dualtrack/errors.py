@@ -26,7 +26,7 @@ class DualtrackError(Exception):
     """Base of all errors raised on purpose."""
 
 
-class Transient(DualtrackError):  # noqa: N818 - named after what it means to the workflow
+class Transient(DualtrackError):
     """A retry of the same step may mend it. Handlers let it through: Step Functions retries."""
 
 
@@ -44,7 +44,7 @@ class Contended(Transient):
     """A transaction met conflicts or throttling more often than its retries allow."""
 
 
-class Superseded(DualtrackError):  # noqa: N818
+class Superseded(DualtrackError):
     """Another run of this step, or the end of the chat, has overtaken this one."""
 
 
@@ -52,11 +52,11 @@ class ChatClosed(Superseded):
     """The terminal event is written: nothing can be appended any more."""
 
 
-class TookTooLong(DualtrackError):  # noqa: N818 - named after what happened
+class TookTooLong(DualtrackError):
     """Work had more time than it may take; it may still be going on."""
 
 
-class Gone(DualtrackError):  # noqa: N818
+class Gone(DualtrackError):
     """What an item points to, or what has to stand beside it, was deleted after the item was read.
 
     The reader's rule: one record or chat is not found, a list is shown without it, a step ends its chat.

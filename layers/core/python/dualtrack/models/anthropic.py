@@ -31,7 +31,7 @@ _PASSING: Final = frozenset({408, 409, 429})
 _BROKEN: Final = (anthropic.APIConnectionError, httpx2.HTTPError, json.JSONDecodeError, ValueError)
 
 
-class ModelRefused(DualtrackError):  # noqa: N818
+class ModelRefused(DualtrackError):
     """Claude's API will not take this request (4xx): a retry cannot mend it. ``status`` is what it answered."""
 
     def __init__(self, text: str, status: int) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from aws_lambda_powertools.utilities import parameters
 
-NO_KEY = "none"
-
 
 def api_key(secret_id: str) -> str:
     """The key, or ``none`` where no key is set."""

@@ -83,7 +83,7 @@ class Action:
     request: Mapping[str, Any]
 
 
-class Lost(Exception):  # noqa: N818 - not an error: somebody else was first
+class Lost(Exception):
     """A condition did not hold. ``items`` maps the names of the lost actions to what stands there."""
 
     def __init__(self, items: Mapping[str, Item | None]) -> None:

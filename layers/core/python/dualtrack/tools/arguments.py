@@ -62,7 +62,7 @@ class _Work:
             raise _TooMuchWork
 
 
-class _TooMuchWork(Exception):  # noqa: N818 - no failure: the check gives up
+class _TooMuchWork(Exception):
     """The schema asks for more than an honest one does."""
 
 

@@ -39,7 +39,7 @@ class Page:
     is_json: bool
 
 
-class Moved(Context7Error):  # noqa: N818 - not a failure
+class Moved(Context7Error):
     """The library has a new id."""
 
     def __init__(self, library_id: str) -> None:

@@ -172,7 +172,7 @@ async def _one(library: Library, way: str, session: Session) -> Found:
         return await _page(library, way, "txt", session)
 
 
-class _Unreadable(Context7Error):  # noqa: N818 - named after what it means
+class _Unreadable(Context7Error):
     """The page came, and is not what it says it is."""
 
 

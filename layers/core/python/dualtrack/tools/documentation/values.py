@@ -20,11 +20,11 @@ class Context7Error(SearchError):
     """Context7 refused the request or cannot be reached."""
 
 
-class LibraryUnavailable(Context7Error):  # noqa: N818 - named after what it means
+class LibraryUnavailable(Context7Error):
     """Context7 has nothing usable for this one library (202, 404, 422, empty)."""
 
 
-class TryLater(Context7Error):  # noqa: N818 - named after what it means
+class TryLater(Context7Error):
     """Overloaded or rate limited; ``seconds`` is Context7's ``Retry-After``, if it sent one."""
 
     def __init__(self, message: str, seconds: float | None = None) -> None:
@@ -32,7 +32,7 @@ class TryLater(Context7Error):  # noqa: N818 - named after what it means
         self.seconds = seconds
 
 
-class Degraded(SearchError):  # noqa: N818 - not a failure of the search
+class Degraded(SearchError):
     """An optional stage (understanding, choosing, embeddings, rerank) is left out. The message is a
     short reason for the log, free of user text.
     """

@@ -56,7 +56,7 @@ class Listing:
     listed_at: int
 
 
-class CatalogueTooLarge(ValueError):  # noqa: N818 - says what is wrong
+class CatalogueTooLarge(ValueError):
     """A server lists more than one item can hold; the configuration must name fewer tools."""
 
 

@@ -49,7 +49,7 @@ class McpDeps:
     github_secret: str = ""
 
 
-class NoToken(Exception):  # noqa: N818 - no error of ours: the user has to act
+class NoToken(Exception):
     """There is no token to call this server with; the text tells the model what to do."""
 
 

@@ -16,7 +16,7 @@ FailureKind = Literal[
 DOWN_STATUSES: Final = frozenset({500, 502, 503, 504, 529})
 
 
-class McpFailure(Exception):  # noqa: N818 - a failure of a call, named after what it is
+class McpFailure(Exception):
     """One call or listing failed. ``reached``: the tool may have run."""
 
     def __init__(self, failure: Failure) -> None:

@@ -40,7 +40,7 @@ class ClientError(Exception):
     """Why a call gave no result."""
 
 
-class Unreachable(ClientError):  # noqa: N818 - named after what it means to the user
+class Unreachable(ClientError):
     """No dualtrack stack answers at this address (``url``, if the address is the trouble)."""
 
     def __init__(self, message: str, url: str = "") -> None:
@@ -48,7 +48,7 @@ class Unreachable(ClientError):  # noqa: N818 - named after what it means to the
         self.url = url
 
 
-class Refused(ClientError):  # noqa: N818
+class Refused(ClientError):
     """The stack's own error: HTTP ``status``, ``code``, ``message``, and ``extra``: its other fields."""
 
     def __init__(self, status: int, code: str, message: str, extra: Mapping[str, Any]) -> None:

@@ -1,7 +1,8 @@
-"""``dualtrack credits show | grant | plan``: the operator's view of one user's credits."""
+"""``dualtrack credits show | grant | plan | audit``: the operator's view of one user's credits."""
 
 from __future__ import annotations
 
+import sys
 import uuid
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,15 +11,26 @@ from urllib.parse import quote
 
 import click
 
-from infra.local.client import ApiClient, ClientError
-from infra.local.command import exit_codes, json_option, moment, print_json, report, stack_options
-from infra.local.target import dev_token, open_target
-from infra.local.transcript import one_line
+from dualtrack_cli.client import ApiClient, ClientError
+from dualtrack_cli.command import (
+    Exit,
+    exit_codes,
+    json_option,
+    moment,
+    print_json,
+    report,
+    stack_options,
+    state_dir_option,
+)
+from dualtrack_cli.target import Wanted, dev_token, open_target
+from dualtrack_cli.transcript import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from pathlib import Path
 
-    from infra.local.target import Target, Wanted
+    from dualtrack_cli.credit_audit import Proof
+    from dualtrack_cli.target import Target
 
 _OPERATOR: Final = "operator"
 _MOVEMENTS: Final = 10
@@ -86,6 +98,54 @@ def plan(stack: Wanted, user: str, plan: str, as_json: bool) -> None:
         _print_result(account.balance(), as_json=as_json)
 
 
+@credit_commands.command()
+@click.argument("user")
+@click.option(
+    "--stage", metavar="NAME", help="A deployed one, by your AWS credentials; else the local stack."
+)
+@state_dir_option
+@json_option
+def audit(user: str, stage: str | None, state_dir: Path, *, as_json: bool) -> None:
+    """Prove the account of USER from its ledger.
+
+    Adds up every line of the ledger, read in the table itself, and says what the account says otherwise.
+    Changes nothing.
+
+    \b
+    Exit codes: 0 they agree, 2 there is no such account, 4 they differ,
+    5 cannot read the table.
+    """
+    with exit_codes():
+        proof = _prove_deployed(user, stage) if stage else _prove_local(user, state_dir)
+    if as_json:
+        print_json(proof.body())
+    else:
+        _print_proof(proof)
+    sys.exit(Exit.FAILED if proof.differences else Exit.ANSWERED)
+
+
+def _prove_deployed(user: str, stage: str) -> Proof:
+    from dualtrack_cli.credit_audit import prove  # noqa: PLC0415 - boto3 loads for this command alone
+
+    return prove(user, stage)
+
+
+def _prove_local(user: str, state_dir: Path) -> Proof:
+    with open_target(Wanted(None, None, None, state_dir), report) as target:
+        from dualtrack_cli.credit_audit import prove  # noqa: PLC0415 - boto3 loads for this command alone
+        from infra.local.shared import account_of  # noqa: PLC0415 - an installed wheel has none
+
+        user_id = user if _is_id(user) else _named(target.url, user)[1]
+        return prove(user_id, "local", account_of(state_dir).client)
+
+
+def _print_proof(proof: Proof) -> None:
+    for difference in proof.differences:
+        click.echo(difference)
+    verdict = "The account is not what they" if proof.differences else "The account is what they"
+    click.echo(f"User {proof.user_id}, lines of the ledger: {proof.lines:,}. {verdict} add up to.")
+
+
 @dataclass(frozen=True, slots=True)
 class Account:
     """A user as an admin reaches them. ``own_token`` is the user's own, known on local stacks only."""
@@ -106,13 +166,17 @@ def _account(target: Target, user: str) -> Iterator[Account]:
     if target.dev:
         token, _ = dev_token(target.url, _OPERATOR, admin=True)
         if not _is_id(user):
-            own_token, user_id = dev_token(target.url, user)
-            # a name is made a user by asking for its token, so a misspelt one is seen here or nowhere
-            click.echo(
-                f"{user} is user {user_id} of the local stack, made now if the name was new.", err=True
-            )
+            own_token, user_id = _named(target.url, user)
     with ApiClient(target.url, token) as client:
         yield Account(client, f"/v1/admin/users/{quote(user_id, safe='')}", own_token)
+
+
+def _named(url: str, user: str) -> tuple[str, str]:
+    """(ID token, user id) of a name of the local stack."""
+    token, user_id = dev_token(url, user)
+    # a name is made a user by asking for its token, so a misspelt one is seen here or nowhere
+    click.echo(f"{user} is user {user_id} of the local stack, made now if the name was new.", err=True)
+    return token, user_id
 
 
 def _is_id(user: str) -> bool:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from dualtrack.frozen import freeze
 
-from infra.local.client import ClientError
-from infra.local.command import (
+from dualtrack_cli.client import ClientError
+from dualtrack_cli.command import (
     STATE_DIR,
     Exit,
     exit_codes,
@@ -21,17 +21,17 @@ from infra.local.command import (
     stack_options,
     state_dir_option,
 )
-from infra.local.credit_commands import credit_commands
-from infra.local.target import open_target
-from infra.local.transcript import one_line
+from dualtrack_cli.credit_commands import credit_commands
+from dualtrack_cli.target import need_checkout, open_target
+from dualtrack_cli.transcript import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from infra.local.client import ApiClient, ChatEvent, Started
-    from infra.local.progress import View
-    from infra.local.target import Wanted
+    from dualtrack_cli.client import ApiClient, ChatEvent, Started
+    from dualtrack_cli.progress import View
+    from dualtrack_cli.target import Wanted
 
 _OFFLINE: Final = (
     "The offline model answers. It is no language model: it picks tools by keywords and quotes what they "
@@ -67,7 +67,7 @@ def chat(stack: Wanted, message: str, conversation: str | None, profile: str | N
     if not text.strip():
         raise click.UsageError("MESSAGE is empty.")
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
-        from infra.local.progress import view_on  # noqa: PLC0415 - rich loads while nobody waits for --help
+        from dualtrack_cli.progress import view_on  # noqa: PLC0415 - rich loads while nobody waits for --help
 
         with view_on(sys.stderr if as_json else sys.stdout, progress_only=as_json) as view:
             if target.mode == "offline":
@@ -162,9 +162,11 @@ def _continuation(conversation_id: str, stack: Wanted) -> str:
 @click.option("--reset", is_flag=True, help="Begin with an empty state.")
 def dev(port: int, state_dir: Path, reset: bool) -> None:
     """Run the local stack until Ctrl-C: API, events and web page on one port."""
-    from infra.local import stack  # noqa: PLC0415 - heavy, and only needed here
+    with exit_codes():
+        need_checkout()
+    from infra.local.stack import serve  # noqa: PLC0415 - an installed wheel has none
 
-    sys.exit(stack.serve(state_dir, port=port, reset=reset, report=report))
+    sys.exit(serve(state_dir, port=port, reset=reset, report=report))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-from infra.local.transcript import (
+from dualtrack_cli.transcript import (
     Answered,
     Called,
     Ended,
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
     from rich.console import ConsoleOptions, ConsoleRenderable, RenderResult
 
-    from infra.local.client import ChatEvent
-    from infra.local.transcript import Block
+    from dualtrack_cli.client import ChatEvent
+    from dualtrack_cli.transcript import Block
 
     Clock = Callable[[], float]
 

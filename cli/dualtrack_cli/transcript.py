@@ -18,7 +18,7 @@ from dualtrack.frozen import thaw
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from infra.local.client import ChatEvent
+    from dualtrack_cli.client import ChatEvent
 
 
 @dataclass(frozen=True, slots=True)

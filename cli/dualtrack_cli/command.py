@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import click
 from dualtrack.frozen import thaw
 
-from infra.local.client import Refused, Unreachable, is_loopback
-from infra.local.target import NoToken, Wanted
-from infra.local.transcript import one_line
+from dualtrack_cli.client import Refused, Unreachable, is_loopback
+from dualtrack_cli.target import Missing, Wanted
+from dualtrack_cli.transcript import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -93,7 +93,7 @@ def exit_codes() -> Iterator[None]:
         except KeyboardInterrupt:
             click.echo("Interrupted.", err=True)
             sys.exit(Exit.INTERRUPTED)
-        except NoToken as error:
+        except Missing as error:
             _fail(str(error), Exit.USAGE)
         except Refused as error:
             _fail(refusal(error), _code_of(error))
