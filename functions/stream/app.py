@@ -8,15 +8,16 @@ streams one user has open (CONTRACT 4).
 from __future__ import annotations
 
 import os
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import anyio.to_thread
 import boto3
 from dualtrack.api.id_tokens import verifier_of
+from dualtrack.api.parameters import LAST_EVENT_ID
+from dualtrack.api.route import EVENTS_PATH
 from dualtrack.clock import system_clock
-from dualtrack.errors import ApiError, invalid_request, not_found
+from dualtrack.errors import ApiError, not_found
 from dualtrack.settings import settings_from, split_origins
 from dualtrack.storage.leases import STREAMS, Leases
 from dualtrack.storage.stores import client_config
@@ -38,21 +39,20 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import Receive, Scope, Send
 
-_NUMBER: Final = re.compile(r"\d{1,9}", re.ASCII)
 _HEADERS: Final = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
 _CUT_AFTER: Final = STREAMS.seconds - 10
 """Seconds after which a stream is cut whose client takes nothing: it must not outlive its lease."""
 
 
 def create_app(settings: Settings, dynamodb: DynamoDBClient) -> Starlette:
-    """``GET /v1/chats/{chat_id}/events`` over a client that may read the chats table and write leases."""
+    """``GET`` of `EVENTS_PATH` over a client that may read the chats table and write leases."""
     verifier = verifier_of(settings)
     leases = Leases(dynamodb, settings.cache_table, system_clock)
     reader = EventReader(dynamodb, settings.chats_table, system_clock)
 
     async def events(request: Request) -> Response:
         identity = await anyio.to_thread.run_sync(verifier.verify, request.headers.get("authorization", ""))
-        after = _last_event_id(request.headers.get("last-event-id", ""))
+        after = LAST_EVENT_ID.read(request.headers.get(LAST_EVENT_ID.name))
         chat_id = request.path_params["chat_id"]
         chat = await anyio.to_thread.run_sync(reader.chat, identity.user, chat_id)
         lease = await anyio.to_thread.run_sync(leases.take, identity.user, STREAMS)
@@ -66,7 +66,7 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient) -> Starlette:
         max_age=3600,
     )
     return Starlette(
-        routes=[Route("/v1/chats/{chat_id}/events", events)],
+        routes=[Route(EVENTS_PATH, events)],
         exception_handlers={ApiError: _refused, HTTPException: _not_served, Exception: _broken},
         middleware=[cors],
     )
@@ -102,21 +102,14 @@ class LeasedStream(StreamingResponse):
             await anyio.to_thread.run_sync(self._leases.free, held)
 
 
-def _last_event_id(header: str) -> int:
-    if header and not _NUMBER.fullmatch(header):
-        raise invalid_request("Last-Event-ID must be the id of an event.")
-    return int(header or 0)
-
-
 async def _refused(_: Request, error: Exception) -> Response:
     refusal: Any = error
     wait = refusal.extra.get("retry_after")
     return JSONResponse(refusal.body(), refusal.status, {"Retry-After": str(wait)} if wait else None)
 
 
-async def _not_served(_: Request, error: Exception) -> Response:
-    known: Any = error
-    refusal = not_found() if known.status_code == 404 else invalid_request("Only GET is served here.")
+async def _not_served(_: Request, error: Exception) -> Response:  # noqa: ARG001 - a path or a method
+    refusal = not_found()
     return JSONResponse(refusal.body(), refusal.status)
 
 

@@ -173,11 +173,8 @@ def error(status: int, code: str, message: str) -> JSONResponse:
     return JSONResponse({"error": {"code": code, "message": message}}, status_code=status)
 
 
-async def _not_served(_: Request, problem: Exception) -> Response:
-    known: Any = problem
-    if known.status_code == 404:
-        return error(404, "not_found", "Not found.")
-    return error(400, "invalid_request", "This method is not served here.")
+async def _not_served(_: Request, problem: Exception) -> Response:  # noqa: ARG001 - a path or a method
+    return error(404, "not_found", "Not found.")
 
 
 async def _broken(_: Request, problem: Exception) -> Response:  # noqa: ARG001 - the server logs it

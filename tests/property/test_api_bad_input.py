@@ -12,22 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.api.openapi import openapi_document
+from dualtrack.api.table import ROUTES
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.clients.api_client import Api, items, make_api, objects
+from tests.clients.api_client import BODIES, Api, items, make_api, objects
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-GOOD: dict[str, dict[str, Any]] = {
-    "ChatBody": {"message": "Hello.", "profile": "assistant", "attachments": []},
-    "ConversationBody": {"title": "Plans", "profile": "assistant"},
-    "TitleBody": {"title": "Plans"},
-    "ConnectionBody": {"token": "github_pat_" + "a" * 40},
-    "PlanBody": {"plan": "pro"},
-    "GrantBody": {"credits": 5, "reason": "r", "grant_id": "g"},
-}
 NASTY_TEXT = ["\0", "a\0b", "\ud800", "\udfff\ud800", "x" * 1_000_001]
 HUGE = [10**30, -(10**30), 1e308, -1, 0, 0.5, 5.0]
 NASTY_IDS = [
@@ -37,18 +30,10 @@ NASTY_IDS = [
 ]  # fmt: skip
 
 
-def operations() -> Iterator[tuple[str, str, str | None]]:
-    """Method, path and the name of the body's schema, of every operation that `api` serves."""
-    for path, methods in openapi_document()["paths"].items():
-        for method, operation in methods.items():
-            schema = (
-                operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
-            )
-            if not path.endswith("/events"):
-                yield method.upper(), path, schema["$ref"].rsplit("/", 1)[1] if schema else None
+SERVED = [(route.method.upper(), route.path, route.body) for route in ROUTES if route.serve]
+"""Method, path and the model of the body, of every operation that `api` serves."""
 
-
-WITH_BODY = [(method, path, name) for method, path, name in operations() if name]
+WITH_BODY = [(method, path, kind) for method, path, kind in SERVED if kind]
 
 
 @pytest.fixture(scope="module")
@@ -104,10 +89,10 @@ def wrong_values(schema: dict[str, Any], *, is_required: bool) -> Iterator[Any]:
         yield from [[None], ["x"], [[]], [{}]]
 
 
-def wrong_bodies(name: str) -> Iterator[Any]:
+def wrong_bodies(kind: type) -> Iterator[Any]:
     """Bodies that are wrong in one way each."""
-    schema = openapi_document()["components"]["schemas"][name]
-    good = GOOD[name]
+    schema = openapi_document(ROUTES)["components"]["schemas"][kind.__name__]
+    good = BODIES[kind]
     yield from (
         [],
         "text",
@@ -126,24 +111,24 @@ def wrong_bodies(name: str) -> Iterator[Any]:
             yield {**good, field: value}
 
 
-@pytest.mark.parametrize(("method", "path", "name"), WITH_BODY)
+@pytest.mark.parametrize(("method", "path", "kind"), WITH_BODY)
 def test_every_field_wrong_in_every_way_is_a_400_and_stores_nothing(
-    api: Api, existing: dict[str, str], method: str, path: str, name: str
+    api: Api, existing: dict[str, str], method: str, path: str, kind: type
 ) -> None:
     before = stored(api)
-    for body in wrong_bodies(name):
+    for body in wrong_bodies(kind):
         answer = api.call(method, path.format(**existing), body)
         assert (answer.status, answer.code) == (400, "invalid_request"), (str(body)[:200], answer)
         assert len(answer.text) < 2_000, "a refusal does not echo what was sent"
     assert stored(api) == before
 
 
-@pytest.mark.parametrize(("method", "path", "name"), WITH_BODY)
+@pytest.mark.parametrize(("method", "path", "kind"), WITH_BODY)
 def test_the_bodies_from_which_the_wrong_ones_are_made_are_right(
-    api: Api, existing: dict[str, str], method: str, path: str, name: str
+    api: Api, existing: dict[str, str], method: str, path: str, kind: type
 ) -> None:
     """Else every refusal above would prove nothing. The models take all that the document allows."""
-    assert api.call(method, path.format(**existing), copy.deepcopy(GOOD[name])).status in (200, 201, 202)
+    assert api.call(method, path.format(**existing), copy.deepcopy(BODIES[kind])).status in (200, 201, 202)
 
 
 MALFORMED: list[str | bytes] = [
@@ -169,16 +154,16 @@ def test_what_is_no_json_object_is_a_400_with_and_without_a_key(api: Api, body: 
     assert stored(api) == before
 
 
-@pytest.mark.parametrize(("method", "path", "name"), [one for one in operations() if "{" in one[1]])
+@pytest.mark.parametrize(("method", "path", "kind"), [one for one in SERVED if "{" in one[1]])
 def test_an_id_that_leads_nowhere_is_a_404(
-    api: Api, existing: dict[str, str], method: str, path: str, name: str | None
+    api: Api, existing: dict[str, str], method: str, path: str, kind: type | None
 ) -> None:
     names = [part[1:-1] for part in path.split("/") if part.startswith("{")]
     before = stored(api)
     for wrong, nasty in itertools.product(names, NASTY_IDS):
         if wrong == "user_id" or (wrong == "record_id" and nasty == "q1"):
             continue  # any text may be a user's id
-        answer = api.call(method, path.format(**{**existing, wrong: nasty}), GOOD.get(name or ""))
+        answer = api.call(method, path.format(**{**existing, wrong: nasty}), BODIES[kind] if kind else None)
         assert (answer.status, answer.code) == (404, "not_found"), nasty
     assert stored(api) == before
 
@@ -191,9 +176,9 @@ def test_any_user_id_is_answered(api: Api, nasty: str) -> None:
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "TRACE", "NONE"])
 def test_a_method_that_is_not_served_is_a_404(api: Api, existing: dict[str, str], method: str) -> None:
-    served = {(method, path) for method, path, _ in operations()}
-    for path in openapi_document()["paths"]:
-        if (method, path) not in served and not path.endswith("/events"):
+    served = {(method, path) for method, path, _ in SERVED}
+    for path in {path for _, path, _ in SERVED}:
+        if (method, path) not in served:
             assert api.call(method, path.format(**existing)).status == 404
 
 
@@ -210,7 +195,7 @@ def test_any_text_may_be_a_key(api: Api, key: str) -> None:
     assert (first.status, again.json["chat_id"]) == (202, first.json["chat_id"])
 
 
-FIELDS = st.sampled_from(sorted({field for good in GOOD.values() for field in good} | {"conversation_id"}))
+FIELDS = st.sampled_from(sorted({field for good in BODIES.values() for field in good} | {"conversation_id"}))
 JSON = st.recursive(
     st.none()
     | st.booleans()
@@ -223,7 +208,7 @@ JSON = st.recursive(
     ),
     max_leaves=8,
 )
-OPERATIONS = st.sampled_from(list(operations()))
+OPERATIONS = st.sampled_from(SERVED)
 
 
 @given(
@@ -239,7 +224,7 @@ OPERATIONS = st.sampled_from(list(operations()))
 def test_nothing_that_one_can_send_is_an_error_of_ours(
     api: Api,
     existing: dict[str, str],
-    operation: tuple[str, str, str | None],
+    operation: tuple[str, str, type | None],
     body: Any,
     text: str,
     nasty: str,

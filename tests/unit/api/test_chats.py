@@ -7,7 +7,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dualtrack.chat.start_chat import IDEMPOTENCY_SECONDS
+from dualtrack.chat.start_chat import IDEMPOTENCY_SECONDS, first_chat
 from dualtrack.credits.plans import CHAT_PRICE
 from dualtrack.storage.leases import WAITS
 
@@ -169,16 +169,15 @@ def test_the_same_request_twice_at_once_is_one_chat(api: Api, monkeypatch: pytes
     body = {"message": "Hello.", "conversation_id": conversation}
     key = {"Idempotency-Key": "k"}
     looks: list[Any] = []
-    look = api.module.first_chat
 
     def other_is_faster(*given: Any) -> Any:
-        found = look(*given)
+        found = first_chat(*given)
         if not looks:
             looks.append(found)
             looks.append(api.call("POST", "/v1/chats", body, key).json)
         return found
 
-    monkeypatch.setattr(api.module, "first_chat", other_is_faster)
+    monkeypatch.setattr("dualtrack.api.routes.chats.first_chat", other_is_faster)
     mine = api.call("POST", "/v1/chats", body, key)
     assert looks[0] is None
     assert (mine.status, mine.json) == (202, looks[1])
@@ -219,7 +218,7 @@ def test_a_key_has_1_to_255_characters(api: Api, key: str, status: int) -> None:
 
 
 def test_with_wait_the_answer_comes_at_once_if_it_is_there(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api.module.time, "sleep", lambda _: api.run(api.chat_ids()[0]))
+    monkeypatch.setattr("dualtrack.api.chats.time.sleep", lambda _: api.run(api.chat_ids()[0]))
     answer = api.call("POST", "/v1/chats?wait=25", {"message": "Hello."})
     assert (answer.status, answer.json["status"]) == (200, "done")
     assert answer.json["response"]
@@ -235,7 +234,7 @@ def test_the_fourth_that_waits_is_answered_at_once(api: Api, monkeypatch: pytest
             for chat_id in caller.chat_ids():
                 caller.run(chat_id)
 
-        monkeypatch.setattr(api.module.time, "sleep", answer)
+        monkeypatch.setattr("dualtrack.api.chats.time.sleep", answer)
         return caller.call(
             "POST", "/v1/chats?wait=25", {"message": "Hello."}, {"Idempotency-Key": key}
         ).status

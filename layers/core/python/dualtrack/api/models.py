@@ -35,6 +35,7 @@ MESSAGE_CHARACTERS: Final = 32_000
 MAX_FILES: Final = 5
 FILES_BYTES: Final = 4 * 1024 * 1024
 
+PlanName = Literal["free", "pro"]
 MediaType = Literal["image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"]
 
 
@@ -67,11 +68,13 @@ ConversationId = Annotated[Text, Field(min_length=1, max_length=64)]
 ProfileName = Annotated[Text, Field(min_length=1, max_length=64, json_schema_extra=_name_profiles)]
 
 
-class _Body(BaseModel):
+class Body(BaseModel):
+    """What every body is."""
+
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class AttachmentBody(_Body):
+class AttachmentBody(Body):
     """A file: an image or a PDF, base64."""
 
     media_type: MediaType
@@ -81,7 +84,7 @@ class AttachmentBody(_Body):
     ]
 
 
-class ChatBody(_Body):
+class ChatBody(Body):
     """POST /v1/chats."""
 
     message: Annotated[Text, Field(min_length=1, max_length=MESSAGE_CHARACTERS)]
@@ -90,20 +93,20 @@ class ChatBody(_Body):
     attachments: Annotated[list[AttachmentBody], Field(max_length=MAX_FILES)] = []
 
 
-class ConversationBody(_Body):
+class ConversationBody(Body):
     """POST /v1/conversations."""
 
     title: Title | None = None
     profile: ProfileName | None = None
 
 
-class TitleBody(_Body):
+class TitleBody(Body):
     """PATCH /v1/conversations/{id}."""
 
     title: Title
 
 
-class ConnectionBody(_Body):
+class ConnectionBody(Body):
     """PUT /v1/connections/github."""
 
     token: Annotated[
@@ -117,13 +120,13 @@ class ConnectionBody(_Body):
     ]
 
 
-class PlanBody(_Body):
+class PlanBody(Body):
     """PUT /v1/admin/users/{id}/plan."""
 
-    plan: Literal["free", "pro"]
+    plan: PlanName
 
 
-class GrantBody(_Body):
+class GrantBody(Body):
     """POST /v1/admin/users/{id}/grants."""
 
     credits: Annotated[int, Field(ge=1, le=100_000_000), BeforeValidator(_whole)]
@@ -131,7 +134,7 @@ class GrantBody(_Body):
     grant_id: Annotated[Text, Field(min_length=1, max_length=200)]
 
 
-B = TypeVar("B", bound=_Body)
+B = TypeVar("B", bound=Body)
 
 
 def parse_body(kind: type[B], raw: bytes) -> B:

@@ -1,0 +1,312 @@
+"""What the API answers (CONTRACT 4), for the OpenAPI document.
+
+Nothing is checked against these types when a request is served: the tests hold every answer to the document.
+"""
+
+from typing import Annotated, Any, Final, Literal, NotRequired
+
+from pydantic import ConfigDict, Field
+from typing_extensions import TypedDict
+
+from dualtrack.api.conversations import Track
+from dualtrack.api.models import PlanName
+from dualtrack.credits.account import Kind as Movement
+from dualtrack.memory.records import RecordType, Role
+from dualtrack.storage.chats import Status
+from dualtrack.tool import Kind
+
+Count = Annotated[int, Field(ge=0)]
+Seconds = Annotated[float, Field(ge=0)]
+Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
+
+
+class Closed(TypedDict):
+    """Has no fields but those named."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
+
+
+class Refusal(TypedDict):
+    """What an error says; further fields may come."""
+
+    __pydantic_config__ = ConfigDict(extra="ignore")  # type: ignore[misc]
+    code: str
+    message: str
+    required: NotRequired[Count]
+    available: NotRequired[Count]
+    resets_at: NotRequired[Time]
+    upgrade: NotRequired[dict[str, Any]]
+    retry_after: NotRequired[Count]
+
+
+class Error(Closed):
+    """Every answer of status 400 and above."""
+
+    error: Refusal
+
+
+class Health(Closed):
+    """The API answers."""
+
+    status: Literal["ok"]
+
+
+class OpenAPI(TypedDict):
+    """An OpenAPI 3.1 document."""
+
+
+# ── chats ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Source(Closed):
+    """What an answer rests on."""
+
+    title: str
+    url: NotRequired[str]
+    record_id: NotRequired[str]
+
+
+class ToolCall(Closed):
+    """A tool call of a chat, without its result."""
+
+    id: str
+    tool: str
+    input: dict[str, Any]
+    is_error: bool
+    seconds: Seconds
+    turn: Count
+
+
+class Usage(Closed):
+    """The tokens of a chat."""
+
+    input_tokens: Count
+    output_tokens: Count
+    cache_read_tokens: Count
+    cache_write_tokens: Count
+    summary_tokens: Count
+    sent_tokens: Count
+    full_history_tokens: Count
+
+
+class Failure(Closed):
+    """Why a chat failed."""
+
+    code: str
+    message: str
+
+
+class Chat(Closed):
+    """The chat object."""
+
+    chat_id: str
+    conversation_id: str
+    message_id: str
+    profile: str
+    status: Status
+    stop: (
+        Literal[
+            "complete",
+            "max_turns",
+            "insufficient_credits",
+            "max_tokens",
+            "context_window",
+            "refusal",
+            "cancelled",
+        ]
+        | None
+    )
+    response: str | None
+    summary: str | None
+    sources: list[Source]
+    tool_calls: list[ToolCall]
+    turns: Count
+    credits_used: Count
+    credits_remaining: Count
+    usage: Usage
+    created_at: Time
+    ended_at: Time | None
+    error: NotRequired[Failure]
+
+
+class StartedChat(Closed):
+    """A chat that goes on, and where to follow it."""
+
+    chat_id: str
+    conversation_id: str
+    message_id: str
+    status: Literal["running"]
+    url: str
+    events_url: str
+
+
+_EVENT_DATA: Final = {
+    "contentMediaType": "application/json",
+    "contentSchema": {
+        "type": "object",
+        "properties": {"chat_id": {"type": "string"}, "at": {"type": "string", "format": "date-time"}},
+        "required": ["chat_id", "at"],
+    },
+}
+
+
+class Event(TypedDict):
+    """A server-sent event. `data` is a JSON object with at least `chat_id` and `at`."""
+
+    id: Annotated[str, Field(pattern="^[1-9][0-9]*$")]
+    event: Literal[
+        "record", "turn", "delta", "tool_calls_start", "tool_result", "credits", "answer", "done", "error"
+    ]
+    data: Annotated[str, Field(json_schema_extra=_EVENT_DATA)]
+
+
+# ── conversations ─────────────────────────────────────────────────────────────────────────────────
+
+
+class Conversation(Closed):
+    """A conversation without its records."""
+
+    conversation_id: str
+    title: str
+    profile: str
+    created_at: Time
+    updated_at: Time
+
+
+class Conversations(Closed):
+    """A page of the user's conversations."""
+
+    conversations: list[Conversation]
+    cursor: NotRequired[str]
+
+
+class Attachment(Closed):
+    """A file of a query; its size in bytes."""
+
+    media_type: str
+    size: Count
+
+
+class Record(Closed):
+    """A record of either track; a tool call has its result in place of content."""
+
+    __pydantic_config__ = ConfigDict(  # type: ignore[misc]
+        extra="forbid",
+        json_schema_extra={"oneOf": [{"required": ["content"]}, {"required": ["result"]}]},
+    )
+    record_id: str
+    ref: NotRequired[str]
+    type: RecordType
+    role: Role
+    content: NotRequired[str]
+    attachments: NotRequired[list[Attachment]]
+    created_at: Time
+    tool_use_id: NotRequired[str]
+    tool: NotRequired[str]
+    input: NotRequired[dict[str, Any]]
+    result: NotRequired[str]
+    is_error: NotRequired[bool]
+    seconds: NotRequired[Seconds]
+    turn: NotRequired[Count]
+    stop: NotRequired[str]
+    chat_id: NotRequired[str]
+    next_offset: NotRequired[Annotated[int, Field(ge=1)]]
+
+
+class ConversationRecords(Conversation):
+    """A conversation with a page of its records."""
+
+    track: Track
+    records: list[Record]
+    cursor: NotRequired[str]
+
+
+# ── tools ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Tool(Closed):
+    """What the model can call; its price in credits a call."""
+
+    name: str
+    description: str
+    input_schema: dict[str, Any]
+    price: Count
+    kind: Kind
+
+
+class Profile(Closed):
+    """How a conversation is led, and the names of its tools."""
+
+    name: str
+    description: str
+    max_turns: Count
+    tools: list[str]
+
+
+class Tools(Closed):
+    """What can be called at what price, and which profile offers it."""
+
+    tools: list[Tool]
+    profiles: list[Profile]
+
+
+# ── credits and connections ───────────────────────────────────────────────────────────────────────
+
+
+class Daily(Closed):
+    """A day's allowance."""
+
+    limit: Count
+    used: Count
+    remaining: Count
+    resets_at: Time
+
+
+class Monthly(Closed):
+    """A month's bound."""
+
+    limit: Count
+    used: Count
+    resets_at: Time
+
+
+class Pack(Closed):
+    """Credits that do not expire."""
+
+    remaining: Count
+
+
+class Credits(Closed):
+    """A user's balance."""
+
+    plan: PlanName
+    available: Count
+    held: Count
+    daily: Daily
+    monthly: Monthly | None
+    pack: Pack
+
+
+class Entry(Closed):
+    """What moved a user's credits."""
+
+    entry_id: str
+    at: Time
+    kind: Movement
+    amount: Count
+    chat_id: NotRequired[str]
+    reason: NotRequired[str]
+    available_after: Count
+
+
+class Ledger(Closed):
+    """A page of the user's ledger."""
+
+    entries: list[Entry]
+    cursor: NotRequired[str]
+
+
+class Connection(Closed):
+    """Whether there is one."""
+
+    connected: bool

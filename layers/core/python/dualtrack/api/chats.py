@@ -1,0 +1,73 @@
+"""Chats for the API: found, shown, waited for (CONTRACT 4)."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.chat.chat_view import chat_json
+from dualtrack.errors import ApiError, not_found
+from dualtrack.ids import is_chat_id, query_id, response_id
+from dualtrack.storage.leases import WAITS
+
+if TYPE_CHECKING:
+    from dualtrack.storage.chats import Chat
+    from dualtrack.storage.stores import Stores
+
+_POLL_SECONDS: Final = 0.25
+
+
+def find_chat(stores: Stores, user: str, chat_id: str) -> Chat:
+    """The user's chat; 404 for any other."""
+    chat = stores.chats.load(user, chat_id) if is_chat_id(chat_id) else None
+    if chat is None:
+        raise not_found("There is no such chat.")
+    return chat
+
+
+def show_chat(stores: Stores, chat: Chat) -> dict[str, Any]:
+    """The chat object. Only the response's text is read. A chat whose records are gone is being deleted."""
+    response = response_id(chat.query)
+    records = stores.history.query_records(chat.user, chat.conversation_id, chat.query, texts={response})
+    expected = {query_id(chat.query)} | ({response} if chat.status in ("answered", "done") else set())
+    if not expected <= {record.record_id for record in records}:
+        raise not_found("There is no such chat.")
+    track = (
+        stores.history.track(chat.user, chat.conversation_id, chat.query) if chat.status == "done" else None
+    )
+    return chat_json(chat, records, track)
+
+
+def started_json(chat: Chat) -> dict[str, Any]:
+    """A chat that goes on, and where to follow it."""
+    url = f"/v1/chats/{chat.chat_id}"
+    return {
+        "chat_id": chat.chat_id,
+        "conversation_id": chat.conversation_id,
+        "message_id": query_id(chat.query),
+        "status": chat.status,
+        "url": url,
+        "events_url": f"{url}/events",
+    }
+
+
+def await_answer(stores: Stores, chat: Chat, seconds: float) -> Chat:
+    """The chat once it is answered or ended; as it is when the time is up, or too many wait already."""
+    if chat.status != "running" or not seconds:
+        return chat
+    try:
+        lease = stores.leases.take(chat.user, WAITS)
+    except ApiError:
+        return chat  # it has been started, and that is what the answer says
+    try:
+        return _poll(stores, chat, seconds)
+    finally:
+        stores.leases.free(lease)
+
+
+def _poll(stores: Stores, chat: Chat, seconds: float) -> Chat:
+    deadline = time.monotonic() + seconds
+    while chat.status == "running" and time.monotonic() < deadline:
+        time.sleep(_POLL_SECONDS)
+        chat = stores.chats.load(chat.user, chat.chat_id) or chat
+    return chat

@@ -1,0 +1,129 @@
+"""The parameters of the API's routes (CONTRACT 4): how each is described, and how it is read.
+
+The function ``stream`` reads its header here too, so nothing heavy is imported.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, cast
+
+from dualtrack.errors import invalid_request
+from dualtrack.text import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from dualtrack.api.conversations import Track
+
+T = TypeVar("T")
+
+MAX_WAIT_SECONDS: Final = 25.0
+_LIMIT: Final = re.compile(r"\d{1,3}", re.ASCII)
+_WHOLE: Final = re.compile(r"\d{1,9}", re.ASCII)
+
+PATH_EXAMPLES: Final = {
+    "chat_id": "ch_01jd8m3v5q0000000000000000",
+    "conversation_id": "cv_01jd8m3v5q0000000000000000",
+    "record_id": "q1-r",
+    "user_id": "0b5c4f6e-1111-2222-3333-444455556666",
+}
+"""Every path parameter: its name and what one looks like."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parameter(Generic[T]):
+    """An optional parameter; ``read`` makes its value of the text (None if it was not sent), or raises 400."""
+
+    name: str
+    place: Literal["query", "header"]
+    description: str
+    schema: Mapping[str, Any]
+    read: Callable[[str | None], T]
+
+
+def _wait(text: str | None) -> float:
+    try:
+        seconds = float(text or "0")
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= MAX_WAIT_SECONDS:
+        raise invalid_request("wait must be a number of seconds from 0 to 25.")
+    return seconds
+
+
+def _limit(text: str | None) -> int:
+    text = text or "50"
+    if not _LIMIT.fullmatch(text) or not 1 <= int(text) <= 100:
+        raise invalid_request("limit must be a whole number from 1 to 100.")
+    return int(text)
+
+
+def _offset(text: str | None) -> int:
+    text = text or "0"
+    if not _WHOLE.fullmatch(text):
+        raise invalid_request("offset must be a whole number from 0 on.")
+    return int(text)
+
+
+def _track(text: str | None) -> Track:
+    text = text or "full"
+    if text not in ("full", "summarised"):
+        raise invalid_request("track is full or summarised.")
+    return cast("Track", text)
+
+
+def _key(text: str | None) -> str | None:
+    if text is not None and (not 1 <= len(text) <= 255 or clean(text) != text):
+        raise invalid_request("Idempotency-Key must have 1 to 255 characters.")
+    return text
+
+
+def _event_id(text: str | None) -> int:
+    if text and not _WHOLE.fullmatch(text):
+        raise invalid_request("Last-Event-ID must be the id of an event.")
+    return int(text or 0)
+
+
+WAIT: Final = Parameter(
+    "wait",
+    "query",
+    "Seconds to wait for the answer; not at all while three requests of the user wait",
+    {"type": "number", "minimum": 0, "maximum": 25},
+    _wait,
+)
+CURSOR: Final = Parameter(
+    "cursor",
+    "query",
+    "Where the page before this one ended",
+    {"type": "string", "pattern": "^[A-Za-z0-9_-]*$"},
+    lambda text: text or "",
+)
+LIMIT: Final = Parameter(
+    "limit", "query", "Entries in a page", {"type": "integer", "minimum": 1, "maximum": 100}, _limit
+)
+OFFSET: Final = Parameter(
+    "offset",
+    "query",
+    "The character of the text to begin at: the next_offset of the piece before",
+    {"type": "integer", "minimum": 0, "maximum": 999_999_999},
+    _offset,
+)
+TRACK: Final = Parameter(
+    "track", "query", "Which track; full if left out", {"enum": ["full", "summarised"]}, _track
+)
+IDEMPOTENCY_KEY: Final = Parameter(
+    "Idempotency-Key",
+    "header",
+    "The same key with the same body returns the first chat, for 24 hours",
+    {"type": "string", "minLength": 1, "maxLength": 255},
+    _key,
+)
+LAST_EVENT_ID: Final = Parameter(
+    "Last-Event-ID",
+    "header",
+    "The id of the last event seen",
+    {"type": "string", "pattern": "^[0-9]{0,9}$"},
+    _event_id,
+)

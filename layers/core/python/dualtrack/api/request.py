@@ -1,0 +1,85 @@
+"""A request to the API: who sends it, what it carries, and what is needed to answer it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from dualtrack.api.identity import Identity, identity_of
+from dualtrack.api.models import Body, parse_body
+from dualtrack.api.rate_limit import count_request
+from dualtrack.errors import invalid_request
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEvent
+
+    from dualtrack.api.parameters import Parameter
+    from dualtrack.api.route import Access
+    from dualtrack.api.users import UserPool
+    from dualtrack.chat.executions import Executions
+    from dualtrack.storage.stores import Stores
+    from dualtrack.tools.mcp.tokens import Connections
+
+T = TypeVar("T")
+B = TypeVar("B", bound=Body)
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """What the routes work with."""
+
+    stores: Stores
+    executions: Executions
+    connections: Connections
+    user_pool: UserPool
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One that may be served. ``user`` is the caller; nobody where everybody may call."""
+
+    event: APIGatewayProxyEvent
+    services: Services
+    user: str = ""
+
+    @property
+    def stores(self) -> Stores:
+        """The stores."""
+        return self.services.stores
+
+    def value(self, parameter: Parameter[T]) -> T:
+        """What was sent for a parameter; 400 if it is wrong."""
+        sent = self.event.headers if parameter.place == "header" else self.event.query_string_parameters
+        return parameter.read((sent or {}).get(parameter.name))
+
+    def raw_body(self) -> bytes:
+        """The body as it was sent; 400 if it is no UTF-8."""
+        try:
+            body = self.event.decoded_body if self.event.body else ""
+        except ValueError:
+            raise invalid_request("The body is not valid UTF-8.") from None
+        return (body or "").encode("utf-8", "surrogatepass")
+
+    def body(self, kind: type[B]) -> B:
+        """The body as its model; 400 that names the first field that is wrong."""
+        return parse_body(kind, self.raw_body())
+
+
+def admit(event: APIGatewayProxyEvent, services: Services, access: Access) -> Request:
+    """The request, counted for its caller; 401, 429, or 403 for who is no administrator where one is needed."""
+    if access == "open":
+        return Request(event, services)
+    identity = _caller(event)
+    count_request(services.stores, identity.user)
+    if access == "admin":
+        identity.require_admin()
+    return Request(event, services, identity.user)
+
+
+def _caller(event: APIGatewayProxyEvent) -> Identity:
+    """Who calls, from the claims that the gateway has verified."""
+    raw = event.raw_event
+    claims = (raw["requestContext"].get("authorizer") or {}).get("claims") or {}
+    headers = (raw.get("multiValueHeaders") or {}).items()
+    authorizations = [one for name, values in headers if name.lower() == "authorization" for one in values]
+    return identity_of(claims, authorizations)

@@ -1,0 +1,57 @@
+"""A user's own account: /v1/credits and /v1/connections."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.api import answers, models
+from dualtrack.api.parameters import CURSOR, LIMIT
+from dualtrack.api.route import Answer, Route
+
+if TYPE_CHECKING:
+    from dualtrack.api.request import Request
+
+GITHUB: Final = "/v1/connections/github"
+
+
+@Route("get", "/v1/credits", "Read the balance", {200: answers.Credits})
+def get_credits(request: Request) -> Answer:
+    stores = request.stores
+    return Answer(200, stores.ledger.load(request.user).balance(stores.clock()))
+
+
+@Route(
+    "get",
+    "/v1/credits/ledger",
+    "List what moved the credits, newest first",
+    {200: answers.Ledger},
+    parameters=(CURSOR, LIMIT),
+)
+def get_ledger(request: Request) -> Answer:
+    page = request.stores.ledger.entries(request.user, request.value(CURSOR), request.value(LIMIT))
+    return Answer(200, page.body())
+
+
+@Route(
+    "put",
+    GITHUB,
+    "Connect GitHub with the user's own token",
+    {200: answers.Connection},
+    models.ConnectionBody,
+)
+def put_connection(request: Request) -> Answer:
+    token = request.body(models.ConnectionBody).token
+    request.services.connections.connect(request.user, token, request.stores.clock())
+    return Answer(200, {"connected": True})
+
+
+@Route("get", GITHUB, "Whether GitHub is connected", {200: answers.Connection})
+def get_connection(request: Request) -> Answer:
+    found = request.services.connections.find(request.user)
+    return Answer(200, {"connected": found is not None})
+
+
+@Route("delete", GITHUB, "Disconnect GitHub", {204: None})
+def delete_connection(request: Request) -> Answer:
+    request.services.connections.disconnect(request.user)
+    return Answer(204)

@@ -1,0 +1,48 @@
+"""/v1/admin: what a billing system and the operator call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.api import answers, models
+from dualtrack.api.route import Answer, Route
+
+if TYPE_CHECKING:
+    from dualtrack.api.request import Request
+
+USER: Final = "/v1/admin/users/{user_id}"
+
+
+@Route(
+    "put",
+    f"{USER}/plan",
+    "Change a user's plan",
+    {200: answers.Credits},
+    models.PlanBody,
+    access="admin",
+)
+def put_plan(request: Request, user_id: str) -> Answer:
+    request.services.user_pool.must_have(user_id)
+    body, now = request.body(models.PlanBody), request.stores.clock()
+    return Answer(200, request.stores.ledger.set_plan(user_id, body.plan, now).balance(now))
+
+
+@Route(
+    "post",
+    f"{USER}/grants",
+    "Add credits to a user's pack, once per grant_id",
+    {200: answers.Credits},
+    models.GrantBody,
+    access="admin",
+)
+def post_grant(request: Request, user_id: str) -> Answer:
+    request.services.user_pool.must_have(user_id)
+    body, now = request.body(models.GrantBody), request.stores.clock()
+    account = request.stores.ledger.grant(user_id, body.grant_id, body.credits, body.reason, now)
+    return Answer(200, account.balance(now))
+
+
+@Route("get", f"{USER}/credits", "Read a user's balance", {200: answers.Credits}, access="admin")
+def get_user_credits(request: Request, user_id: str) -> Answer:
+    request.services.user_pool.must_have(user_id)
+    return Answer(200, request.stores.ledger.load(user_id).balance(request.stores.clock()))

@@ -1,0 +1,79 @@
+"""/v1/chats."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from aws_lambda_powertools import single_metric
+from aws_lambda_powertools.metrics import MetricUnit
+
+from dualtrack.api import answers, models
+from dualtrack.api.chats import await_answer, find_chat, show_chat, started_json
+from dualtrack.api.parameters import IDEMPOTENCY_KEY, LAST_EVENT_ID, WAIT
+from dualtrack.api.route import EVENTS_PATH, Answer, Route
+from dualtrack.chat.cancel_chat import cancel_chat
+from dualtrack.chat.start_chat import NewChat, Repeat, fingerprint, first_chat, start_chat
+
+if TYPE_CHECKING:
+    from dualtrack.api.request import Request
+    from dualtrack.storage.chats import Chat
+
+CHAT: Final = "/v1/chats/{chat_id}"
+
+
+@Route(
+    "post",
+    "/v1/chats",
+    "Start a chat",
+    {200: answers.Chat, 202: answers.StartedChat},
+    models.ChatBody,
+    (WAIT, IDEMPOTENCY_KEY),
+    ("insufficient_credits", "not_found", "conversation_busy", "idempotency_conflict"),
+)
+def post_chat(request: Request) -> Answer:
+    """A repeat is known before anything of its body is looked at."""
+    wait, repeat = request.value(WAIT), _repeat(request)
+    services = request.services
+    first = first_chat(services.stores, services.executions, request.user, repeat) if repeat else None
+    chat = await_answer(services.stores, first or _start(request, repeat), wait)
+    if chat.status != "running":
+        return Answer(200, show_chat(services.stores, chat))
+    started = started_json(chat)
+    return Answer(202, started, {"Location": started["url"]})
+
+
+def _start(request: Request, repeat: Repeat | None) -> Chat:
+    body = request.body(models.ChatBody)
+    new = NewChat(
+        request.user,
+        body.message,
+        body.conversation_id or "",
+        body.profile or "",
+        models.decode_files(body.attachments),
+    )
+    chat = start_chat(request.stores, request.services.executions, new, repeat)
+    with single_metric(name="ChatsStarted", unit=MetricUnit.Count, value=1):
+        pass  # written as the block ends
+    return chat
+
+
+def _repeat(request: Request) -> Repeat | None:
+    raw, key = request.raw_body(), request.value(IDEMPOTENCY_KEY)
+    return None if key is None else Repeat(key, fingerprint(models.canonical(raw)))
+
+
+@Route("get", CHAT, "Read a chat", {200: answers.Chat})
+def get_chat(request: Request, chat_id: str) -> Answer:
+    return Answer(200, show_chat(request.stores, find_chat(request.stores, request.user, chat_id)))
+
+
+@Route("delete", CHAT, "Cancel a chat", {200: answers.Chat})
+def delete_chat(request: Request, chat_id: str) -> Answer:
+    chat = find_chat(request.stores, request.user, chat_id)
+    cancelled = cancel_chat(request.stores, request.services.executions, chat)
+    return Answer(200, show_chat(request.stores, cancelled))
+
+
+get_events: Final = Route(
+    "get", EVENTS_PATH, "Follow a chat's events", {200: answers.Event}, parameters=(LAST_EVENT_ID,)
+)

@@ -1,0 +1,90 @@
+"""/v1/conversations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.api import answers, conversations, models
+from dualtrack.api.parameters import CURSOR, LIMIT, OFFSET, TRACK
+from dualtrack.api.route import Answer, Route
+from dualtrack.chat.delete_conversation import delete_conversation as delete_whole_conversation
+
+if TYPE_CHECKING:
+    from dualtrack.api.request import Request
+
+CONVERSATION: Final = "/v1/conversations/{conversation_id}"
+
+
+@Route(
+    "post",
+    "/v1/conversations",
+    "Create a conversation",
+    {201: answers.Conversation},
+    models.ConversationBody,
+)
+def post_conversation(request: Request) -> Answer:
+    body = request.body(models.ConversationBody)
+    one = conversations.create_conversation(
+        request.stores, request.user, body.title or "", body.profile or ""
+    )
+    location = f"/v1/conversations/{one.conversation_id}"
+    return Answer(201, conversations.conversation_json(one), {"Location": location})
+
+
+@Route(
+    "get",
+    "/v1/conversations",
+    "List conversations, newest first",
+    {200: answers.Conversations},
+    parameters=(CURSOR, LIMIT),
+)
+def get_conversations(request: Request) -> Answer:
+    cursor, limit = request.value(CURSOR), request.value(LIMIT)
+    page = conversations.list_conversations(request.stores, request.user, cursor, limit)
+    return Answer(200, page.body("conversations"))
+
+
+@Route(
+    "get",
+    CONVERSATION,
+    "Read a conversation's records",
+    {200: answers.ConversationRecords},
+    parameters=(TRACK, CURSOR),
+)
+def get_conversation(request: Request, conversation_id: str) -> Answer:
+    track = request.value(TRACK)
+    one = conversations.find_conversation(request.stores, request.user, conversation_id)
+    page = conversations.list_records(request.stores, one, track, request.value(CURSOR))
+    return Answer(200, conversations.conversation_json(one) | {"track": track} | page.body("records"))
+
+
+@Route("patch", CONVERSATION, "Rename a conversation", {200: answers.Conversation}, models.TitleBody)
+def patch_conversation(request: Request, conversation_id: str) -> Answer:
+    title = request.body(models.TitleBody).title
+    one = conversations.rename_conversation(request.stores, request.user, conversation_id, title)
+    return Answer(200, conversations.conversation_json(one))
+
+
+@Route(
+    "delete",
+    CONVERSATION,
+    "Delete a conversation and all that belongs to it",
+    {204: None},
+    refused=("conversation_busy",),
+)
+def delete_conversation(request: Request, conversation_id: str) -> Answer:
+    delete_whole_conversation(request.stores, request.user, conversation_id)
+    return Answer(204)
+
+
+@Route(
+    "get",
+    f"{CONVERSATION}/records/{{record_id}}",
+    "Read a record, its text in pieces if it is large",
+    {200: answers.Record},
+    parameters=(OFFSET,),
+)
+def get_record(request: Request, conversation_id: str, record_id: str) -> Answer:
+    one = conversations.find_conversation(request.stores, request.user, conversation_id)
+    record = conversations.find_record(request.stores, one, record_id, request.value(OFFSET))
+    return Answer(200, record)
