@@ -157,10 +157,10 @@ def documentation_world(
                 "ANTHROPIC_SECRET": "anthropic" if claude else "",
             }
         )
-        secrets = {"context7": servers[0].api_key or "none", "voyage": voyage_key, "anthropic": "sk-test"}
+        secrets = {"context7": servers[0].api_key, "voyage": voyage_key, "anthropic": "sk-test"}
         deps = build_dependencies(
             environment,
-            secret=secrets.__getitem__,
+            secret=lambda name: secrets.get(name, ""),
             dynamodb=dynamodb,
             clock=lambda: now[0],
             logger=logger,

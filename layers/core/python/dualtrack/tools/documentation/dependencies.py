@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import httpx
 
+from dualtrack.runtime.secrets import NOT_SET
 from dualtrack.tools.documentation.cache import Cache
 from dualtrack.tools.documentation.claude import Claude, claude
 from dualtrack.tools.documentation.context7 import Context7
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from dualtrack.clock import Clock
     from dualtrack.tools.documentation.embeddings import InputType
     from dualtrack.tools.documentation.stages import StageLogger
-
-NO_SECRET: Final = "none"  # noqa: S105 - the word that stands for having none
 
 
 class Embedder(Protocol):
@@ -104,19 +103,15 @@ def build_dependencies(
     logger: StageLogger,
     settings: RetrievalSettings | None = None,
 ) -> Dependencies:
-    """Clients for what is configured. ``secret`` reads one secret by its id."""
+    """Clients for what is configured. ``secret`` reads one by its id, empty where none is set."""
     chosen = settings or RetrievalSettings()
-
-    def key(name: str) -> str:
-        value = secret(name).strip() if name else ""
-        return "" if value == NO_SECRET else value
 
     return Dependencies(
         context7=Context7(
-            _context7_http(environment.context7_base_url, key(environment.context7_secret)), chosen
+            _context7_http(environment.context7_base_url, secret(environment.context7_secret)), chosen
         ),
-        embedder=_embedder(environment, key(environment.voyage_secret), chosen),
-        claude=_claude(environment, key(environment.anthropic_secret), chosen),
+        embedder=_embedder(environment, secret(environment.voyage_secret), chosen),
+        claude=_claude(environment, secret(environment.anthropic_secret), chosen),
         cache=Cache(dynamodb, environment.cache_table, clock),
         logger=logger,
         settings=chosen,
@@ -142,5 +137,5 @@ def _claude(environment: SearchEnvironment, api_key: str, settings: RetrievalSet
     """A server of one's own may need no key; Anthropic's does."""
     if not (api_key or environment.anthropic_base_url):
         return None
-    key = api_key or NO_SECRET
+    key = api_key or NOT_SET  # the SDK takes no empty key
     return claude(key, environment.anthropic_base_url, environment.model, settings.claude_max_tokens)

@@ -76,6 +76,5 @@ def listing_token(server: McpServer, secret: Callable[[str], str]) -> str | None
     if server.auth.type == "none":
         return None
     if server.auth.type == "secret":
-        value = secret(server.auth.secret_id).strip()
-        return None if value in {"", "none"} else value
+        return secret(server.auth.secret_id) or None
     return LISTING_TOKEN
