@@ -55,7 +55,7 @@ kms: Any = LazyClient("kms")
 cognito: Any = LazyClient("cognito-idp")
 user_pool = UserPool(cognito, settings.user_pool_id)
 executions = Executions(step_functions, settings.state_machine_arn)
-connections = Connections(stores.dynamodb, kms, settings.cache_table, settings.connections_key)
+connections = Connections(stores.cache, kms, settings.connections_key)
 
 
 def _cors(origins: list[str]) -> CORSConfig | None:
@@ -187,7 +187,7 @@ def get_record(conversation_id: str, record_id: str) -> Response[str]:
 @app.get("/v1/tools")
 def get_tools() -> Response[str]:
     _caller()
-    catalogue = load_catalogue(stores.dynamodb, settings.cache_table, stores.clock())
+    catalogue = load_catalogue(stores.cache, stores.clock())
     return _json(200, tools_json(all_profiles().values(), catalogue))
 
 
@@ -198,7 +198,7 @@ def get_credits() -> Response[str]:
 
 @app.get("/v1/credits/ledger")
 def get_ledger() -> Response[str]:
-    return _json(200, stores.ledger.entries(_caller().user, _query("cursor"), _limit()).body())
+    return _json(200, stores.ledger.entries(_caller().user, _query("cursor"), _limit()).body("entries"))
 
 
 @app.put("/v1/connections/github")

@@ -54,12 +54,7 @@ settings = settings_from(os.environ)
 mcp = mcp_settings(os.environ)
 stores = open_stores(settings)
 client = McpClient()
-connections = Connections(
-    stores.dynamodb,
-    LazyClient("kms"),  # type: ignore[arg-type]
-    settings.cache_table,
-    settings.connections_key,
-)
+connections = Connections(stores.cache, LazyClient("kms"), settings.connections_key)  # type: ignore[arg-type]
 
 
 def read_secret(secret_id: str) -> str:
@@ -91,9 +86,7 @@ def execute(running: Running) -> ToolResult:
 
 def refresh() -> dict[str, Any]:
     """List every server's tools anew; one that fails keeps its last list until that is stale."""
-    outcomes = refresh_catalogue(
-        stores.dynamodb, stores.cache_table, mcp.servers, client, secret=read_secret, now=time.time()
-    )
+    outcomes = refresh_catalogue(stores.cache, mcp.servers, client, secret=read_secret, now=time.time())
     failures = sum(not outcome.startswith("listed") for outcome in outcomes.values())
     metrics.add_metric("McpListingsFailed", MetricUnit.Count, failures)
     metrics.flush_metrics()

@@ -11,7 +11,6 @@ with collecting_later():
 
     from aws_lambda_powertools import Logger
     from dualtrack.chat.run_tool import run_tool
-    from dualtrack.clock import system_clock
     from dualtrack.requests import chat_ref
     from dualtrack.runtime.secrets import secret
     from dualtrack.settings import settings_from
@@ -58,7 +57,6 @@ def _dependencies(secrets: tuple[str, ...]) -> Dependencies:
     return build_dependencies(
         environment,
         secret=dict(zip(names, secrets, strict=True)).__getitem__,
-        dynamodb=stores.dynamodb,
-        clock=system_clock,
+        cache=stores.cache,
         logger=logger,
     )

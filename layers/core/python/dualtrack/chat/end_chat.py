@@ -19,7 +19,6 @@ from dualtrack.ids import response_id
 from dualtrack.memory.records import QueryTrack, Record
 from dualtrack.memory.summaries import NO_ANSWER, track_of
 from dualtrack.storage.dynamo import Action, Lost
-from dualtrack.storage.event_log import read_events
 from dualtrack.storage.ledger import with_account
 
 if TYPE_CHECKING:
@@ -147,7 +146,7 @@ def _end_running(stores: Stores, log: EventLog, chat: Chat, how: Failure | Cance
                 stores.chats.change_action(chat, after),
                 stores.history.record_action(chat.user, chat.conversation_id, response, "response"),
                 _track_action(stores.while_open(log), chat, track),
-                stores.history.free_action(chat.user, chat.conversation_id, chat.chat_id, iso(now)),
+                stores.conversations.free_action(chat.user, chat.conversation_id, chat.chat_id, iso(now)),
                 *stores.ledger.actions(account, credits),
             ]
 
@@ -166,10 +165,7 @@ def _charge(stores: Stores, chat: Chat, how: Failure | Cancelled) -> int:
     """A failure costs nothing; a cancelled chat its tools begun, and 5 once a model call had begun."""
     if isinstance(how, Failure):
         return 0
-    begun = chat.turn > 0 or any(
-        event.event == "turn"
-        for event in read_events(stores.dynamodb, stores.chats.table, chat.pk, consistent=True)
-    )
+    begun = chat.turn > 0 or any(event.event == "turn" for event in stores.log(chat).events())
     return chat.held if begun else max(chat.held - CHAT_PRICE, 0)
 
 

@@ -367,7 +367,7 @@ def _commit_answer(
             return [
                 *guarded.chats.turn_actions(chat, run.number, reply, decision, changed),
                 guarded.history.record_action(chat.user, chat.conversation_id, response, "response"),
-                stores.history.free_action(chat.user, chat.conversation_id, chat.chat_id, iso(now)),
+                stores.conversations.free_action(chat.user, chat.conversation_id, chat.chat_id, iso(now)),
                 *stores.ledger.actions(account, credits),
             ]
 

@@ -11,7 +11,6 @@ from dualtrack.frozen import freeze
 from dualtrack.media import viewable
 from dualtrack.memory.records import Attachment, Record, ToolCallDetail
 from dualtrack.storage.dynamo import Lost
-from dualtrack.storage.history import partition
 from dualtrack.text import clean, preview
 from dualtrack.tool import ToolResult
 
@@ -131,5 +130,4 @@ def _reference_text(result: ToolResult) -> str:
 
 
 def _attachment(stores: Stores, chat: Chat, file: Viewable) -> Attachment:
-    pk = partition(chat.user, chat.conversation_id)
-    return Attachment(file.media_type, len(file.data), stores.bodies.save(pk, file.data))
+    return stores.history.save_file(chat.user, chat.conversation_id, file.media_type, file.data)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
@@ -61,7 +61,7 @@ class BodyStore:
             sk = f"B#{digest}"
             transact(self.dynamodb, [put("body", self.table, {"pk": pk, "sk": sk, "z": packed})])
             return sk
-        key = f"{object_prefix(pk)}{digest}"
+        key = f"{_object_prefix(pk)}{digest}"
         self.s3.put_object(Bucket=self.bucket, Key=key, Body=packed, ContentType="application/zlib")
         return f"s3:{key}"
 
@@ -99,6 +99,16 @@ class BodyStore:
             for item in listed
         ]
 
+    def delete_objects(self, pk: str) -> None:
+        """Delete a conversation's bodies in S3; those in the table go with its other items."""
+        pages = self.s3.get_paginator("list_objects_v2").paginate(
+            Bucket=self.bucket, Prefix=_object_prefix(pk)
+        )
+        for page in pages:
+            keys: Any = [{"Key": one["Key"]} for one in page.get("Contents", [])]
+            if keys:
+                self.s3.delete_objects(Bucket=self.bucket, Delete={"Objects": keys, "Quiet": True})
+
     def _text_or_none(self, pk: str, item: Mapping[str, str]) -> str | None:
         try:
             return self.load_text(pk, item)
@@ -106,6 +116,11 @@ class BodyStore:
             return None
 
 
-def object_prefix(pk: str) -> str:
-    """The S3 prefix of a conversation's bodies, from its partition ``CONV#user#conversation``."""
+def partition(user: str, conversation_id: str) -> str:
+    """The partition of a conversation's records and bodies in the history table."""
+    return f"CONV#{user}#{conversation_id}"
+
+
+def _object_prefix(pk: str) -> str:
+    """The S3 prefix of a conversation's bodies, from its partition."""
     return pk.removeprefix("CONV#").replace("#", "/") + "/"

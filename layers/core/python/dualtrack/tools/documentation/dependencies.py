@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Protocol
 import httpx
 
 from dualtrack.runtime.secrets import NOT_SET
-from dualtrack.tools.documentation.cache import Cache
 from dualtrack.tools.documentation.claude import Claude, claude
 from dualtrack.tools.documentation.context7 import Context7
 from dualtrack.tools.documentation.loop import BackgroundLoop
@@ -17,9 +16,7 @@ from dualtrack.tools.documentation.settings import RetrievalSettings
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from mypy_boto3_dynamodb.client import DynamoDBClient
-
-    from dualtrack.clock import Clock
+    from dualtrack.storage.cache import CacheStore
     from dualtrack.tools.documentation.embeddings import InputType
     from dualtrack.tools.documentation.stages import StageLogger
 
@@ -46,7 +43,7 @@ class Dependencies:
     logger: StageLogger
     embedder: Embedder | None = None
     claude: Claude | None = None
-    cache: Cache | None = None
+    cache: CacheStore | None = None
     settings: RetrievalSettings = field(default_factory=RetrievalSettings)
     loop: BackgroundLoop = field(default_factory=BackgroundLoop)
 
@@ -67,7 +64,6 @@ class Dependencies:
 class SearchEnvironment:
     """The function's environment, read once. Secrets are named here, not held."""
 
-    cache_table: str
     anthropic_base_url: str = ""
     anthropic_secret: str = ""
     model: str = "claude-haiku-4-5-20251001"
@@ -79,10 +75,9 @@ class SearchEnvironment:
 
 
 def search_environment(environ: Mapping[str, str]) -> SearchEnvironment:
-    """Raises KeyError without CACHE_TABLE; an empty variable counts as not set."""
-    defaults = SearchEnvironment(environ["CACHE_TABLE"])
+    """An empty variable counts as not set."""
+    defaults = SearchEnvironment()
     return SearchEnvironment(
-        cache_table=defaults.cache_table,
         anthropic_base_url=environ.get("ANTHROPIC_BASE_URL", ""),
         anthropic_secret=environ.get("ANTHROPIC_SECRET", ""),
         model=environ.get("DUALTRACK_MODEL") or defaults.model,
@@ -98,8 +93,7 @@ def build_dependencies(
     environment: SearchEnvironment,
     *,
     secret: Callable[[str], str],
-    dynamodb: DynamoDBClient,
-    clock: Clock,
+    cache: CacheStore,
     logger: StageLogger,
     settings: RetrievalSettings | None = None,
 ) -> Dependencies:
@@ -112,7 +106,7 @@ def build_dependencies(
         ),
         embedder=_embedder(environment, secret(environment.voyage_secret), chosen),
         claude=_claude(environment, secret(environment.anthropic_secret), chosen),
-        cache=Cache(dynamodb, environment.cache_table, clock),
+        cache=cache,
         logger=logger,
         settings=chosen,
     )
