@@ -6,7 +6,6 @@ trouble with our own stores is raised, because a retry of the step may mend that
 
 from __future__ import annotations
 
-import secrets
 import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -16,7 +15,6 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dualtrack.chat.tool_results import OUTCOME_UNKNOWN, record_result
 from dualtrack.errors import ChatClosed, Gone, TookTooLong, Transient
 from dualtrack.runtime.time_limit import within
-from dualtrack.storage.dynamo import Lost, transact
 from dualtrack.tool import ToolResult, failed
 from dualtrack.tools.running import Running
 
@@ -54,7 +52,7 @@ def _run(ref: ChatRef, call_id: str, stores: Stores, execute: Execute, seconds: 
     if call is None or stores.history.has_record(ref.user, ref.conversation_id, call_id):
         return
     running = Running(ref.user, ref.conversation_id, chat, call)
-    if call.repeatable or _begin(stores, chat, call):
+    if call.repeatable or stores.chats.begin(chat, call.id):
         result = _within(execute, running, seconds - _RESERVE_SECONDS - (time.monotonic() - started))
     else:
         result = OUTCOME_UNKNOWN
@@ -65,19 +63,6 @@ def _call(stores: Stores, chat: Chat, turn: int, call_id: str) -> ToolCall | Non
     recorded = stores.chats.turn(chat, turn)
     calls = recorded.calls if recorded else ()
     return next((call for call in calls if call.id == call_id and not call.refused), None)
-
-
-def _begin(stores: Stores, chat: Chat, call: ToolCall) -> bool:
-    """Mark a call that changes the world as begun; false if an earlier run has begun it.
-
-    A mark whose answer was lost is sent again and meets itself: its signature says so.
-    """
-    signature = secrets.token_hex(6)
-    try:
-        transact(stores.dynamodb, [stores.chats.begin(chat, call.id, signature)])
-    except Lost as lost:
-        return (lost.items["begun"] or {}).get("by") == signature
-    return True
 
 
 def _within(execute: Execute, running: Running, seconds: float) -> ToolResult:

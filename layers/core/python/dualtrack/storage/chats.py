@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import heapq
+import secrets
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -26,6 +27,7 @@ from dualtrack.requests import ChatRef
 from dualtrack.storage.bodies import partition
 from dualtrack.storage.dynamo import (
     Action,
+    Lost,
     delete_all,
     from_wire,
     get,
@@ -255,10 +257,19 @@ class ChatStore:
         condition = f"#status = :was AND {same_view}"
         return update("chat", self.table, key, sets + removes, condition, values, names)
 
-    def begin(self, chat: Chat, call_id: str, signature: str) -> Action:
-        """The mark that a tool which changes the world is about to run, signed by the run that sets it."""
+    def begin(self, chat: Chat, call_id: str) -> bool:
+        """Mark a tool that changes the world as begun; false if an earlier run has begun it.
+
+        A mark whose answer was lost is sent again and meets itself: the writer's token says so.
+        """
+        token = secrets.token_hex(6)
         key = {"pk": chat.pk, "sk": f"BEGUN#{call_id}"}
-        return put_absent("begun", self.table, {**key, "by": signature, "ttl": chat.deadline + 86_400})
+        mark = put_absent("begun", self.table, {**key, "by": token, "ttl": chat.deadline + 86_400})
+        try:
+            transact(self.client, [mark])
+        except Lost as lost:
+            return (lost.items["begun"] or {}).get("by") == token
+        return True
 
 
 def load_chat(client: DynamoDBClient, table: str, user: str, chat_id: str) -> Chat | None:
