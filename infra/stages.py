@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 DEFAULT_MODEL: Final = "claude-haiku-4-5-20251001"
 DEFAULT_EMBEDDING_MODEL: Final = "voyage-3-large"
+SECRET_NOT_SET: Final = "none"  # noqa: S105 - the word that says that there is none
+"""What a secret holds until the operator puts a key there (`dualtrack.runtime.secrets.NOT_SET`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,8 @@ def prove(user_id: str, stage: str, clients: Clients | None = None) -> Proof:
     `Missing` if there is no account and `Unreachable` if the table cannot be read.
     """
     try:
-        return _proof(_ledger(clients or boto3.Session().client, stage), user_id)
+        session: Any = boto3.Session()
+        return _proof(_ledger(clients or session.client, stage), user_id)
     except (BotoCoreError, ClientError, Contended) as error:
         raise Unreachable(f"Cannot read the credits of the stage {stage}: {error}") from error
 

@@ -35,7 +35,7 @@ kms: Any = LazyClient("kms")
 cognito: Any = LazyClient("cognito-idp")
 user_pool = UserPool(cognito, settings.user_pool_id)
 executions = Executions(step_functions, settings.state_machine_arn)
-connections = Connections(stores.dynamodb, kms, settings.cache_table, settings.connections_key)
+connections = Connections(stores.cache, kms, settings.connections_key)
 
 
 def _cors(origins: list[str]) -> CORSConfig | None:

@@ -8,14 +8,14 @@ with collecting_later():
     import os
     import time
     from dataclasses import dataclass
-    from typing import TYPE_CHECKING, Any, Final
+    from typing import TYPE_CHECKING, Any
 
     from aws_lambda_powertools import Logger, Metrics
     from aws_lambda_powertools.metrics import MetricUnit
-    from aws_lambda_powertools.utilities.parameters import get_secret
     from aws_lambda_powertools.utilities.parameters.exceptions import GetParameterError
     from dualtrack.chat.run_tool import run_tool
     from dualtrack.requests import chat_ref
+    from dualtrack.runtime.secrets import secret
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import LazyClient, open_stores
     from dualtrack.tools.mcp.calls import run_mcp_call
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 logger = Logger()
 metrics = Metrics()
 
-SECRET_SECONDS: Final = 300
-"""How long a secret that an operator has changed may still be used."""
-
 
 @dataclass(frozen=True, slots=True)
 class McpSettings:
@@ -57,21 +54,16 @@ settings = settings_from(os.environ)
 mcp = mcp_settings(os.environ)
 stores = open_stores(settings)
 client = McpClient()
-connections = Connections(
-    stores.dynamodb,
-    LazyClient("kms"),  # type: ignore[arg-type]
-    settings.cache_table,
-    settings.connections_key,
-)
+connections = Connections(stores.cache, LazyClient("kms"), settings.connections_key)  # type: ignore[arg-type]
 
 
 def read_secret(secret_id: str) -> str:
-    """The string of a secret, from Secrets Manager at most every five minutes; "none" if it cannot be read."""
+    """A secret; one that cannot be read counts as not set, so that the other servers' tools go on."""
     try:
-        return str(get_secret(secret_id, max_age=SECRET_SECONDS))
+        return secret(secret_id)
     except GetParameterError:
         logger.exception("A secret cannot be read", secret=secret_id)
-        return "none"
+        return ""
 
 
 deps = McpDeps(mcp.servers, client, connections.token, read_secret, mcp.github_secret)
@@ -94,9 +86,7 @@ def execute(running: Running) -> ToolResult:
 
 def refresh() -> dict[str, Any]:
     """List every server's tools anew; one that fails keeps its last list until that is stale."""
-    outcomes = refresh_catalogue(
-        stores.dynamodb, stores.cache_table, mcp.servers, client, secret=read_secret, now=time.time()
-    )
+    outcomes = refresh_catalogue(stores.cache, mcp.servers, client, secret=read_secret, now=time.time())
     failures = sum(not outcome.startswith("listed") for outcome in outcomes.values())
     metrics.add_metric("McpListingsFailed", MetricUnit.Count, failures)
     metrics.flush_metrics()

@@ -7,13 +7,12 @@ from dualtrack.runtime.imports import collecting_later
 with collecting_later():
     import os
     from functools import lru_cache
-    from typing import TYPE_CHECKING, Any, Final
+    from typing import TYPE_CHECKING, Any
 
     from aws_lambda_powertools import Logger
-    from aws_lambda_powertools.utilities.parameters import get_secret
     from dualtrack.chat.run_tool import run_tool
-    from dualtrack.clock import system_clock
     from dualtrack.requests import chat_ref
+    from dualtrack.runtime.secrets import secret
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import open_stores
     from dualtrack.tool import ToolResult, unknown
@@ -30,9 +29,6 @@ if TYPE_CHECKING:
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
     from dualtrack.tools.running import Running
-
-SECRET_SECONDS: Final = 300
-"""How long a secret that an operator has changed may still be used."""
 
 logger = Logger()
 stores = open_stores(settings_from(os.environ))
@@ -51,12 +47,7 @@ def execute(running: Running) -> ToolResult:
     if running.call.tool != RETRIEVE_DOCUMENTATION.name:
         return unknown(running.call.tool)
     names = (environment.anthropic_secret, environment.voyage_secret, environment.context7_secret)
-    return retrieve_documentation(running.call.input["query"], _dependencies(tuple(map(_secret, names))))
-
-
-def _secret(name: str) -> str:
-    """The secret's string, read at most every five minutes; "" for one that is not named."""
-    return str(get_secret(name, max_age=SECRET_SECONDS)) if name else ""
+    return retrieve_documentation(running.call.input["query"], _dependencies(tuple(map(secret, names))))
 
 
 @lru_cache(maxsize=1)
@@ -66,7 +57,6 @@ def _dependencies(secrets: tuple[str, ...]) -> Dependencies:
     return build_dependencies(
         environment,
         secret=dict(zip(names, secrets, strict=True)).__getitem__,
-        dynamodb=stores.dynamodb,
-        clock=system_clock,
+        cache=stores.cache,
         logger=logger,
     )

@@ -12,7 +12,7 @@ with collecting_later():
     from dualtrack.chat.summarise import SummariseDeps, summarise
     from dualtrack.models.anthropic import connect
     from dualtrack.requests import chat_ref
-    from dualtrack.runtime.keys import api_key
+    from dualtrack.runtime.secrets import secret
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import open_stores
 
@@ -29,5 +29,5 @@ stores = open_stores(settings)
 @logger.inject_lambda_context(correlation_id_path="chat_id")
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
     """``{"user", "chat_id", "conversation_id"}`` → ``{}``."""
-    claude = connect(settings.anthropic_base_url, api_key(settings.anthropic_secret))
+    claude = connect(settings.anthropic_base_url, secret(settings.anthropic_secret))
     return summarise(chat_ref(event), SummariseDeps(stores, claude, settings.dualtrack_summary_model))

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dualtrack.settings import split_origins
 
-from infra.stages import PARAMETER_NAMES, Services, services_from
+from infra.stages import PARAMETER_NAMES, SECRET_NOT_SET, Services, services_from
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-NO_KEY: Final = "none"
 _KEY_SETTINGS: Final = MappingProxyType(
     {
         "anthropic": "ANTHROPIC_API_KEY",
@@ -97,14 +96,14 @@ class Outside:
             if self.mode == "offline"
             else self.services.model,
             "documents": self.documents,
-            "embeddings": self._key("voyage") != NO_KEY,
+            "embeddings": self._key("voyage") != SECRET_NOT_SET,
             "mcp": self.services.mcp_servers != "[]",
         }
 
     def _key(self, name: str) -> str:
         key = self.settings.get(_KEY_SETTINGS[name], "")
         reachable = self.mode == "live" or name == "github" or self.settings.get(f"{name.upper()}_BASE_URL")
-        return key if key and reachable else NO_KEY
+        return key if key and reachable else SECRET_NOT_SET
 
 
 def outside_from(environment: Mapping[str, str]) -> Outside:

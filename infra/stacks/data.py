@@ -11,6 +11,7 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_secretsmanager as secretsmanager
 
 from infra.stacks.findings import accept
+from infra.stages import SECRET_NOT_SET
 
 if TYPE_CHECKING:
     from constructs import Construct
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from infra.stages import StageSettings
 
 SECRET_NAMES: Final = ("anthropic", "voyage", "context7", "github")
-NO_SECRET: Final = "none"  # noqa: S105 - the word that says that there is none
-"""What a secret holds until the operator puts a key there; functions read it as "no key"."""
 
 OPEN_CHATS_INDEX: Final = "open"
 ACTIVE_ACCOUNTS_INDEX: Final = "active"
@@ -126,7 +125,7 @@ class DataStack(Stack):
             f"{name.capitalize()}Secret",
             secret_name=self.secret_names[name],
             description=f"The deployment's key for {name}; the operator puts the value",
-            secret_string_value=SecretValue.unsafe_plain_text(NO_SECRET),
+            secret_string_value=SecretValue.unsafe_plain_text(SECRET_NOT_SET),
             removal_policy=self._removal,
         )
         accept(secret, "AwsSolutions-SMG4", "The key is another company's; it is renewed there and put here.")

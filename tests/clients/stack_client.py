@@ -271,7 +271,7 @@ class Root:
 def chats_of(stores: Stores, user: str) -> list[Chat]:
     """Every chat of a user that was ever admitted, by the records of their conversations."""
     found: list[Chat] = []
-    for one in stores.history.conversations(user, limit=1000):
+    for one in stores.conversations.newest(user, limit=1000):
         for number in range(1, one.queries + 1):
             chat_id = stores.history.chat_of_query(user, one.conversation_id, number)
             chat = stores.chats.load(user, chat_id)

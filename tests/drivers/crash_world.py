@@ -161,9 +161,9 @@ class World:
 
     def _prepare(self) -> None:
         stores = self.look()
-        client, table, now = stores.dynamodb, SETTINGS.cache_table, self.clock()
-        version = catalogue.store_version(client, table, [_NOTE], now)
-        catalogue.store_listings(client, table, [catalogue.Listing("kit", version, int(now))])
+        cache, now = stores.cache, self.clock()
+        version = catalogue.store_version(cache, [_NOTE], now)
+        catalogue.store_listings(cache, [catalogue.Listing("kit", version, int(now))])
         self._use_before(stores)
 
     def _use_before(self, stores: Stores) -> None:

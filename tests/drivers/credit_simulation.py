@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from unittest.mock import patch
 
 from botocore.exceptions import ClientError
-from dualtrack.chat.credit_reset import reset_accounts, rest_action
+from dualtrack.chat.credit_reset import reset_accounts
 from dualtrack.credits import account as account_module
 from dualtrack.credits.account import HOLD_SECONDS, Account, Decision, Movement, Refused, next_day
 from dualtrack.credits.audit import Books, differences, enter
@@ -532,7 +532,7 @@ class World:
         account = self.ledger.expire(user, now)
         yield
         if account.seq:
-            yield from self._commit([rest_action(self.ledger, account, now)])
+            yield from self._commit([self.ledger.rest_action(account, now)])
 
     # ── the steps of a chat ───────────────────────────────────────────────────────────────────
 

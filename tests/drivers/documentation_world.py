@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import boto3
+from dualtrack.storage.cache import CacheStore
 from dualtrack.tools.documentation.dependencies import Dependencies, build_dependencies, search_environment
 from dualtrack.tools.documentation.pipeline import retrieve_documentation
 from dualtrack.tools.documentation.settings import Limits, RetrievalSettings
@@ -148,7 +149,6 @@ def documentation_world(
         logger = RecordingLogger()
         environment = search_environment(
             {
-                "CACHE_TABLE": "cache",
                 "CONTEXT7_BASE_URL": servers[0].url,
                 "CONTEXT7_SECRET": "context7",
                 "VOYAGE_BASE_URL": servers[1].url,
@@ -157,12 +157,11 @@ def documentation_world(
                 "ANTHROPIC_SECRET": "anthropic" if claude else "",
             }
         )
-        secrets = {"context7": servers[0].api_key or "none", "voyage": voyage_key, "anthropic": "sk-test"}
+        secrets = {"context7": servers[0].api_key, "voyage": voyage_key, "anthropic": "sk-test"}
         deps = build_dependencies(
             environment,
-            secret=secrets.__getitem__,
-            dynamodb=dynamodb,
-            clock=lambda: now[0],
+            secret=lambda name: secrets.get(name, ""),
+            cache=CacheStore(dynamodb, "cache", lambda: now[0]),
             logger=logger,
             settings=settings or PATIENT,
         )

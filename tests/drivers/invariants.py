@@ -67,7 +67,7 @@ def what_is_left(stores: Stores, user: str, secret: str) -> list[str]:
     May be: the counters and keys of requests (`USER#`: no text), and the blank end of a chat that was broken off.
     """
     found = []
-    for table in (stores.history.table, stores.chats.table, stores.cache_table):
+    for table in (stores.history.table, stores.chats.table, stores.cache.table):
         for page in stores.dynamodb.get_paginator("scan").paginate(TableName=table):
             for item in page["Items"]:
                 key = f"{item['pk']['S']} {item['sk']['S']}"
@@ -178,7 +178,7 @@ def _price(chat: Chat, turns: Sequence[RecordedTurn], events: Sequence[StoredEve
 
 
 def _leftovers(stores: Stores, chat: Chat) -> Iterator[str]:
-    conversation = stores.history.conversation(chat.user, chat.conversation_id)
+    conversation = stores.conversations.find(chat.user, chat.conversation_id)
     if conversation is None or conversation.lease == chat.chat_id:
         yield "its conversation is not free"
     key: Any = {"pk": {"S": chat.pk}, "sk": {"S": "STATE"}}

@@ -33,7 +33,7 @@ class Stack:
         self.github, self.mcp = github, mcp
         self.server = github_server(mcp.url)
         self.client = McpClient(seconds=20)
-        self.deps = McpDeps((self.server,), self.client, USERS.get, lambda _: "none")
+        self.deps = McpDeps((self.server,), self.client, USERS.get, lambda _: "")
         self.specs = self.listed(self.server)
 
     def listed(self, server: McpServer) -> dict[str, ToolSpec]:
@@ -114,13 +114,13 @@ def test_two_users_at_once_see_what_is_theirs(stack: Stack) -> None:
 
 def test_a_server_that_comes_back_is_waited_for(stack: Stack) -> None:
     stack.mcp.kill()
-    down = McpDeps((stack.server,), McpClient(retries=Retries(waits=())), USERS.get, lambda _: "none")
+    down = McpDeps((stack.server,), McpClient(retries=Retries(waits=())), USERS.get, lambda _: "")
     gone = execute_mcp_call(stack.specs["github_list_issues"], freeze(HELLO), "ana", down)
     assert gone.is_error
     assert "cannot be reached" in gone.content
 
     back = Retries(sleep=lambda _: None if stack.mcp.running else stack.mcp.start())
-    waiting = McpDeps((stack.server,), McpClient(retries=back), USERS.get, lambda _: "none")
+    waiting = McpDeps((stack.server,), McpClient(retries=back), USERS.get, lambda _: "")
     again = execute_mcp_call(stack.specs["github_list_issues"], freeze(HELLO), "ana", waiting)
     assert "Crash on start" in again.content
 
@@ -152,6 +152,6 @@ def test_writing_tools_are_offered_only_when_enabled_and_are_not_repeatable() ->
         new = {**HELLO, "method": "create", "title": "New"}
         assert stack.call("ana", "github_issue_write", new).is_error, "a reading configuration cannot write"
         assert github.created == []
-        stack.deps = McpDeps((server,), stack.client, USERS.get, lambda _: "none")
+        stack.deps = McpDeps((server,), stack.client, USERS.get, lambda _: "")
         assert not stack.call("ana", "github_issue_write", new).is_error
         assert github.created == [("ana", "New")]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from dualtrack.clock import iso
 from dualtrack.ids import new_conversation_id, query_id, response_id, summary_id, tool_id
 from dualtrack.memory.records import Block, QueryTrack, Record, ToolCallDetail
+from dualtrack.storage.conversations import conversation_key
 from dualtrack.storage.dynamo import put, transact
-from dualtrack.storage.history import conversation_key
 
 from tests.drivers.world import store
 

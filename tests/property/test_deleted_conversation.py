@@ -19,7 +19,7 @@ from dualtrack.chat.end_chat import Cancelled, end_chat
 from dualtrack.chat.start_chat import File, NewChat, Repeat, first_chat, start_chat
 from dualtrack.chat.summarise import SummariseDeps, summarise
 from dualtrack.errors import ApiError
-from dualtrack.storage.history import partition
+from dualtrack.storage.bodies import partition
 
 from infra.local.offline_model.reply import Reply
 from tests.drivers import crash_world

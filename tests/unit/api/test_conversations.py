@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.memory.records import Record
+from dualtrack.storage.bodies import partition
 from dualtrack.storage.event_log import read_events
-from dualtrack.storage.history import partition
 from dualtrack.tool import Source, ToolResult
 
 from tests.clients.api_client import Api, items, make_api, objects

@@ -56,7 +56,7 @@ def ask(world: World, calls: int = 1) -> str:
 
 
 def sources_of_record(world: World) -> tuple[Any, ...]:
-    (conversation,) = world.stores.history.conversations("ann")
+    (conversation,) = world.stores.conversations.newest("ann")
     record = world.stores.history.record("ann", conversation.conversation_id, "q1-t1")
     assert record is not None
     assert record.call is not None

@@ -10,9 +10,8 @@ from dualtrack.credits.account import Account, Decision, Refused
 from dualtrack.errors import ChatClosed, Superseded
 from dualtrack.events import credits_now, turn_begins
 from dualtrack.memory.records import Record
-from dualtrack.storage.bodies import body_of
+from dualtrack.storage.bodies import body_of, partition
 from dualtrack.storage.event_log import read_events
-from dualtrack.storage.history import partition
 from dualtrack.storage.ledger import with_account
 
 from tests.drivers.world import World, make_world

@@ -14,9 +14,11 @@ from dualtrack.storage.dynamo import (
     batch_get,
     check,
     delete,
+    delete_all,
     get,
     put,
     put_absent,
+    put_all,
     query,
     transact,
     update,
@@ -211,3 +213,35 @@ def test_many_items_at_once(client: Any) -> None:
         transact(client, [put("item", TABLE, key(f"{number:03d}"))])
     found = batch_get(client, TABLE, [key(f"{number:03d}") for number in range(150)])
     assert len(found) == 130
+
+
+class Busy:
+    """A client that does ten writes of a batch and hands the others back, as a throttled table does."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.client, name)
+
+    def batch_write_item(self, RequestItems: Any) -> Any:  # noqa: N803 - DynamoDB's name
+        ((table, requests),) = RequestItems.items()
+        assert 0 < len(requests) <= 25
+        self.client.batch_write_item(RequestItems={table: requests[:10]})
+        return {"UnprocessedItems": {table: requests[10:]} if requests[10:] else {}}
+
+
+def test_a_deletion_goes_on_with_what_is_handed_back(client: Any) -> None:
+    keys = [key(f"{number:02d}") for number in range(60)]
+    put_all(client, TABLE, keys, attempts=1)
+    assert len(list(query(client, TABLE, "p"))) == 60
+    delete_all(Busy(client), TABLE, iter(keys))  # type: ignore[arg-type]
+    assert list(query(client, TABLE, "p")) == []
+
+
+def test_puts_that_are_handed_back_too_often_are_left_out(client: Any) -> None:
+    keys = [key(f"{number:02d}") for number in range(30)]
+    put_all(Busy(client), TABLE, keys, attempts=2)  # type: ignore[arg-type]
+    assert [item["sk"] for item in query(client, TABLE, "p")] == [
+        f"{number:02d}" for number in (*range(20), *range(25, 30))
+    ]

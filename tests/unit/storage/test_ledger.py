@@ -152,7 +152,7 @@ def test_the_ledger_is_listed_newest_first_page_by_page(ledger: Ledger) -> None:
     with_account(ledger, "ann", lambda account: account.settle("ch_1", 5, NOW + 2.5), ledger.commit)
     ledger.set_plan("ann", "pro", NOW + 3)
     first = ledger.entries("ann", limit=3)
-    assert first.body() == {
+    assert first.body("entries") == {
         "entries": [
             {
                 "entry_id": "le_000000000004",
@@ -182,8 +182,8 @@ def test_the_ledger_is_listed_newest_first_page_by_page(ledger: Ledger) -> None:
         "cursor": first.cursor,
     }
     second = ledger.entries("ann", first.cursor, limit=3)
-    assert [(entry["kind"], entry["reason"]) for entry in second.entries] == [("grant", "Thank you")]
-    assert "cursor" not in second.body()
+    assert [(entry["kind"], entry["reason"]) for entry in second.items] == [("grant", "Thank you")]
+    assert "cursor" not in second.body("entries")
 
 
 def test_the_last_page_has_no_cursor_even_if_it_is_full(ledger: Ledger) -> None:
@@ -200,7 +200,7 @@ def test_a_cursor_that_is_not_ours_is_refused(ledger: Ledger, cursor: str) -> No
 
 def test_users_do_not_see_each_other(ledger: Ledger) -> None:
     hold(ledger, "ch_1", user="ann")
-    assert ledger.entries("an").entries == ()
+    assert ledger.entries("an").items == ()
     assert ledger.load("an").holds == {}
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from dualtrack.tools.documentation.cache import Cache
+from dualtrack.storage.cache import CacheStore
 
 from tests.drivers.documentation_world import LIBRARY, PATIENT, QUESTION, World, documentation_world
 from tests.servers.context7 import FakeContext7, library, snippet
@@ -95,7 +95,7 @@ def test_the_cache_holds_no_word_of_the_question_in_its_keys_or_plan(world: Worl
     assert "AcmeSecretProject" not in keys
     assert all(int(item["ttl"]["N"]) > world.now[0] for item in world.items())
     cache = world.deps.cache
-    assert isinstance(cache, Cache)
+    assert isinstance(cache, CacheStore)
     plans = cache.get_many(item["pk"]["S"] for item in world.items() if item["pk"]["S"].startswith("plan#"))
     assert len(plans) == 1
 

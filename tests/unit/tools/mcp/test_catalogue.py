@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import boto3
 import pytest
 from dualtrack.frozen import freeze
+from dualtrack.storage.cache import CacheStore
 from dualtrack.tool import ToolSpec
 from dualtrack.tools.mcp import catalogue as module
 from dualtrack.tools.mcp.catalogue import (
@@ -29,7 +30,6 @@ from moto import mock_aws
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mypy_boto3_dynamodb.client import DynamoDBClient
 
 NOW = 1_800_000_000.0
 TABLE = "cache"
@@ -39,7 +39,7 @@ OTHER = McpServer("other", "http://other/mcp")
 
 
 @pytest.fixture
-def dynamodb() -> Iterator[DynamoDBClient]:
+def cache() -> Iterator[CacheStore]:
     module._DECODED.clear()
     with mock_aws():
         client = boto3.client("dynamodb", "us-east-1")
@@ -55,32 +55,32 @@ def dynamodb() -> Iterator[DynamoDBClient]:
                 {"AttributeName": "sk", "AttributeType": "S"},
             ],
         )
-        yield client
+        yield CacheStore(client, TABLE, lambda: NOW)
 
 
 def listed(name: str, *, read_only: bool = True, idempotent: bool = False) -> ListedTool:
     return ListedTool(name, f"Does {name}.", SCHEMA, read_only=read_only, idempotent=idempotent)
 
 
-def stored(client: DynamoDBClient, *listings: tuple[McpServer, float, list[ListedTool]]) -> None:
+def stored(cache: CacheStore, *listings: tuple[McpServer, float, list[ListedTool]]) -> None:
     entries = [
-        Listing(server.name, store_version(client, TABLE, specs_of(server, tools), at), int(at))
+        Listing(server.name, store_version(cache, specs_of(server, tools), at), int(at))
         for server, at, tools in listings
     ]
-    store_listings(client, TABLE, entries)
+    store_listings(cache, entries)
 
 
-def test_nothing_stored_means_no_tools(dynamodb: DynamoDBClient) -> None:
-    assert load_catalogue(dynamodb, TABLE, NOW) == Catalogue("", ())
+def test_nothing_stored_means_no_tools(cache: CacheStore) -> None:
+    assert load_catalogue(cache, NOW) == Catalogue("", ())
 
 
-def test_what_is_stored_is_read_back_whole(dynamodb: DynamoDBClient) -> None:
+def test_what_is_stored_is_read_back_whole(cache: CacheStore) -> None:
     stored(
-        dynamodb,
+        cache,
         (GITHUB, NOW, [listed("list_issues"), listed("get_me")]),
         (OTHER, NOW, [listed("go", read_only=False)]),
     )
-    catalogue = load_catalogue(dynamodb, TABLE, NOW)
+    catalogue = load_catalogue(cache, NOW)
     assert catalogue.tools == (
         ToolSpec("github_get_me", "Does get_me.", SCHEMA, "github", "github", True, "github", "get_me"),
         ToolSpec(
@@ -99,39 +99,37 @@ def test_what_is_stored_is_read_back_whole(dynamodb: DynamoDBClient) -> None:
     assert find_tool(catalogue, "go") is None
 
 
-def test_a_stale_server_takes_only_its_own_tools_away(dynamodb: DynamoDBClient) -> None:
-    stored(dynamodb, (GITHUB, NOW - STALE_AFTER, [listed("get_me")]), (OTHER, NOW, [listed("go")]))
-    assert [tool.name for tool in load_catalogue(dynamodb, TABLE, NOW).tools] == ["other_go"]
-    assert [one.server for one in load_listings(dynamodb, TABLE)] == ["github", "other"]
+def test_a_stale_server_takes_only_its_own_tools_away(cache: CacheStore) -> None:
+    stored(cache, (GITHUB, NOW - STALE_AFTER, [listed("get_me")]), (OTHER, NOW, [listed("go")]))
+    assert [tool.name for tool in load_catalogue(cache, NOW).tools] == ["other_go"]
+    assert [one.server for one in load_listings(cache)] == ["github", "other"]
 
 
-def test_a_pinned_version_outlives_a_new_listing_and_staleness(dynamodb: DynamoDBClient) -> None:
-    stored(dynamodb, (GITHUB, NOW, [listed("get_me")]), (OTHER, NOW, [listed("go")]))
-    pinned = load_catalogue(dynamodb, TABLE, NOW)
-    stored(dynamodb, (GITHUB, NOW + 10, [listed("list_issues")]))
+def test_a_pinned_version_outlives_a_new_listing_and_staleness(cache: CacheStore) -> None:
+    stored(cache, (GITHUB, NOW, [listed("get_me")]), (OTHER, NOW, [listed("go")]))
+    pinned = load_catalogue(cache, NOW)
+    stored(cache, (GITHUB, NOW + 10, [listed("list_issues")]))
     module._DECODED.clear()
-    assert load_catalogue(dynamodb, TABLE, NOW + 2 * STALE_AFTER, version=pinned.version) == pinned
-    assert load_catalogue(dynamodb, TABLE, NOW + 20).version != pinned.version
-    assert load_catalogue(dynamodb, TABLE, NOW, version="") == Catalogue("", ())
+    assert load_catalogue(cache, NOW + 2 * STALE_AFTER, version=pinned.version) == pinned
+    assert load_catalogue(cache, NOW + 20).version != pinned.version
+    assert load_catalogue(cache, NOW, version="") == Catalogue("", ())
 
 
-def test_a_version_that_is_gone_offers_nothing(dynamodb: DynamoDBClient) -> None:
-    assert load_catalogue(dynamodb, TABLE, NOW, version="0" * 32) == Catalogue("", ())
+def test_a_version_that_is_gone_offers_nothing(cache: CacheStore) -> None:
+    assert load_catalogue(cache, NOW, version="0" * 32) == Catalogue("", ())
 
 
-def test_the_version_depends_on_the_content_alone(dynamodb: DynamoDBClient) -> None:
+def test_the_version_depends_on_the_content_alone(cache: CacheStore) -> None:
     forth, back = [listed("a"), listed("b")], [listed("b"), listed("a")]
-    versions = {store_version(dynamodb, TABLE, specs_of(GITHUB, tools), NOW) for tools in (forth, back)}
+    versions = {store_version(cache, specs_of(GITHUB, tools), NOW) for tools in (forth, back)}
     assert len(versions) == 1
-    assert store_version(dynamodb, TABLE, specs_of(GITHUB, [listed("a")]), NOW) not in versions
+    assert store_version(cache, specs_of(GITHUB, [listed("a")]), NOW) not in versions
 
 
-def test_a_catalogue_that_fits_no_item_is_refused(
-    dynamodb: DynamoDBClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_catalogue_that_fits_no_item_is_refused(cache: CacheStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MAX_STORED", 10)
     with pytest.raises(CatalogueTooLarge):
-        store_version(dynamodb, TABLE, specs_of(GITHUB, [listed("a")]), NOW)
+        store_version(cache, specs_of(GITHUB, [listed("a")]), NOW)
 
 
 @pytest.mark.parametrize(

@@ -71,11 +71,11 @@ def test_each_user_calls_with_the_own_token() -> None:
 
 def test_a_user_without_one_calls_with_the_deployments_if_the_operator_opted_in() -> None:
     calls = Calls()
-    execute_mcp_call(READ, ARGUMENTS, "ana", deps(calls, secrets={"gh": " ghs_d\n"}, opted="gh"))
+    execute_mcp_call(READ, ARGUMENTS, "ana", deps(calls, secrets={"gh": "ghs_d"}, opted="gh"))
     assert calls.tokens == ["ghs_d"]
 
 
-@pytest.mark.parametrize(("secrets", "opted"), [({}, ""), ({"gh": "none"}, "gh"), ({"gh": ""}, "gh")])
+@pytest.mark.parametrize(("secrets", "opted"), [({}, ""), ({"gh": ""}, "gh")])
 def test_without_any_token_the_model_is_told_what_the_user_has_to_do(
     secrets: dict[str, str], opted: str
 ) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import boto3
 import pytest
 from dualtrack.frozen import freeze
+from dualtrack.storage.cache import CacheStore
 from dualtrack.tools.mcp import catalogue as module
 from dualtrack.tools.mcp.catalogue import STALE_AFTER, load_catalogue
 from dualtrack.tools.mcp.config import Auth, McpServer, github_server
@@ -19,7 +20,6 @@ from moto import mock_aws
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from mypy_boto3_dynamodb.client import DynamoDBClient
 
 NOW = 1_800_000_000.0
 GITHUB = github_server("http://gh/")
@@ -43,7 +43,7 @@ class Lists:
 
 
 @pytest.fixture
-def dynamodb() -> Iterator[DynamoDBClient]:
+def cache() -> Iterator[CacheStore]:
     module._DECODED.clear()
     with mock_aws():
         client = boto3.client("dynamodb", "us-east-1")
@@ -54,49 +54,49 @@ def dynamodb() -> Iterator[DynamoDBClient]:
             KeySchema=[{"AttributeName": name, "KeyType": kind} for name, kind in keys],  # type: ignore[typeddict-item]
             AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name, _ in keys],
         )
-        yield client
+        yield CacheStore(client, "cache", lambda: NOW)
 
 
 def refreshed(
-    client: DynamoDBClient, lists: Lists, now: float, servers: tuple[McpServer, ...] = BOTH
+    cache: CacheStore, lists: Lists, now: float, servers: tuple[McpServer, ...] = BOTH
 ) -> dict[str, str]:
-    return refresh_catalogue(client, "cache", servers, lists, secret=lambda _: "key", now=now)
+    return refresh_catalogue(cache, servers, lists, secret=lambda _: "key", now=now)
 
 
-def offered(client: DynamoDBClient, now: float) -> list[str]:
-    return [tool.name for tool in load_catalogue(client, "cache", now).tools]
+def offered(cache: CacheStore, now: float) -> list[str]:
+    return [tool.name for tool in load_catalogue(cache, now).tools]
 
 
-def test_every_server_is_listed_with_its_own_token(dynamodb: DynamoDBClient) -> None:
+def test_every_server_is_listed_with_its_own_token(cache: CacheStore) -> None:
     lists = Lists({"github": ("get_me", "list_issues"), "docs": ("find",)})
-    assert refreshed(dynamodb, lists, NOW) == {"github": "listed 2", "docs": "listed 1"}
-    assert offered(dynamodb, NOW) == ["github_get_me", "github_list_issues", "docs_find"]
+    assert refreshed(cache, lists, NOW) == {"github": "listed 2", "docs": "listed 1"}
+    assert offered(cache, NOW) == ["github_get_me", "github_list_issues", "docs_find"]
     assert lists.tokens == {"github": "github_pat_listing_only", "docs": "key"}
 
 
-def test_a_server_that_is_down_keeps_its_list_until_that_is_stale(dynamodb: DynamoDBClient) -> None:
-    refreshed(dynamodb, Lists({"github": ("get_me",), "docs": ("find",)}), NOW)
+def test_a_server_that_is_down_keeps_its_list_until_that_is_stale(cache: CacheStore) -> None:
+    refreshed(cache, Lists({"github": ("get_me",), "docs": ("find",)}), NOW)
     down = Lists({"docs": ("find", "more")})
-    assert refreshed(dynamodb, down, NOW + 3600) == {"github": "failed: down", "docs": "listed 2"}
-    assert offered(dynamodb, NOW + 3600) == ["github_get_me", "docs_find", "docs_more"]
-    refreshed(dynamodb, down, NOW + STALE_AFTER)
-    assert offered(dynamodb, NOW + STALE_AFTER) == ["docs_find", "docs_more"]
+    assert refreshed(cache, down, NOW + 3600) == {"github": "failed: down", "docs": "listed 2"}
+    assert offered(cache, NOW + 3600) == ["github_get_me", "docs_find", "docs_more"]
+    refreshed(cache, down, NOW + STALE_AFTER)
+    assert offered(cache, NOW + STALE_AFTER) == ["docs_find", "docs_more"]
 
 
-def test_a_server_that_is_configured_no_longer_is_offered_no_longer(dynamodb: DynamoDBClient) -> None:
+def test_a_server_that_is_configured_no_longer_is_offered_no_longer(cache: CacheStore) -> None:
     lists = Lists({"github": ("get_me",), "docs": ("find",)})
-    refreshed(dynamodb, lists, NOW)
-    refreshed(dynamodb, lists, NOW, (DOCS,))
-    assert offered(dynamodb, NOW) == ["docs_find"]
-    assert refreshed(dynamodb, lists, NOW, ()) == {}
-    assert offered(dynamodb, NOW) == []
+    refreshed(cache, lists, NOW)
+    refreshed(cache, lists, NOW, (DOCS,))
+    assert offered(cache, NOW) == ["docs_find"]
+    assert refreshed(cache, lists, NOW, ()) == {}
+    assert offered(cache, NOW) == []
 
 
 def test_a_list_that_fits_no_item_keeps_the_one_before(
-    dynamodb: DynamoDBClient, monkeypatch: pytest.MonkeyPatch
+    cache: CacheStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refreshed(dynamodb, Lists({"github": ("get_me",), "docs": ("find",)}), NOW)
+    refreshed(cache, Lists({"github": ("get_me",), "docs": ("find",)}), NOW)
     monkeypatch.setattr(module, "MAX_STORED", 1)
-    outcome = refreshed(dynamodb, Lists({"github": ("a",), "docs": ("b",)}), NOW)
+    outcome = refreshed(cache, Lists({"github": ("a",), "docs": ("b",)}), NOW)
     assert outcome == {"github": "failed: too large", "docs": "failed: too large"}
-    assert offered(dynamodb, NOW) == ["github_get_me", "docs_find"]
+    assert offered(cache, NOW) == ["github_get_me", "docs_find"]

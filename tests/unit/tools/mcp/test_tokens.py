@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING
 
 import boto3
 import pytest
+from dualtrack.clock import system_clock
 from dualtrack.errors import ApiError
+from dualtrack.storage.cache import CacheStore
 from dualtrack.tools.mcp.tokens import Connection, Connections, check_token
 from moto import mock_aws
 
@@ -34,7 +36,7 @@ def connections() -> Iterator[Connections]:
             ],
         )
         key = kms.create_key()["KeyMetadata"]["Arn"]
-        yield Connections(dynamodb, kms, "cache", key)
+        yield Connections(CacheStore(dynamodb, "cache", system_clock), kms, key)
 
 
 def test_connect_find_token_disconnect(connections: Connections) -> None:
@@ -64,15 +66,15 @@ def test_users_have_their_own(connections: Connections) -> None:
 
 def test_the_item_holds_no_clear_token(connections: Connections) -> None:
     connections.connect("ana", TOKEN, 1)
-    (item,) = connections.dynamodb.scan(TableName="cache")["Items"]
+    (item,) = connections.cache.client.scan(TableName="cache")["Items"]
     assert TOKEN.encode() not in item["token"]["B"]
     assert TOKEN not in repr({key: value for key, value in item.items() if key != "token"})
 
 
 def test_an_item_copied_to_another_user_does_not_decrypt(connections: Connections) -> None:
     connections.connect("ana", TOKEN, 1)
-    (item,) = connections.dynamodb.scan(TableName="cache")["Items"]
-    connections.dynamodb.put_item(TableName="cache", Item={**item, "pk": {"S": "user#eve"}})
+    (item,) = connections.cache.client.scan(TableName="cache")["Items"]
+    connections.cache.client.put_item(TableName="cache", Item={**item, "pk": {"S": "user#eve"}})
     assert connections.token("eve") is None
 
 

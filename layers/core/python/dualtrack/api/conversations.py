@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import base64
-import contextlib
 import itertools
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dualtrack.clock import iso
-from dualtrack.errors import invalid_request, not_found
+from dualtrack.errors import not_found
 from dualtrack.frozen import dumps
 from dualtrack.ids import is_conversation_id, new_conversation_id, parse_record_id, query_id
 from dualtrack.profiles import DEFAULT_PROFILE, profile_named
-from dualtrack.storage.dynamo import Lost, put_absent, transact, update
-from dualtrack.storage.history import DELETING, Conversation, conversation_key, summary_record
+from dualtrack.storage.conversations import Conversation
+from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.history import summary_record
+from dualtrack.storage.pages import Page, cursor_of, foreign_cursor, place_of
 from dualtrack.tools.full_context import read_reference
 
 if TYPE_CHECKING:
@@ -35,18 +35,6 @@ PIECE_BYTES: Final = 4_500_000
 
 _BLOCK: Final = 50_000
 """Characters that are measured at a time; none takes more than 12 bytes (`_bytes`)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Some of a list, and where it goes on; an empty cursor means that it ends here."""
-
-    items: tuple[dict[str, Any], ...]
-    cursor: str = ""
-
-    def body(self, name: str) -> dict[str, Any]:
-        """``{name: [...], "cursor"?}``."""
-        return {name: list(self.items)} | ({"cursor": self.cursor} if self.cursor else {})
 
 
 def conversation_json(one: Conversation) -> dict[str, Any]:
@@ -122,38 +110,28 @@ def create_conversation(stores: Stores, user: str, title: str, profile: str) -> 
     one = Conversation(
         user, new_conversation_id(), title, profile_named(profile or DEFAULT_PROFILE).name, now, now
     )
-    item = {
-        **conversation_key(user, one.conversation_id),
-        "title": title,
-        "profile": one.profile,
-        "created_at": now,
-        "updated_at": now,
-        "queries": 0,
-    }
-    # The id is new, so an item that stands there already is our own, put twice by a retried request.
-    with contextlib.suppress(Lost):
-        transact(stores.dynamodb, [put_absent("conversation", stores.history.table, item)])
+    stores.conversations.create(one)
     return one
 
 
 def find_conversation(stores: Stores, user: str, conversation_id: str) -> Conversation:
     """The user's conversation; 404 for any other, and for one that is being deleted."""
     known = is_conversation_id(conversation_id)
-    found = stores.history.conversation(user, conversation_id) if known else None
-    if found is None or found.lease == DELETING:
+    found = stores.conversations.find(user, conversation_id) if known else None
+    if found is None or found.is_being_deleted:
         raise not_found("There is no such conversation.")
     return found
 
 
 def list_conversations(stores: Stores, user: str, cursor: str, limit: int) -> Page:
     """A page of a user's conversations, newest first."""
-    before = _opened(cursor)
+    before = place_of(cursor)
     if before and not is_conversation_id(before):
-        raise invalid_request("The cursor is not one of this list.")
-    found = stores.history.conversations(user, before=before, limit=limit + 1)
-    listed = list(itertools.islice((one for one in found if one.lease != DELETING), limit + 1))
+        raise foreign_cursor()
+    found = stores.conversations.newest(user, before=before, limit=limit + 1)
+    listed = list(itertools.islice((one for one in found if not one.is_being_deleted), limit + 1))
     page = listed[:limit]
-    more = _sealed(page[-1].conversation_id) if len(listed) > limit else ""
+    more = cursor_of(page[-1].conversation_id) if len(listed) > limit else ""
     return Page(tuple(conversation_json(one) for one in page), more)
 
 
@@ -161,16 +139,8 @@ def rename_conversation(stores: Stores, user: str, conversation_id: str, title: 
     """Give it another title."""
     found = find_conversation(stores, user, conversation_id)
     now = iso(stores.clock())
-    change = update(
-        "conversation",
-        stores.history.table,
-        conversation_key(user, conversation_id),
-        "SET title = :title, updated_at = :now",
-        "attribute_exists(pk)",
-        {":title": title, ":now": now},
-    )
     try:
-        transact(stores.dynamodb, [change])
+        stores.conversations.rename(found, title, now)
     except Lost:
         raise not_found("There is no such conversation.") from None
     return replace(found, title=title, updated_at=now)
@@ -191,7 +161,7 @@ def list_records(stores: Stores, conversation: Conversation, track: Track, curso
             shown = record_json(stores, conversation.user, conversation.conversation_id, record)
             size += _bytes(shown)
             if len(taken) >= PAGE_RECORDS or (taken and size > PAGE_BYTES):
-                return Page(tuple(taken), _sealed(f"{number}:{index}"))
+                return Page(tuple(taken), cursor_of(f"{number}:{index}"))
             taken.append(shown)
     return Page(tuple(taken))
 
@@ -235,19 +205,7 @@ def find_record(stores: Stores, conversation: Conversation, record_id: str, offs
 def _place(cursor: str) -> tuple[int, int]:
     if not cursor:
         return 1, 0
-    query_part, _, index = _opened(cursor).partition(":")
+    query_part, _, index = place_of(cursor).partition(":")
     if not (query_part.isdecimal() and index.isdecimal() and len(query_part) < 9 and len(index) < 9):
-        raise invalid_request("The cursor is not one of this list.")
+        raise foreign_cursor()
     return max(int(query_part), 1), int(index)
-
-
-def _sealed(place: str) -> str:
-    return base64.urlsafe_b64encode(place.encode()).decode().rstrip("=")
-
-
-def _opened(cursor: str) -> str:
-    try:
-        padded = cursor.encode() + b"=" * (-len(cursor) % 4)
-        return base64.b64decode(padded, altchars=b"-_", validate=True).decode()
-    except ValueError:
-        raise invalid_request("The cursor is not one of this list.") from None

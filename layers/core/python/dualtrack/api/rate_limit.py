@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.errors import ApiError
-from dualtrack.storage.dynamo import to_wire
 
 if TYPE_CHECKING:
     from dualtrack.storage.stores import Stores
@@ -18,14 +17,6 @@ def count_request(stores: Stores, user: str) -> None:
     """Count a request of the user; 429 with `retry_after` seconds once the window is full."""
     now = int(stores.clock())
     window = now - now % WINDOW_SECONDS
-    answer = stores.dynamodb.update_item(
-        TableName=stores.chats.table,
-        Key=to_wire({"pk": f"USER#{user}", "sk": f"RATE#{window}"}),
-        UpdateExpression="ADD requests :one SET #ttl = if_not_exists(#ttl, :ttl)",
-        ExpressionAttributeNames={"#ttl": "ttl"},
-        ExpressionAttributeValues=to_wire({":one": 1, ":ttl": window + 10 * WINDOW_SECONDS}),
-        ReturnValues="UPDATED_NEW",
-    )
-    if int(answer["Attributes"]["requests"]["N"]) > REQUESTS_PER_WINDOW:
+    if stores.requests.count(user, window, window + 10 * WINDOW_SECONDS) > REQUESTS_PER_WINDOW:
         wait = window + WINDOW_SECONDS - now
         raise ApiError("rate_limited", f"Too many requests; try again in {wait} s.", {"retry_after": wait})

@@ -16,25 +16,16 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dualtrack.clock import day_of
 from dualtrack.errors import Transient
-from dualtrack.storage import dynamo
 from dualtrack.storage.dynamo import Lost
-from dualtrack.storage.ledger import (
-    ACTIVE_INDEX,
-    ACTIVE_SHARDS,
-    Ledger,
-    account_item,
-    not_moved_since,
-    user_of,
-)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from dualtrack.credits.account import Account
+    from dualtrack.storage.ledger import Ledger
 
 PAGE: Final = 200
 """Accounts between two looks at the time left."""
@@ -75,7 +66,7 @@ def reset_accounts(
     """Bring up to date every account last used before today, page by page while there is time."""
     report = Report()
     with ThreadPoolExecutor(writers) as pool:
-        for users in _used_before(ledger, day_of(now), page):
+        for users in ledger.used_before(day_of(now), page):
             if not has_time():
                 return replace(report, out_of_time=True)
             for outcome in pool.map(lambda user: _reset(ledger, user, now), users):
@@ -85,38 +76,10 @@ def reset_accounts(
 
 def _reset(ledger: Ledger, user: str, now: float) -> Callable[[Report], Report]:
     try:
-        account = ledger.expire(user, now)
-        dynamo.transact(ledger.client, [rest_action(ledger, account, now)])
+        ledger.rest(ledger.expire(user, now), now)
     except Lost:
         return lambda report: replace(report, moved=report.moved + 1)
     except Exception as error:  # noqa: BLE001 - one broken account must not stop the others: counted
         why = type(error).__name__
         return lambda report: replace(report, failed=report.failed + 1, error=why)
     return lambda report: replace(report, reset=report.reset + 1)
-
-
-def rest_action(ledger: Ledger, account: Account, now: float) -> dynamo.Action:
-    """Put the account as of ``now``; out of the index if it holds nothing and has used nothing."""
-    current = account.at(now)
-    resting = not current.holds and not current.used_day
-    condition, values = not_moved_since(account)
-    return dynamo.put("account", ledger.table, account_item(current, resting=resting), condition, values)
-
-
-def _used_before(ledger: Ledger, today: str, page: int) -> Iterator[list[str]]:
-    """Users in the index whose last used day is before today, shard by shard."""
-    for shard in range(ACTIVE_SHARDS):
-        request: dict[str, Any] = {
-            "TableName": ledger.table,
-            "IndexName": ACTIVE_INDEX,
-            "KeyConditionExpression": "active = :shard AND #day < :today",
-            "ExpressionAttributeNames": {"#day": "day"},
-            "ExpressionAttributeValues": dynamo.to_wire({":shard": str(shard), ":today": today}),
-            "Limit": page,
-        }
-        while True:
-            answer = ledger.client.query(**request)
-            yield [user_of(dynamo.from_wire(wire)) for wire in answer["Items"]]
-            if "LastEvaluatedKey" not in answer:
-                break
-            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]

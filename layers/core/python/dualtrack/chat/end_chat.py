@@ -20,7 +20,6 @@ from dualtrack.ids import response_id
 from dualtrack.memory.records import QueryTrack, Record
 from dualtrack.memory.summaries import NO_ANSWER, track_of
 from dualtrack.storage.dynamo import Lost
-from dualtrack.storage.event_log import read_events
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -153,7 +152,7 @@ def _recorded_end(stores: Stores, end: _End, credits: Credits) -> Recorded:  # n
         stores.chats.change_action(chat, after),
         *stores.history.record_writes(chat.user, chat.conversation_id, end.response, "response"),
         *stores.history.track_writes(chat.user, chat.conversation_id, end.track),
-        stores.history.free_action(chat.user, chat.conversation_id, chat.chat_id, now),
+        stores.conversations.free_action(chat.user, chat.conversation_id, chat.chat_id, now),
     ]
     return events, writes
 
@@ -187,10 +186,7 @@ def _charge(stores: Stores, chat: Chat, how: Failure | Cancelled) -> int:
     """A failure costs nothing; a cancelled chat all that it holds, once a model call has begun."""
     if isinstance(how, Failure):
         return 0
-    begun = chat.turn > 0 or any(
-        event.event == "turn"
-        for event in read_events(stores.dynamodb, stores.chats.table, chat.pk, consistent=True)
-    )
+    begun = chat.turn > 0 or any(event.event == "turn" for event in stores.log(chat).events())
     return chat.held if begun else 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -12,7 +13,6 @@ from dualtrack.errors import Gone
 from dualtrack.memory.records import block_of
 from dualtrack.memory.view import PastTurn, Result, View, stand_in
 from dualtrack.storage.chats import Pin
-from dualtrack.storage.history import partition
 from dualtrack.tools.full_context import read_reference
 from dualtrack.tools.mcp.catalogue import load_catalogue
 from dualtrack.tools.registry import offered_tools
@@ -101,9 +101,7 @@ def _read(stores: Stores, chat: Chat, turns: int) -> _Read:
     user, conversation_id = chat.user, chat.conversation_id
     with ThreadPoolExecutor(2) as pool:
         tracks = pool.submit(stores.history.tracks, user, conversation_id, chat.query - 1)
-        catalogue = pool.submit(
-            load_catalogue, stores.dynamodb, stores.cache_table, stores.clock(), version=version
-        )
+        catalogue = pool.submit(load_catalogue, stores.cache, stores.clock(), version=version)
         records = stores.history.query_records(user, conversation_id, chat.query)
         return _Read(tracks.result(), records, catalogue.result())
 
@@ -168,12 +166,12 @@ def _result(stores: Stores, chat: Chat, record: Record) -> Result:
 
 
 def _files(stores: Stores, chat: Chat, attachments: Sequence[Attachment]) -> tuple[Mapping[str, str], ...]:
-    pk = partition(chat.user, chat.conversation_id)
+    load = partial(stores.history.load_file, chat.user, chat.conversation_id)
     return tuple(
         MappingProxyType(
             {
                 "media_type": one.media_type,
-                "data": base64.b64encode(stores.bodies.load(pk, one.body)).decode(),
+                "data": base64.b64encode(load(one)).decode(),
             }
         )
         for one in attachments

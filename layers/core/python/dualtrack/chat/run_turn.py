@@ -352,7 +352,7 @@ def _recorded_answer(turn: _Turn, sources: Sequence[Source], credits: Credits) -
     writes = [
         *stores.chats.turn_writes(chat, run.number, turn.reply, said, after),
         *stores.history.record_writes(chat.user, chat.conversation_id, response, "response"),
-        stores.history.free_action(chat.user, chat.conversation_id, chat.chat_id, now),
+        stores.conversations.free_action(chat.user, chat.conversation_id, chat.chat_id, now),
     ]
     return events, writes
 

@@ -7,12 +7,11 @@ hold 5 credits · take the conversation's lease · number and store the query ·
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import itertools
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.delete_conversation import delete_leftovers
 from dualtrack.chat.end_chat import TIMED_OUT, Failure, end_chat
@@ -26,10 +25,10 @@ from dualtrack.ids import is_conversation_id, new_chat_id, new_conversation_id, 
 from dualtrack.memory.records import Record
 from dualtrack.profiles import DEFAULT_PROFILE, profile_named
 from dualtrack.requests import ChatRef
-from dualtrack.storage.bodies import attach
+from dualtrack.storage.api_requests import FirstRequest
 from dualtrack.storage.chats import CHAT_SECONDS, Chat
-from dualtrack.storage.dynamo import Action, Lost, delete, get, put, put_absent, transact, update
-from dualtrack.storage.history import DELETING, Conversation, conversation_key, partition
+from dualtrack.storage.conversations import Conversation
+from dualtrack.storage.dynamo import Action, Lost
 
 if TYPE_CHECKING:
     from dualtrack.chat.executions import Executions
@@ -81,12 +80,12 @@ def first_chat(stores: Stores, executions: Executions, user: str, repeat: Repeat
 
     A chat that was admitted but whose execution was not started is started now.
     """
-    item = get(stores.dynamodb, stores.chats.table, stores.chats.repeat_key(user, repeat.key))
-    if item is None or item["ttl"] <= stores.clock():
+    first = stores.requests.first(user, repeat.key, stores.clock())
+    if first is None:
         return None
-    if item["fingerprint"] != repeat.fingerprint:
+    if first.fingerprint != repeat.fingerprint:
         raise ApiError("idempotency_conflict", "This Idempotency-Key was used with another body.")
-    chat = stores.chats.load(user, item["chat_id"])
+    chat = stores.chats.load(user, first.chat_id)
     if chat is None:
         raise not_found("The chat of this Idempotency-Key was deleted.")
     if chat.status == "running" and chat.turn == 0:
@@ -124,15 +123,8 @@ def _start(stores: Stores, executions: Executions, chat: Chat, repeat: Repeat | 
 
 def _forget(stores: Stores, chat: Chat, repeat: Repeat | None) -> None:
     """Let the key make a chat that starts: the client is told to try again."""
-    if repeat is None:
-        return
-    key = stores.chats.repeat_key(chat.user, repeat.key)
-    its_own = "chat_id = :chat"
-    with contextlib.suppress(Lost):
-        transact(
-            stores.dynamodb,
-            [delete("repeat", stores.chats.table, key, its_own, {":chat": chat.chat_id})],
-        )
+    if repeat:
+        stores.requests.forget(chat.user, repeat.key, chat.chat_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +179,8 @@ def _admission(stores: Stores, new: NewChat, repeat: Repeat | None) -> _Admissio
         deadline=int(now) + CHAT_SECONDS,
         held=CHAT_PRICE,
     )
-    pk = partition(chat.user, chat.conversation_id)
-    attachments, files = attach(pk, ((one.media_type, one.data) for one in new.files))
+    sent = ((one.media_type, one.data) for one in new.files)
+    attachments, files = stores.history.files(chat.user, chat.conversation_id, sent)
     query = Record(query_id(chat.query), "message", "user", new.message, iso(now), attachments=attachments)
     return _Admission(repeat, now, conversation, found is None, chat, query, files)
 
@@ -215,11 +207,11 @@ def _conversation(stores: Stores, new: NewChat) -> Conversation | None:
         profile_named(new.profile or DEFAULT_PROFILE)
         return None
     found = (
-        stores.history.conversation(new.user, new.conversation_id)
+        stores.conversations.find(new.user, new.conversation_id)
         if is_conversation_id(new.conversation_id)
         else None
     )
-    if found is None or found.lease == DELETING:
+    if found is None or found.is_being_deleted:
         raise not_found("There is no such conversation.")
     if new.profile and found.profile != new.profile:
         raise invalid_request(f"This conversation's profile is {found.profile}.")
@@ -229,7 +221,7 @@ def _conversation(stores: Stores, new: NewChat) -> Conversation | None:
         raise ApiError("conversation_busy", "A chat is running in this conversation.")
     dead = ChatRef(new.user, found.lease, found.conversation_id)
     end_chat(stores, dead, TIMED_OUT)
-    return stores.history.conversation(new.user, new.conversation_id)
+    return stores.conversations.find(new.user, new.conversation_id)
 
 
 def _new_conversation(new: NewChat, now: float) -> Conversation:
@@ -250,49 +242,16 @@ def title_of(message: str) -> str:
 
 
 def _lease(stores: Stores, conversation: Conversation, chat: Chat, message: str, *, is_new: bool) -> Action:
-    """Take the conversation for this chat and count its query.
-
-    The halves of the condition: nobody holds it ──── and no query came in since it was read
-    """
-    key = conversation_key(chat.user, chat.conversation_id)
-    if is_new:
-        item = {
-            **key,
-            "title": conversation.title,
-            "profile": conversation.profile,
-            "created_at": conversation.created_at,
-            "updated_at": conversation.updated_at,
-            "queries": chat.query,
-            "lease": chat.chat_id,
-            "lease_until": chat.deadline,
-        }
-        return put_absent("conversation", stores.history.table, item)
-    nobody_holds_it = "attribute_not_exists(lease)"
-    no_query_since = "queries = :before"
-    values: dict[str, Any] = {
-        ":before": conversation.queries,
-        ":query": chat.query,
-        ":chat": chat.chat_id,
-        ":until": chat.deadline,
-        ":now": chat.created_at,
-    }
-    change = "SET queries = :query, lease = :chat, lease_until = :until, updated_at = :now"
-    if not conversation.title:
-        change += ", title = :title"
-        values[":title"] = title_of(message)
-    return update(
-        "conversation", stores.history.table, key, change, f"{nobody_holds_it} AND {no_query_since}", values
-    )
+    """Take the conversation for this chat and count its query."""
+    if not is_new:
+        return stores.conversations.take_action(conversation, chat, title_of(message))
+    taken = replace(conversation, queries=chat.query, lease=chat.chat_id, lease_until=chat.deadline)
+    return stores.conversations.create_action(taken)
 
 
 def _repeat_actions(stores: Stores, chat: Chat, repeat: Repeat | None, now: float) -> list[Action]:
     if repeat is None:
         return []
-    item = {
-        **stores.chats.repeat_key(chat.user, repeat.key),
-        "chat_id": chat.chat_id,
-        "fingerprint": repeat.fingerprint,
-        "ttl": int(now) + IDEMPOTENCY_SECONDS,
-    }
-    free = "attribute_not_exists(pk) OR #ttl <= :now"
-    return [put("repeat", stores.chats.table, item, free, {":now": int(now)}, {"#ttl": "ttl"})]
+    made = FirstRequest(chat.chat_id, repeat.fingerprint)
+    until = int(now) + IDEMPOTENCY_SECONDS
+    return [stores.requests.remember_action(chat.user, repeat.key, made, int(now), until)]

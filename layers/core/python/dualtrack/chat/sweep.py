@@ -12,17 +12,16 @@ so a chat that takes the whole process with it is known as well.
 
 from __future__ import annotations
 
-import heapq
 import time
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.end_chat import TIMED_OUT, end_chat, failure_of
 from dualtrack.requests import ChatRef
 from dualtrack.runtime.time_limit import within
-from dualtrack.storage.chats import CHAT_SECONDS, OPEN_SHARDS, Chat
-from dualtrack.storage.dynamo import Lost, from_wire
+from dualtrack.storage.chats import CHAT_SECONDS, Chat
+from dualtrack.storage.dynamo import Lost
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -80,7 +79,7 @@ def sweep(
 def _looks(stores: Stores, executions: Executions) -> Iterator[Callable[[], str]]:
     """A look at each open chat, the oldest first; then at those that earlier sweeps could not end."""
     later: list[Chat] = []
-    for ref in _open_chats(stores):
+    for ref in stores.chats.open_chats():
         yield partial(_look_at, stores, executions, ref, later)
     for chat in sorted(later, key=lambda chat: chat.sweeps):
         yield partial(_look_after, stores, executions, chat)
@@ -94,27 +93,6 @@ def _look_at(stores: Stores, executions: Executions, ref: ChatRef, later: list[C
         later.append(chat)
         return "later"
     return _look_after(stores, executions, chat)
-
-
-def _open_chats(stores: Stores) -> Iterator[ChatRef]:
-    """Those of all shards by their deadline: a crowded shard does not come before the others."""
-    merged = heapq.merge(*(_open_in(stores, shard) for shard in range(OPEN_SHARDS)))
-    return (ChatRef(user, chat_id, "") for _, user, chat_id in merged)
-
-
-def _open_in(stores: Stores, shard: int) -> Iterator[tuple[int, str, str]]:
-    request: dict[str, Any] = {
-        "TableName": stores.chats.table,
-        "IndexName": "open",
-        "KeyConditionExpression": "#open = :shard",
-        "ExpressionAttributeNames": {"#open": "open"},
-        "ExpressionAttributeValues": {":shard": {"S": f"open#{shard}"}},
-    }
-    for page in stores.dynamodb.get_paginator("query").paginate(**request):
-        for wire in page["Items"]:
-            item = from_wire(wire)
-            _, user, chat_id = item["pk"].split("#", 2)
-            yield item["deadline"], user, chat_id
 
 
 def _look_after(stores: Stores, executions: Executions, chat: Chat) -> str:

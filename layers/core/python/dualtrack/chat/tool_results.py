@@ -10,9 +10,7 @@ from dualtrack.events import record_stored, source_json, tool_result
 from dualtrack.frozen import freeze
 from dualtrack.media import viewable
 from dualtrack.memory.records import Record, ToolCallDetail
-from dualtrack.storage.bodies import attach
 from dualtrack.storage.dynamo import Lost
-from dualtrack.storage.history import partition
 from dualtrack.text import clean, preview
 from dualtrack.tool import ToolResult
 
@@ -78,8 +76,8 @@ def _record(
 ) -> tuple[Record, tuple[Body, ...]]:
     """The call's record, and the bodies of its files."""
     viewed, not_shown = viewable(result.media)
-    pk = partition(chat.user, chat.conversation_id)
-    media, files = attach(pk, ((one.media_type, one.data) for one in viewed))
+    brought = ((one.media_type, one.data) for one in viewed)
+    media, files = stores.history.files(chat.user, chat.conversation_id, brought)
     reference = freeze(result.reference) if result.reference else None
     content = result.content if reference is None else _reference_text(result)
     record = Record(

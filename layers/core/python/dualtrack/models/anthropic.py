@@ -17,6 +17,7 @@ import httpx2
 from dualtrack.errors import DualtrackError, ModelUnavailable
 from dualtrack.models.anthropic_sdk import Anthropic, anthropic
 from dualtrack.models.reading import Reading
+from dualtrack.runtime.secrets import NOT_SET
 from dualtrack.text import clean
 
 if TYPE_CHECKING:
@@ -85,8 +86,11 @@ class Claude:
 
 @cache
 def connect(base_url: str, api_key: str) -> Claude:
-    """A client for the base URL, one per key; nothing is requested yet."""
-    return Claude(Anthropic(base_url=base_url, api_key=api_key, max_retries=0))
+    """A client for the base URL, one per key; nothing is requested yet.
+
+    A server of one's own may need no key, but the SDK takes no empty one.
+    """
+    return Claude(Anthropic(base_url=base_url, api_key=api_key or NOT_SET, max_retries=0))
 
 
 def _timeout(seconds: float) -> httpx2.Timeout:

@@ -49,7 +49,7 @@ def body_of(pk: str, data: bytes) -> Body:
     digest = hashlib.sha256(data).hexdigest()[:40]
     packed = zlib.compress(data)
     in_table = len(packed) <= ITEM_LIMIT
-    return Body(pk, f"B#{digest}" if in_table else f"s3:{object_prefix(pk)}{digest}", packed)
+    return Body(pk, f"B#{digest}" if in_table else f"s3:{_object_prefix(pk)}{digest}", packed)
 
 
 def attach(pk: str, files: Iterable[tuple[str, bytes]]) -> tuple[tuple[Attachment, ...], tuple[Body, ...]]:
@@ -120,6 +120,16 @@ class BodyStore:
             for item in listed
         ]
 
+    def delete_objects(self, pk: str) -> None:
+        """Delete a conversation's bodies in S3; those in the table go with its other items."""
+        pages = self.s3.get_paginator("list_objects_v2").paginate(
+            Bucket=self.bucket, Prefix=_object_prefix(pk)
+        )
+        for page in pages:
+            keys: Any = [{"Key": one["Key"]} for one in page.get("Contents", [])]
+            if keys:
+                self.s3.delete_objects(Bucket=self.bucket, Delete={"Objects": keys, "Quiet": True})
+
     def _text_or_none(self, pk: str, item: Mapping[str, str]) -> str | None:
         try:
             return self.load_text(pk, item)
@@ -127,6 +137,11 @@ class BodyStore:
             return None
 
 
-def object_prefix(pk: str) -> str:
-    """The S3 prefix of a conversation's bodies, from its partition ``CONV#user#conversation``."""
+def partition(user: str, conversation_id: str) -> str:
+    """The partition of a conversation's records and bodies in the history table."""
+    return f"CONV#{user}#{conversation_id}"
+
+
+def _object_prefix(pk: str) -> str:
+    """The S3 prefix of a conversation's bodies, from its partition."""
     return pk.removeprefix("CONV#").replace("#", "/") + "/"

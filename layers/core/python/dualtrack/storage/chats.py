@@ -1,10 +1,10 @@
-"""The chats table: the state of every chat, its turns, and keys for repeated requests.
+"""The chats table: the state of every chat and its turns.
 
     pk CHAT#<user>#<chat>   sk STATE           the chat; sparse index `open` (shard, deadline) until it is done
                             sk TURN#002        a recorded turn: the assistant's blocks, its calls
                             sk BEGUN#q1-t3     a tool that changes the world was begun
                             sk EV#00000001     events (event_log.py)
-    pk USER#<user>          sk IDEM#<hash>     an idempotency key and the chat it made
+    pk USER#<user>                             what is remembered of requests (api_requests.py)
 
 Statuses move only running → answered → done, and running → failed | cancelled (DESIGN 2.5).
 """
@@ -12,6 +12,7 @@ Statuses move only running → answered → done, and running → failed | cance
 from __future__ import annotations
 
 import hashlib
+import heapq
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -21,12 +22,15 @@ from botocore.exceptions import ClientError
 from dualtrack.errors import Gone
 from dualtrack.frozen import dumps, freeze, loads
 from dualtrack.models.turn import Decision, ModelReply, ToolCall, Usage
-from dualtrack.storage.bodies import put_with_text
+from dualtrack.requests import ChatRef
+from dualtrack.storage.bodies import partition, put_with_text
 from dualtrack.storage.dynamo import (
     Action,
     Lost,
+    delete_all,
     from_wire,
     get,
+    index_pages,
     put_absent,
     query,
     transact,
@@ -35,7 +39,7 @@ from dualtrack.storage.dynamo import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
@@ -131,8 +135,24 @@ class ChatStore:
 
     def load(self, user: str, chat_id: str) -> Chat | None:
         """The chat if it is this user's."""
-        item = get(self.client, self.table, {"pk": chat_partition(user, chat_id), "sk": "STATE"})
-        return chat_of(item) if item else None
+        return load_chat(self.client, self.table, user, chat_id)
+
+    def open_chats(self) -> Iterator[ChatRef]:
+        """All that are not done, failed or cancelled, by their deadline: no shard of the index comes before another."""
+        merged = heapq.merge(*(self._open_in(shard) for shard in range(OPEN_SHARDS)))
+        return (ChatRef(user, chat_id, "") for _, user, chat_id in merged)
+
+    def _open_in(self, shard: int) -> Iterator[tuple[int, str, str]]:
+        for page in index_pages(self.client, self.table, "open", f"open#{shard}"):
+            for item in page:
+                _, user, chat_id = item["pk"].split("#", 2)
+                yield item["deadline"], user, chat_id
+
+    def delete(self, chat: Chat, keep: str = "") -> None:
+        """Delete all that is stored of the chat but the item with the sort key ``keep``."""
+        items = query(self.client, self.table, chat.pk)
+        keys = ({"pk": chat.pk, "sk": item["sk"]} for item in items if item["sk"] != keep)
+        delete_all(self.client, self.table, keys)
 
     def create_action(self, chat: Chat) -> Action:
         """The put of a new chat."""
@@ -238,7 +258,7 @@ class ChatStore:
         return update("chat", self.table, key, sets + removes, condition, values, names)
 
     def begin(self, chat: Chat, call_id: str) -> bool:
-        """Mark a call that changes the world as begun; false if an earlier run has begun it."""
+        """Mark a tool that changes the world as begun; false if an earlier run has begun it."""
         token = writer_token()
         mark = {"pk": chat.pk, "sk": f"BEGUN#{call_id}", "by": token, "ttl": chat.deadline + 86_400}
         try:
@@ -247,9 +267,11 @@ class ChatStore:
             return lost.only_to_itself("begun", token)
         return True
 
-    def repeat_key(self, user: str, key: str) -> dict[str, str]:
-        """The item key of an idempotency key."""
-        return {"pk": f"USER#{user}", "sk": f"IDEM#{hashlib.sha256(key.encode()).hexdigest()}"}
+
+def load_chat(client: DynamoDBClient, table: str, user: str, chat_id: str) -> Chat | None:
+    """The chat if it is this user's."""
+    item = get(client, table, {"pk": chat_partition(user, chat_id), "sk": "STATE"})
+    return chat_of(item) if item else None
 
 
 def _turn_of(item: Item, text: str) -> RecordedTurn:
@@ -290,7 +312,7 @@ def add_usage(usage: Mapping[str, int], added: Mapping[str, int]) -> Mapping[str
 
 
 def _bodies_of(chat: Chat) -> str:
-    return f"CONV#{chat.user}#{chat.conversation_id}"
+    return partition(chat.user, chat.conversation_id)
 
 
 def _rest(chat: Chat) -> dict[str, Any]:

@@ -6,6 +6,7 @@ free structure travels as a JSON string attribute, so no Decimal reaches the dom
 
 from __future__ import annotations
 
+import itertools
 import random
 import secrets
 import time
@@ -19,7 +20,7 @@ from botocore.exceptions import ClientError
 from dualtrack.errors import Contended
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
@@ -301,6 +302,36 @@ def query(
         request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
 
+def index_pages(
+    client: DynamoDBClient,
+    table: str,
+    index: str,
+    shard: str,
+    *,
+    before: tuple[str, str] | None = None,
+    page_size: int | None = None,
+) -> Iterator[list[Item]]:
+    """Pages of a sparse index, which is named after its partition key; one request each, as they are consumed.
+
+    ``before``: the attribute that sorts it, and only what is less than this.
+    """
+    condition, names, values = "#shard = :shard", {"#shard": index}, {":shard": shard}
+    if before:
+        condition += " AND #sort < :before"
+        names["#sort"], values[":before"] = before
+    request: dict[str, Any] = {
+        "TableName": table,
+        "IndexName": index,
+        "KeyConditionExpression": condition,
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": to_wire(values),
+    }
+    if page_size:
+        request["Limit"] = page_size
+    for page in client.get_paginator("query").paginate(**request):
+        yield [from_wire(wire) for wire in page["Items"]]
+
+
 def batch_get(client: DynamoDBClient, table: str, keys: Sequence[Mapping[str, str]]) -> list[Item]:
     """Many items at once, in no order; keys that do not exist are left out."""
     found: list[Item] = []
@@ -318,3 +349,27 @@ def batch_get(client: DynamoDBClient, table: str, keys: Sequence[Mapping[str, st
                 pause(attempt)
                 attempt += 1
     return found
+
+
+def put_all(client: DynamoDBClient, table: str, items: Iterable[Mapping[str, Any]], attempts: int) -> None:
+    """Put many items without conditions. What is still throttled after ``attempts`` is left out."""
+    _write_all(client, table, ({"PutRequest": {"Item": to_wire(item)}} for item in items), attempts)
+
+
+def delete_all(client: DynamoDBClient, table: str, keys: Iterable[Mapping[str, str]]) -> None:
+    """Delete many items, for as long as that takes."""
+    _write_all(client, table, ({"DeleteRequest": {"Key": to_wire(key)}} for key in keys))
+
+
+def _write_all(
+    client: DynamoDBClient, table: str, requests: Iterable[Mapping[str, Any]], attempts: int | None = None
+) -> None:
+    pause = Pause()
+    rest = iter(requests)
+    while batch := list(itertools.islice(rest, 25)):
+        pending: Any = {table: batch}
+        for attempt in itertools.count() if attempts is None else range(attempts):
+            pending = client.batch_write_item(RequestItems=pending).get("UnprocessedItems")
+            if not pending:
+                break
+            pause(attempt)

@@ -26,7 +26,7 @@ from dualtrack.errors import ChatClosed, Contended
 from dualtrack.events import TERMINAL, Event, StoredEvent
 from dualtrack.frozen import dumps, loads
 from dualtrack.storage.bodies import Body
-from dualtrack.storage.dynamo import Action, Lost, put_absent, query, transact, writer_token
+from dualtrack.storage.dynamo import Action, Lost, put, put_absent, query, transact, writer_token
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -69,13 +69,31 @@ class EventLog:
         self._next = _extent(last)[1] + 1
         return self._next
 
+    def events(self) -> list[StoredEvent]:
+        """All events, read consistently."""
+        return read_events(self._client, self._table, self._pk, consistent=True)
+
+    def blank_end(self, until: int) -> str:
+        """Take the words out of the last batch, which closes the log until then (epoch seconds).
+
+        Its sort key; empty where no log is.
+        """
+        last = self._newest()
+        if last is None:
+            return ""
+        blank = {"pk": self._pk, "sk": last["sk"], "n": last["n"], "data": "[]", "closed": True, "ttl": until}
+        transact(self._client, [put("end", self._table, blank)])
+        return str(last["sk"])
+
     def _last_batch(self) -> Item:
-        last = next(
-            query(self._client, self._table, self._pk, prefix="EV#", descending=True, page_size=1), None
-        )
+        last = self._newest()
         if last is None or last.get("closed"):
             raise ChatClosed(self._chat_id)
         return last
+
+    def _newest(self) -> Item | None:
+        newest = query(self._client, self._table, self._pk, prefix="EV#", descending=True, page_size=1)
+        return next(newest, None)
 
     def append(
         self,

@@ -1,6 +1,5 @@
-"""The history table: conversations, the full track, the summarised track (DESIGN 2.1, CONTRACT 6).
+"""The history table: the full track and the summarised track (DESIGN 2.1, CONTRACT 6); conversations.py has the rest.
 
-pk USER#<user>            sk CONV#<conversation>    the conversation, with its lease
 pk CONV#<user>#<conv.>    sk F#000003               query 3           full track, one item
                           sk F#000003#a#0001        its first thought a record
                           sk F#000003#t#0002        its second tool call
@@ -20,49 +19,21 @@ from dualtrack.errors import Gone
 from dualtrack.frozen import dumps, freeze, loads
 from dualtrack.ids import RecordId, parse_record_id
 from dualtrack.memory.records import Attachment, Block, QueryTrack, Record, ToolCallDetail
-from dualtrack.storage.bodies import put_with_text
-from dualtrack.storage.dynamo import get, query, update
+from dualtrack.storage.bodies import attach, partition, put_with_text
+from dualtrack.storage.dynamo import delete_all, get, query
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
-    from dualtrack.storage.bodies import BodyStore, Write
-    from dualtrack.storage.dynamo import Action, Item
-
-DELETING: Final = "deleting"
-"""In place of a chat's id in the lease: the conversation is being deleted."""
+    from dualtrack.storage.bodies import Body, BodyStore, Write
+    from dualtrack.storage.dynamo import Item
 
 _TEXTS_AT_ONCE: Final = 8
 """Bodies in memory while records are read one after the other: a tool result has up to 2 MB."""
 
 _ORDER: Final = {"query": 0, "thought": 1, "tool": 2, "response": 3}
-
-
-@dataclass(frozen=True, slots=True)
-class Conversation:
-    """A conversation of a user. ``lease`` names the chat that runs in it, until ``lease_until`` (epoch s)."""
-
-    user: str
-    conversation_id: str
-    title: str
-    profile: str
-    created_at: str
-    updated_at: str
-    queries: int = 0
-    lease: str = ""
-    lease_until: int = 0
-
-
-def partition(user: str, conversation_id: str) -> str:
-    """The partition of a conversation's records and bodies."""
-    return f"CONV#{user}#{conversation_id}"
-
-
-def conversation_key(user: str, conversation_id: str) -> dict[str, str]:
-    """The key of the conversation itself."""
-    return {"pk": f"USER#{user}", "sk": f"CONV#{conversation_id}"}
 
 
 def record_key(record: RecordId) -> str:
@@ -87,31 +58,6 @@ class HistoryStore:
     client: DynamoDBClient
     table: str
     bodies: BodyStore
-
-    def conversation(self, user: str, conversation_id: str) -> Conversation | None:
-        """The conversation if it is this user's."""
-        item = get(self.client, self.table, conversation_key(user, conversation_id))
-        return _conversation(user, item) if item else None
-
-    def conversations(self, user: str, *, before: str = "", limit: int = 50) -> Iterator[Conversation]:
-        """A user's conversations, newest first, from before a conversation id."""
-        edge = f"CONV#{before}" if before else ""
-        pages = query(
-            self.client,
-            self.table,
-            f"USER#{user}",
-            prefix="CONV#",
-            before=edge,
-            descending=True,
-            page_size=limit,
-        )
-        return (_conversation(user, item) for item in pages)
-
-    def free_action(self, user: str, conversation_id: str, chat_id: str, now: str) -> Action:
-        """Give the conversation's lease back, on condition that it is this chat's."""
-        key = conversation_key(user, conversation_id)
-        change = "SET updated_at = :now REMOVE lease, lease_until"
-        return update("lease", self.table, key, change, "lease = :chat", {":now": now, ":chat": chat_id})
 
     def record_writes(
         self, user: str, conversation_id: str, record: Record, name: str = "record", chat_id: str = ""
@@ -186,6 +132,26 @@ class HistoryStore:
         item = self._item(user, conversation_id, f"q{number}")
         return str(item.get("chat", "")) if item else ""
 
+    def files(
+        self, user: str, conversation_id: str, files: Iterable[tuple[str, bytes]]
+    ) -> tuple[tuple[Attachment, ...], tuple[Body, ...]]:
+        """Files (media type, bytes) as a record names them, and their bodies, to be written with it."""
+        return attach(partition(user, conversation_id), files)
+
+    def load_file(self, user: str, conversation_id: str, file: Attachment) -> bytes:
+        """The bytes of a file; raises `Gone`."""
+        return self.bodies.load(partition(user, conversation_id), file.body)
+
+    def delete(self, user: str, conversation_id: str) -> None:
+        """Delete every record, track and body of the conversation, not the conversation itself."""
+        pk = partition(user, conversation_id)
+        delete_all(
+            self.client,
+            self.table,
+            ({"pk": pk, "sk": item["sk"]} for item in query(self.client, self.table, pk)),
+        )
+        self.bodies.delete_objects(pk)
+
     def track_writes(self, user: str, conversation_id: str, track: QueryTrack) -> list[Write]:
         """The conditional put of a query's summarised track, and its body if that is not small."""
         pk = partition(user, conversation_id)
@@ -241,20 +207,6 @@ def _id_of(sk: str) -> str:
     kind, _, number = rest.partition("#")
     names = {"": "", "z": "-r"}
     return f"q{int(head)}{names[kind] if kind in names else f'-{kind}{int(number)}'}"
-
-
-def _conversation(user: str, item: Item) -> Conversation:
-    return Conversation(
-        user=user,
-        conversation_id=item["sk"].removeprefix("CONV#"),
-        title=item["title"],
-        profile=item["profile"],
-        created_at=item["created_at"],
-        updated_at=item["updated_at"],
-        queries=item.get("queries", 0),
-        lease=item.get("lease", ""),
-        lease_until=item.get("lease_until", 0),
-    )
 
 
 def _meta(record: Record) -> dict[str, Any]:

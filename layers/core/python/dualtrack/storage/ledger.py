@@ -17,8 +17,6 @@ An account that was used carries ``active`` (a shard) and so stands in the spars
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import itertools
 from dataclasses import dataclass
@@ -27,12 +25,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dualtrack.clock import iso
 from dualtrack.credits.account import Account, Decision, Hold, Movement, Part, Refused
-from dualtrack.errors import Contended, invalid_request
+from dualtrack.errors import Contended
 from dualtrack.storage import dynamo
 from dualtrack.storage.dynamo import Action, Item, Lost, Pause
+from dualtrack.storage.pages import Page, cursor_of, foreign_cursor, place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
@@ -59,19 +58,6 @@ _NOT_MOVED_SINCE_READ: Final = "seq = :read_seq"
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
-    """Ledger lines, newest first; an empty ``cursor`` means that there are no more."""
-
-    entries: tuple[dict[str, Json], ...]
-    cursor: str = ""
-
-    def body(self) -> dict[str, Json]:
-        """The body of GET /v1/credits/ledger."""
-        entries: list[Json] = [*self.entries]
-        return {"entries": entries, "cursor": self.cursor} if self.cursor else {"entries": entries}
-
-
-@dataclass(frozen=True, slots=True)
 class Ledger:
     """Reads accounts, turns decisions into actions. Commits nothing by itself but grants, plans and
     expiries; the rest joins the transaction of the step that causes it."""
@@ -94,7 +80,7 @@ class Ledger:
         if not decision.movements:
             return []
         first = account.seq + 1
-        condition, values = not_moved_since(account)
+        condition, values = _not_moved_since(account)
         item = account_item(decision.account)
         writes = [dynamo.put("account", self.table, item, condition, values)]
         for index, movement in enumerate(decision.movements):
@@ -135,7 +121,7 @@ class Ledger:
 
     def entries(self, user: str, cursor: str = "", limit: int = 50) -> Page:
         """A page of the user's ledger, newest first."""
-        before = _ENTRY + _decode(cursor) if cursor else ""
+        before = _ENTRY + _seq_of(cursor) if cursor else ""
         items = dynamo.query(
             self.client,
             self.table,
@@ -148,15 +134,37 @@ class Ledger:
         found = list(itertools.islice(items, limit + 1))
         more = len(found) > limit
         page = found[:limit]
-        return Page(tuple(_entry_view(item) for item in page), _encode(page[-1]["sk"]) if more else "")
+        return Page(
+            tuple(_entry_view(item) for item in page),
+            cursor_of(page[-1]["sk"].removeprefix(_ENTRY)) if more else "",
+        )
 
     def movements(self, user: str) -> tuple[Movement, ...]:
         """The user's whole ledger, oldest first, for an audit."""
         items = dynamo.query(self.client, self.table, _pk(user), prefix=_ENTRY)
         return tuple(movement_from(item) for item in items)
 
+    def used_before(self, day: str, page: int) -> Iterator[list[str]]:
+        """Users whose account was last used before a day and is not at rest, at most ``page`` at a time."""
+        for shard in range(ACTIVE_SHARDS):
+            pages = dynamo.index_pages(
+                self.client, self.table, ACTIVE_INDEX, str(shard), before=("day", day), page_size=page
+            )
+            yield from ([user_of(item) for item in some] for some in pages)
 
-def not_moved_since(read: Account) -> tuple[str, dict[str, Any]]:
+    def rest_action(self, account: Account, now: float) -> Action:
+        """Put the account as of ``now``; out of the index if it holds nothing and has used nothing."""
+        current = account.at(now)
+        resting = not current.holds and not current.used_day
+        condition, values = _not_moved_since(account)
+        return dynamo.put("account", self.table, account_item(current, resting=resting), condition, values)
+
+    def rest(self, account: Account, now: float) -> None:
+        """Bring the account up to date. Raises `Lost` if it has moved since it was read."""
+        dynamo.transact(self.client, [self.rest_action(account, now)])
+
+
+def _not_moved_since(read: Account) -> tuple[str, dict[str, Any]]:
     """The condition (and its values) that no movement was made since the account was read."""
     if read.seq == 0:
         return _NEVER_MOVED, {}
@@ -305,15 +313,8 @@ def _hold_from(text: str) -> Hold:
     return Hold(int(at), _parts_from(parts))
 
 
-def _encode(sk: str) -> str:
-    return base64.urlsafe_b64encode(sk.removeprefix(_ENTRY).encode()).decode().rstrip("=")
-
-
-def _decode(cursor: str) -> str:
-    try:
-        seq = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
-    except (binascii.Error, ValueError):
-        raise invalid_request("The cursor is not one of this ledger.") from None
-    if len(seq) != 12 or not seq.isdigit():
-        raise invalid_request("The cursor is not one of this ledger.")
+def _seq_of(cursor: str) -> str:
+    seq = place_of(cursor)
+    if len(seq) != 12 or not (seq.isascii() and seq.isdigit()):
+        raise foreign_cursor()
     return seq

@@ -9,8 +9,11 @@ import boto3
 from botocore.config import Config
 
 from dualtrack.clock import system_clock
+from dualtrack.storage.api_requests import ApiRequests
 from dualtrack.storage.bodies import BodyStore
+from dualtrack.storage.cache import CacheStore
 from dualtrack.storage.chats import Chat, ChatStore, chat_partition
+from dualtrack.storage.conversations import ConversationStore
 from dualtrack.storage.event_log import EventLog
 from dualtrack.storage.history import HistoryStore
 from dualtrack.storage.leases import Leases
@@ -31,11 +34,13 @@ class Stores:
 
     dynamodb: DynamoDBClient
     chats: ChatStore
+    conversations: ConversationStore
     history: HistoryStore
+    requests: ApiRequests
     bodies: BodyStore
     ledger: Ledger
     leases: Leases
-    cache_table: str
+    cache: CacheStore
     clock: Clock
 
     def log(self, chat: Chat | ChatRef) -> EventLog:
@@ -52,11 +57,13 @@ def build_stores(
     return Stores(
         dynamodb=dynamodb,
         chats=ChatStore(dynamodb, settings.chats_table, bodies),
+        conversations=ConversationStore(dynamodb, settings.history_table),
         history=HistoryStore(dynamodb, settings.history_table, bodies),
         bodies=bodies,
         ledger=Ledger(dynamodb, settings.credits_table),
         leases=Leases(dynamodb, settings.cache_table, clock),
-        cache_table=settings.cache_table,
+        requests=ApiRequests(dynamodb, settings.chats_table),
+        cache=CacheStore(dynamodb, settings.cache_table, clock),
         clock=clock,
     )
 

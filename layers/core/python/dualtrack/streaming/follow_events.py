@@ -16,8 +16,7 @@ from dualtrack.errors import not_found
 from dualtrack.events import TERMINAL
 from dualtrack.frozen import dumps
 from dualtrack.ids import is_chat_id
-from dualtrack.storage.chats import chat_of, chat_partition
-from dualtrack.storage.dynamo import get
+from dualtrack.storage.chats import load_chat
 from dualtrack.storage.event_log import Place, find_place, read_on
 
 if TYPE_CHECKING:
@@ -66,8 +65,7 @@ class EventReader:
         return chat
 
     def _load(self, user: str, chat_id: str) -> Chat | None:
-        item = get(self.client, self.table, {"pk": chat_partition(user, chat_id), "sk": "STATE"})
-        return chat_of(item) if item else None
+        return load_chat(self.client, self.table, user, chat_id)
 
     def _is_over(self, chat: Chat) -> bool:
         if not chat.ended_at:

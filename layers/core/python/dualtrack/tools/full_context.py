@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import base64
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.errors import Gone
 from dualtrack.frozen import freeze
-from dualtrack.storage.history import partition
 from dualtrack.tool import Media, ToolResult, ToolSpec
 
 if TYPE_CHECKING:
@@ -108,7 +108,5 @@ def whole_text(stores: Stores, user: str, conversation_id: str, record: Record) 
 def _media(stores: Stores, user: str, conversation_id: str, record: Record) -> tuple[Media, ...]:
     """The record's files, as they were."""
     files = [*record.attachments, *(record.call.media if record.call else ())]
-    pk = partition(user, conversation_id)
-    return tuple(
-        Media(one.media_type, base64.b64encode(stores.bodies.load(pk, one.body)).decode()) for one in files
-    )
+    load = partial(stores.history.load_file, user, conversation_id)
+    return tuple(Media(one.media_type, base64.b64encode(load(one)).decode()) for one in files)

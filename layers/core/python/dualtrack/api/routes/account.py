@@ -29,7 +29,7 @@ def get_credits(request: Request) -> Answer:
 )
 def get_ledger(request: Request) -> Answer:
     page = request.stores.ledger.entries(request.user, request.value(CURSOR), request.value(LIMIT))
-    return Answer(200, page.body())
+    return Answer(200, page.body("entries"))
 
 
 @Route(

@@ -17,5 +17,5 @@ if TYPE_CHECKING:
 @Route("get", "/v1/tools", "List tools and profiles", {200: answers.Tools})
 def get_tools(request: Request) -> Answer:
     stores = request.stores
-    catalogue = load_catalogue(stores.dynamodb, stores.cache_table, stores.clock())
+    catalogue = load_catalogue(stores.cache, stores.clock())
     return Answer(200, tools_json(all_profiles().values(), catalogue))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import httpx
 
-from dualtrack.tools.documentation.cache import Cache
+from dualtrack.runtime.secrets import NOT_SET
 from dualtrack.tools.documentation.claude import Claude, claude
 from dualtrack.tools.documentation.context7 import Context7
 from dualtrack.tools.documentation.loop import BackgroundLoop
@@ -16,13 +16,9 @@ from dualtrack.tools.documentation.settings import RetrievalSettings
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from mypy_boto3_dynamodb.client import DynamoDBClient
-
-    from dualtrack.clock import Clock
+    from dualtrack.storage.cache import CacheStore
     from dualtrack.tools.documentation.embeddings import InputType
     from dualtrack.tools.documentation.stages import StageLogger
-
-NO_SECRET: Final = "none"  # noqa: S105 - the word that stands for having none
 
 
 class Embedder(Protocol):
@@ -47,7 +43,7 @@ class Dependencies:
     logger: StageLogger
     embedder: Embedder | None = None
     claude: Claude | None = None
-    cache: Cache | None = None
+    cache: CacheStore | None = None
     settings: RetrievalSettings = field(default_factory=RetrievalSettings)
     loop: BackgroundLoop = field(default_factory=BackgroundLoop)
 
@@ -68,7 +64,6 @@ class Dependencies:
 class SearchEnvironment:
     """The function's environment, read once. Secrets are named here, not held."""
 
-    cache_table: str
     anthropic_base_url: str = ""
     anthropic_secret: str = ""
     model: str = "claude-haiku-4-5-20251001"
@@ -80,10 +75,9 @@ class SearchEnvironment:
 
 
 def search_environment(environ: Mapping[str, str]) -> SearchEnvironment:
-    """Raises KeyError without CACHE_TABLE; an empty variable counts as not set."""
-    defaults = SearchEnvironment(environ["CACHE_TABLE"])
+    """An empty variable counts as not set."""
+    defaults = SearchEnvironment()
     return SearchEnvironment(
-        cache_table=defaults.cache_table,
         anthropic_base_url=environ.get("ANTHROPIC_BASE_URL", ""),
         anthropic_secret=environ.get("ANTHROPIC_SECRET", ""),
         model=environ.get("DUALTRACK_MODEL") or defaults.model,
@@ -99,25 +93,20 @@ def build_dependencies(
     environment: SearchEnvironment,
     *,
     secret: Callable[[str], str],
-    dynamodb: DynamoDBClient,
-    clock: Clock,
+    cache: CacheStore,
     logger: StageLogger,
     settings: RetrievalSettings | None = None,
 ) -> Dependencies:
-    """Clients for what is configured. ``secret`` reads one secret by its id."""
+    """Clients for what is configured. ``secret`` reads one by its id, empty where none is set."""
     chosen = settings or RetrievalSettings()
-
-    def key(name: str) -> str:
-        value = secret(name).strip() if name else ""
-        return "" if value == NO_SECRET else value
 
     return Dependencies(
         context7=Context7(
-            _context7_http(environment.context7_base_url, key(environment.context7_secret)), chosen
+            _context7_http(environment.context7_base_url, secret(environment.context7_secret)), chosen
         ),
-        embedder=_embedder(environment, key(environment.voyage_secret), chosen),
-        claude=_claude(environment, key(environment.anthropic_secret), chosen),
-        cache=Cache(dynamodb, environment.cache_table, clock),
+        embedder=_embedder(environment, secret(environment.voyage_secret), chosen),
+        claude=_claude(environment, secret(environment.anthropic_secret), chosen),
+        cache=cache,
         logger=logger,
         settings=chosen,
     )
@@ -142,5 +131,5 @@ def _claude(environment: SearchEnvironment, api_key: str, settings: RetrievalSet
     """A server of one's own may need no key; Anthropic's does."""
     if not (api_key or environment.anthropic_base_url):
         return None
-    key = api_key or NO_SECRET
+    key = api_key or NOT_SET  # the SDK takes no empty key
     return claude(key, environment.anthropic_base_url, environment.model, settings.claude_max_tokens)

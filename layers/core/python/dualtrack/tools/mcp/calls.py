@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def run_mcp_call(running: Running, stores: Stores, deps: McpDeps) -> ToolResult:
     """The call with the schema that the model was shown: the one of the catalogue the chat has pinned."""
     pinned = running.chat.pin.catalogue if running.chat.pin else ""
-    catalogue = load_catalogue(stores.dynamodb, stores.cache_table, stores.clock(), version=pinned)
+    catalogue = load_catalogue(stores.cache, stores.clock(), version=pinned)
     spec = find_tool(catalogue, running.call.tool)
     if spec is None:
         return failed(f"{running.call.tool} is no longer offered.")

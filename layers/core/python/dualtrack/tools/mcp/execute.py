@@ -38,7 +38,7 @@ class McpDeps:
     """What a call needs.
 
     ``user_token``: the user's GitHub token or None. ``secret``: the string of a secret by its id,
-    ``"none"`` if the operator has not set it. ``github_secret``: the id of the deployment's own GitHub
+    empty if the operator has not set it. ``github_secret``: the id of the deployment's own GitHub
     token, empty where the operator has not opted in.
     """
 
@@ -89,10 +89,9 @@ def token_for(server: McpServer, user: str, deps: McpDeps) -> str | None:
 
 
 def _set(secret: str, missing: str) -> str:
-    value = secret.strip()
-    if value in {"", "none"}:
+    if not secret:
         raise NoToken(missing)
-    return value
+    return secret
 
 
 def _explained(failure: Failure, spec: ToolSpec) -> str:

@@ -17,8 +17,7 @@ from dualtrack.tools.mcp.specs import specs_of
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mypy_boto3_dynamodb.client import DynamoDBClient
-
+    from dualtrack.storage.cache import CacheStore
     from dualtrack.tools.mcp.config import McpServer
     from dualtrack.tools.mcp.specs import ListedTool
 
@@ -33,8 +32,7 @@ class ListsTools(Protocol):
 
 
 def refresh_catalogue(
-    dynamodb: DynamoDBClient,
-    table: str,
+    cache: CacheStore,
     servers: tuple[McpServer, ...],
     client: ListsTools,
     *,
@@ -45,13 +43,13 @@ def refresh_catalogue(
 
     ``listed 23``, or why not: then the server keeps what it had, until that is stale.
     """
-    before = {listing.server: listing for listing in load_listings(dynamodb, table)}
+    before = {listing.server: listing for listing in load_listings(cache)}
     outcomes: dict[str, str] = {}
     listings: list[Listing] = []
     for server in servers:
         try:
             specs = specs_of(server, client.list_tools(server, listing_token(server, secret)))
-            version = store_version(dynamodb, table, specs, now)
+            version = store_version(cache, specs, now)
         except McpFailure as failed:
             outcomes[server.name] = f"failed: {failed.failure.kind}"
             kept = before.get(server.name)
@@ -63,7 +61,7 @@ def refresh_catalogue(
             kept = Listing(server.name, version, int(now))
         if kept:
             listings.append(kept)
-    store_listings(dynamodb, table, listings)
+    store_listings(cache, listings)
     return outcomes
 
 
@@ -76,6 +74,5 @@ def listing_token(server: McpServer, secret: Callable[[str], str]) -> str | None
     if server.auth.type == "none":
         return None
     if server.auth.type == "secret":
-        value = secret(server.auth.secret_id).strip()
-        return None if value in {"", "none"} else value
+        return secret(server.auth.secret_id) or None
     return LISTING_TOKEN

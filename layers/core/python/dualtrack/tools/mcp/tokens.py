@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Final
 from botocore.exceptions import ClientError
 
 from dualtrack.errors import invalid_request
-from dualtrack.storage.dynamo import delete, get, put, transact
+from dualtrack.storage.cache import StoredToken
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb.client import DynamoDBClient
     from mypy_boto3_kms.client import KMSClient
+
+    from dualtrack.storage.cache import CacheStore
 
 MAX_TOKEN: Final = 255
 TOKEN_PATTERN: Final = re.compile(r"(?:ghp_|github_pat_|gho_|ghu_|ghs_)[A-Za-z0-9_.-]+|[0-9a-f]{40}")
@@ -38,9 +39,8 @@ class Connection:
 class Connections:
     """The store of connections. ``key_id``: the KMS key's id or ARN (only encrypting needs it)."""
 
-    dynamodb: DynamoDBClient
+    cache: CacheStore
     kms: KMSClient
-    table: str
     key_id: str
 
     def connect(self, user: str, token: str, now: float) -> Connection:
@@ -49,27 +49,26 @@ class Connections:
         answer = self.kms.encrypt(
             KeyId=self.key_id, Plaintext=checked.encode(), EncryptionContext=_context(user)
         )
-        item = {**_key(user), "token": answer["CiphertextBlob"], "created_at": int(now)}
-        transact(self.dynamodb, [put("connection", self.table, item)])
+        self.cache.save_token(user, StoredToken(answer["CiphertextBlob"], int(now)))
         return Connection(int(now))
 
     def find(self, user: str) -> Connection | None:
         """Whether the user is connected; decrypts nothing."""
-        item = get(self.dynamodb, self.table, _key(user))
-        return Connection(item["created_at"]) if item else None
+        stored = self.cache.token(user)
+        return Connection(stored.created_at) if stored else None
 
     def disconnect(self, user: str) -> None:
         """Forget the user's token; nothing happens if there is none."""
-        transact(self.dynamodb, [delete("connection", self.table, _key(user))])
+        self.cache.delete_token(user)
 
     def token(self, user: str) -> str | None:
         """The user's token for one call, or None if there is none that can be read."""
-        item = get(self.dynamodb, self.table, _key(user))
-        if item is None:
+        stored = self.cache.token(user)
+        if stored is None:
             return None
         try:
             answer = self.kms.decrypt(
-                CiphertextBlob=item["token"], KeyId=self.key_id, EncryptionContext=_context(user)
+                CiphertextBlob=stored.token, KeyId=self.key_id, EncryptionContext=_context(user)
             )
         except ClientError as error:
             # Encrypted under a key that was replaced since: the user has to connect again.
@@ -88,10 +87,6 @@ def check_token(token: str) -> str:
             " or ghp_…, gho_…, ghu_…, ghs_…"
         )
     return stripped
-
-
-def _key(user: str) -> dict[str, str]:
-    return {"pk": f"user#{user}", "sk": "connection#github"}
 
 
 def _context(user: str) -> dict[str, str]:

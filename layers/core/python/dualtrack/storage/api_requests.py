@@ -1,0 +1,78 @@
+"""What is remembered of a user's requests, in the chats table: idempotency keys, and how many came.
+
+pk USER#<user>   sk IDEM#<hash>     an idempotency key, the body it came with and the chat it made
+                 sk RATE#<window>   requests in the window that begins at this second
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dualtrack.storage.dynamo import Lost, delete, get, put, to_wire, transact
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+    from dualtrack.storage.dynamo import Action
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRequest:
+    """The chat that an idempotency key has made, and the fingerprint of the body it came with."""
+
+    chat_id: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class ApiRequests:
+    """Reads, writes and write-actions of both. Times are epoch seconds."""
+
+    client: DynamoDBClient
+    table: str
+
+    def first(self, user: str, key: str, now: float) -> FirstRequest | None:
+        """What the key has made, if that is still remembered."""
+        item = get(self.client, self.table, _key(user, key))
+        if item is None or item["ttl"] <= now:
+            return None
+        return FirstRequest(item["chat_id"], item["fingerprint"])
+
+    def remember_action(self, user: str, key: str, made: FirstRequest, now: int, until: int) -> Action:
+        """Remember the key, on condition that it has made no other chat that is still remembered."""
+        item = {
+            **_key(user, key),
+            "chat_id": made.chat_id,
+            "fingerprint": made.fingerprint,
+            "ttl": until,
+        }
+        free = "attribute_not_exists(pk) OR #ttl <= :now"
+        return put("repeat", self.table, item, free, {":now": now}, {"#ttl": "ttl"})
+
+    def forget(self, user: str, key: str, chat_id: str) -> None:
+        """Let the key make another chat, if this is the one that it has made."""
+        its_own = "chat_id = :chat"
+        with contextlib.suppress(Lost):
+            transact(
+                self.client, [delete("repeat", self.table, _key(user, key), its_own, {":chat": chat_id})]
+            )
+
+    def count(self, user: str, window: int, until: int) -> int:
+        """Count a request in a window and forget that one at ``until``; how many came so far."""
+        key = {"pk": f"USER#{user}", "sk": f"RATE#{window}"}
+        answer = self.client.update_item(
+            TableName=self.table,
+            Key=to_wire(key),
+            UpdateExpression="ADD requests :one SET #ttl = if_not_exists(#ttl, :ttl)",
+            ExpressionAttributeNames={"#ttl": "ttl"},
+            ExpressionAttributeValues=to_wire({":one": 1, ":ttl": until}),
+            ReturnValues="UPDATED_NEW",
+        )
+        return int(answer["Attributes"]["requests"]["N"])
+
+
+def _key(user: str, key: str) -> dict[str, str]:
+    return {"pk": f"USER#{user}", "sk": f"IDEM#{hashlib.sha256(key.encode()).hexdigest()}"}

@@ -1,0 +1,109 @@
+"""The cache table: what can be asked anew, the tools of MCP servers, connections (and leases.py).
+
+    pk <kind>#<hash>      sk v1                  what a documentation search remembers, with ttl
+    pk mcp#catalogue      sk current             which version of each server's tools is offered
+                          sk v#<version>         one server's tools as they were listed, with ttl
+    pk user#<user>        sk connection#github   a user's encrypted token
+    pk LEASE#<user>       sk STREAMS, WAITS      what a user holds open
+
+Entries past their ``ttl`` are not read, whether or not DynamoDB has deleted them yet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.storage.dynamo import batch_get, delete, get, put, put_all, transact
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+    from dualtrack.clock import Clock
+
+_ENTRY: Final = "v1"
+_CATALOGUE: Final = "mcp#catalogue"
+_CURRENT: Final = "current"
+_WRITE_ATTEMPTS: Final = 4
+_MAX_ENTRY: Final = 380_000
+"""Bytes; DynamoDB's item limit is 400 KB."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredToken:
+    """A user's encrypted token; ``created_at`` in epoch seconds."""
+
+    token: bytes
+    created_at: int
+
+
+@dataclass(frozen=True, slots=True)
+class CacheStore:
+    """Reads and writes of the cache table."""
+
+    client: DynamoDBClient
+    table: str
+    clock: Clock
+
+    def get_many(self, keys: Iterable[str]) -> dict[str, bytes]:
+        """Live entries by key; what is missing or expired is left out."""
+        wanted = [{"pk": key, "sk": _ENTRY} for key in dict.fromkeys(keys)]
+        items = batch_get(self.client, self.table, wanted)
+        now = self.clock()
+        return {item["pk"]: item["body"] for item in items if item.get("ttl", 0) > now and "body" in item}
+
+    def put_many(self, entries: Mapping[str, bytes], seconds: int) -> None:
+        """Remember entries for so many seconds. What is too large is left out, and what DynamoDB
+        keeps throttling is dropped: it is a cache.
+        """
+        expires = int(self.clock()) + seconds
+        items = (
+            {"pk": key, "sk": _ENTRY, "body": body, "ttl": expires}
+            for key, body in entries.items()
+            if len(body) <= _MAX_ENTRY
+        )
+        put_all(self.client, self.table, items, attempts=_WRITE_ATTEMPTS)
+
+    def listings(self) -> Sequence[Mapping[str, Any]]:
+        """What is noted of each MCP server's listing; may be a moment old."""
+        item = get(self.client, self.table, {"pk": _CATALOGUE, "sk": _CURRENT}, consistent=False)
+        return item["servers"] if item else ()
+
+    def save_listings(self, listings: Sequence[Mapping[str, Any]]) -> None:
+        """Note these in place of the former ones."""
+        item = {"pk": _CATALOGUE, "sk": _CURRENT, "servers": list(listings)}
+        transact(self.client, [put("current", self.table, item)])
+
+    def tools(self, version: str) -> bytes | None:
+        """A version of a server's tools, as it was saved."""
+        item = get(self.client, self.table, _tools_key(version))
+        return item["tools"] if item else None
+
+    def save_tools(self, version: str, body: bytes, expires: int) -> None:
+        """Keep a version of a server's tools until ``expires`` (epoch seconds)."""
+        item = {**_tools_key(version), "tools": body, "ttl": expires}
+        transact(self.client, [put("version", self.table, item)])
+
+    def token(self, user: str) -> StoredToken | None:
+        """The user's token, if there is one."""
+        item = get(self.client, self.table, _connection_key(user))
+        return StoredToken(item["token"], item["created_at"]) if item else None
+
+    def save_token(self, user: str, stored: StoredToken) -> None:
+        """Keep the user's token in place of any earlier one."""
+        item = {**_connection_key(user), "token": stored.token, "created_at": stored.created_at}
+        transact(self.client, [put("connection", self.table, item)])
+
+    def delete_token(self, user: str) -> None:
+        """Forget the user's token; nothing happens if there is none."""
+        transact(self.client, [delete("connection", self.table, _connection_key(user))])
+
+
+def _tools_key(version: str) -> dict[str, str]:
+    return {"pk": _CATALOGUE, "sk": f"v#{version}"}
+
+
+def _connection_key(user: str) -> dict[str, str]:
+    return {"pk": f"user#{user}", "sk": "connection#github"}

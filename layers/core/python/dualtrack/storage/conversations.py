@@ -1,0 +1,163 @@
+"""The conversations of a user, in the history table: one item each, with its lease.
+
+    pk USER#<user>   sk CONV#<conversation>   title, profile, times, number of queries
+                                              lease, lease_until: the chat that runs in it, until when
+
+One chat runs in a conversation at a time. A chat takes the lease with its admission and gives it back with
+its end; a deletion takes it for good, in no chat's name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.storage.dynamo import Lost, delete, get, put_absent, query, transact, update
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+    from dualtrack.storage.chats import Chat
+    from dualtrack.storage.dynamo import Action, Item
+
+_DELETING: Final = "deleting"
+"""In place of a chat's id in the lease: the conversation is being deleted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation of a user. ``lease`` names the chat that runs in it, until ``lease_until`` (epoch s)."""
+
+    user: str
+    conversation_id: str
+    title: str
+    profile: str
+    created_at: str
+    updated_at: str
+    queries: int = 0
+    lease: str = ""
+    lease_until: int = 0
+
+    @property
+    def is_being_deleted(self) -> bool:
+        """Whether a deletion has begun: it is never free again."""
+        return self.lease == _DELETING
+
+
+def conversation_key(user: str, conversation_id: str) -> dict[str, str]:
+    """The item's key."""
+    return {"pk": f"USER#{user}", "sk": f"CONV#{conversation_id}"}
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationStore:
+    """Reads, writes and write-actions of conversations."""
+
+    client: DynamoDBClient
+    table: str
+
+    def find(self, user: str, conversation_id: str) -> Conversation | None:
+        """The conversation if it is this user's."""
+        item = get(self.client, self.table, conversation_key(user, conversation_id))
+        return _conversation(user, item) if item else None
+
+    def newest(self, user: str, *, before: str = "", limit: int = 50) -> Iterator[Conversation]:
+        """A user's conversations, newest first, from before a conversation id."""
+        edge = f"CONV#{before}" if before else ""
+        pages = query(
+            self.client,
+            self.table,
+            f"USER#{user}",
+            prefix="CONV#",
+            before=edge,
+            descending=True,
+            page_size=limit,
+        )
+        return (_conversation(user, item) for item in pages)
+
+    def create(self, one: Conversation) -> None:
+        """Store a new one. Its id is new: what stands there already is our own, put twice by a retried request."""
+        with contextlib.suppress(Lost):
+            transact(self.client, [put_absent("conversation", self.table, _item(one))])
+
+    def create_action(self, one: Conversation) -> Action:
+        """The put of one that begins with a chat."""
+        return put_absent("conversation", self.table, _item(one))
+
+    def take_action(self, one: Conversation, chat: Chat, title: str) -> Action:
+        """Take the lease for this chat and count its query; ``title`` if it has none yet.
+
+        The halves of the condition: nobody holds it ──── and no query came in since it was read
+        """
+        nobody_holds_it = "attribute_not_exists(lease)"
+        no_query_since = "queries = :before"
+        values: dict[str, Any] = {
+            ":before": one.queries,
+            ":query": chat.query,
+            ":chat": chat.chat_id,
+            ":until": chat.deadline,
+            ":now": chat.created_at,
+        }
+        change = "SET queries = :query, lease = :chat, lease_until = :until, updated_at = :now"
+        if not one.title:
+            change += ", title = :title"
+            values[":title"] = title
+        return self._update(one, change, f"{nobody_holds_it} AND {no_query_since}", values)
+
+    def free_action(self, user: str, conversation_id: str, chat_id: str, now: str) -> Action:
+        """Give the lease back, on condition that it is this chat's."""
+        key = conversation_key(user, conversation_id)
+        change = "SET updated_at = :now REMOVE lease, lease_until"
+        return update("lease", self.table, key, change, "lease = :chat", {":now": now, ":chat": chat_id})
+
+    def lock(self, one: Conversation, until: int) -> None:
+        """Take the lease for a deletion. Raises `Lost` if a chat holds it, or has run since it was read."""
+        change = "SET lease = :deleting, lease_until = :until"
+        free = "queries = :queries AND (attribute_not_exists(lease) OR lease = :deleting)"
+        values = {":deleting": _DELETING, ":until": until, ":queries": one.queries}
+        transact(self.client, [self._update(one, change, free, values)])
+
+    def rename(self, one: Conversation, title: str, now: str) -> None:
+        """Give it another title. Raises `Lost` if it is gone."""
+        change = "SET title = :title, updated_at = :now"
+        values = {":title": title, ":now": now}
+        transact(self.client, [self._update(one, change, "attribute_exists(pk)", values)])
+
+    def remove(self, one: Conversation) -> None:
+        """Delete the item itself."""
+        key = conversation_key(one.user, one.conversation_id)
+        transact(self.client, [delete("conversation", self.table, key)])
+
+    def _update(self, one: Conversation, change: str, condition: str, values: dict[str, Any]) -> Action:
+        key = conversation_key(one.user, one.conversation_id)
+        return update("conversation", self.table, key, change, condition, values)
+
+
+def _item(one: Conversation) -> Item:
+    lease = {"lease": one.lease, "lease_until": one.lease_until} if one.lease else {}
+    return {
+        **conversation_key(one.user, one.conversation_id),
+        "title": one.title,
+        "profile": one.profile,
+        "created_at": one.created_at,
+        "updated_at": one.updated_at,
+        "queries": one.queries,
+        **lease,
+    }
+
+
+def _conversation(user: str, item: Item) -> Conversation:
+    return Conversation(
+        user=user,
+        conversation_id=item["sk"].removeprefix("CONV#"),
+        title=item["title"],
+        profile=item["profile"],
+        created_at=item["created_at"],
+        updated_at=item["updated_at"],
+        queries=item.get("queries", 0),
+        lease=item.get("lease", ""),
+        lease_until=item.get("lease_until", 0),
+    )

@@ -1,0 +1,70 @@
+"""Tables are known to the storage room alone: no other module names a key, an expression or an index of one."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import Final
+
+LIBRARY: Final = Path(__file__).parents[2] / "layers" / "core" / "python" / "dualtrack"
+
+_OF_THE_PROTOCOL: Final = frozenset({"Action", "Lost"})
+"""What other rooms know of `dualtrack.storage.dynamo`: a write to hand on, and that one was lost."""
+
+_KEYS: Final = frozenset({"pk", "sk"})
+_WORDS: Final = ("Expression", "attribute_exists", "attribute_not_exists", "begins_with(", "IndexName")
+_CALLS: Final = frozenset(
+    {
+        *("get_item", "put_item", "update_item", "delete_item", "query", "scan"),
+        *("batch_get_item", "batch_write_item", "transact_write_items", "transact_get_items"),
+    }
+)
+
+
+def _knows_a_table(source: str) -> list[str]:
+    """What of a source is a table's matter: keys, expressions, requests, the helpers that make them."""
+    found: list[str] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            text = node.value
+            found += [text] if text in _KEYS or any(word in text for word in _WORDS) else []
+        elif isinstance(node, ast.keyword) and "Expression" in (node.arg or ""):
+            found.append(str(node.arg))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            found += [node.func.attr] if node.func.attr in _CALLS else []
+        elif isinstance(node, ast.ImportFrom):
+            found += _table_imports(node)
+    return found
+
+
+def _table_imports(node: ast.ImportFrom) -> list[str]:
+    names = {alias.name for alias in node.names}
+    if node.module == "dualtrack.storage":
+        return sorted(names & {"dynamo"})
+    return sorted(names - _OF_THE_PROTOCOL) if node.module == "dualtrack.storage.dynamo" else []
+
+
+def test_tables_are_known_to_storage_alone() -> None:
+    functions = LIBRARY.parents[3] / "functions"
+    sources = [
+        path
+        for root in (LIBRARY, functions)
+        for path in sorted(root.rglob("*.py"))
+        if LIBRARY / "storage" not in path.parents
+    ]
+    known = {str(path): found for path in sources if (found := _knows_a_table(path.read_text()))}
+    assert known == {}
+    assert len(sources) > 50
+
+
+def test_what_knows_a_table_is_seen() -> None:
+    source = """
+from dualtrack.storage import dynamo
+from dualtrack.storage.dynamo import Lost, to_wire
+client.query(TableName="chats", KeyConditionExpression="#open = :shard")
+key = {"pk": "USER#ann"}
+free = "attribute_not_exists(lease)"
+"""
+    assert sorted(_knows_a_table(source)) == sorted(
+        ["dynamo", "to_wire", "query", "KeyConditionExpression", "pk", "attribute_not_exists(lease)"]
+    )
