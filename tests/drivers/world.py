@@ -18,12 +18,11 @@ from dualtrack.chat.run_turn import TurnDeps, run_turn
 from dualtrack.chat.start_chat import NewChat, start_chat
 from dualtrack.chat.summarise import SummariseDeps, summarise
 from dualtrack.models.anthropic import Claude, connect
-from dualtrack.profiles import all_profiles
 from dualtrack.requests import ChatRef
 from dualtrack.settings import Settings
 from dualtrack.storage.stores import Stores, build_stores
 from dualtrack.tools.arguments import invalid_arguments
-from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT, retrieve_full_context
+from dualtrack.tools.registry import in_house
 from moto import mock_aws
 
 from infra.local.offline_model.server import OfflineModel, serve_offline_model
@@ -154,13 +153,8 @@ class World:
         return found
 
     def _execute(self, running: Running) -> ToolResult:
-        name = running.call.tool
-        if name == RETRIEVE_FULL_CONTEXT.name:
-            limit = all_profiles()[running.chat.profile].result_limit
-            return retrieve_full_context(
-                self.stores, running.user, running.conversation_id, running.call.input, limit
-            )
-        return self.tools[name](running)
+        own = self.tools.get(running.call.tool) or in_house("tool", lambda: self.stores)
+        return own(running)
 
 
 def ref_of(chat: Chat) -> ChatRef:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import dumps, freeze
 from dualtrack.storage.dynamo import get, put, transact
-from dualtrack.tool import ToolSpec
+from dualtrack.tool import MCP, ToolSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -140,4 +140,4 @@ def _plain(tool: ToolSpec) -> dict[str, Any]:
 
 
 def _spec(entry: Mapping[str, Any]) -> ToolSpec:
-    return ToolSpec(**{**entry, "input_schema": freeze(entry["input_schema"])}, kind="github")
+    return ToolSpec(**{**entry, "input_schema": freeze(entry["input_schema"])}, kind=MCP)
