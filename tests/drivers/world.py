@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from dualtrack.storage.chats import Chat
     from dualtrack.tool import ToolResult
+    from dualtrack.tools.registry import InHouse
     from dualtrack.tools.running import Running
 
 SETTINGS = Settings(
@@ -153,8 +155,11 @@ class World:
         return found
 
     def _execute(self, running: Running) -> ToolResult:
-        own = self.tools.get(running.call.tool) or in_house("tool", lambda: self.stores)
-        return own(running)
+        return self.tools.get(running.call.tool, self._in_house)(running)
+
+    @cached_property
+    def _in_house(self) -> InHouse:
+        return in_house("tool", lambda: self.stores)
 
 
 def ref_of(chat: Chat) -> ChatRef:
