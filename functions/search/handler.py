@@ -21,7 +21,7 @@ with collecting_later():
         build_dependencies,
         search_environment,
     )
-    from dualtrack.tools.registry import in_house
+    from dualtrack.tools.registry import in_house_tools
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,4 +66,4 @@ def _dependencies(secrets: tuple[str, ...]) -> Dependencies:
     )
 
 
-execute = in_house("search", _clients)
+execute = in_house_tools("search", _clients)

@@ -13,7 +13,7 @@ with collecting_later():
     from dualtrack.requests import chat_ref
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import open_stores
-    from dualtrack.tools.registry import in_house
+    from dualtrack.tools.registry import in_house_tools
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 logger = Logger()
 stores = open_stores(settings_from(os.environ))
-execute = in_house("tool", lambda: stores)
+execute = in_house_tools("tool", lambda: stores)
 
 
 @logger.inject_lambda_context(correlation_id_path="chat_id")

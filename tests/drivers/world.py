@@ -23,7 +23,7 @@ from dualtrack.requests import ChatRef
 from dualtrack.settings import Settings
 from dualtrack.storage.stores import Stores, build_stores
 from dualtrack.tools.arguments import invalid_arguments
-from dualtrack.tools.registry import in_house
+from dualtrack.tools.registry import in_house_tools
 from moto import mock_aws
 
 from infra.local.offline_model.server import OfflineModel, serve_offline_model
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from dualtrack.storage.chats import Chat
     from dualtrack.tool import ToolResult
-    from dualtrack.tools.registry import InHouse
+    from dualtrack.tools.registry import InHouseTools
     from dualtrack.tools.running import Running
 
 SETTINGS = Settings(
@@ -158,8 +158,8 @@ class World:
         return self.tools.get(running.call.tool, self._in_house)(running)
 
     @cached_property
-    def _in_house(self) -> InHouse:
-        return in_house("tool", lambda: self.stores)
+    def _in_house(self) -> InHouseTools:
+        return in_house_tools("tool", lambda: self.stores)
 
 
 def ref_of(chat: Chat) -> ChatRef:

@@ -11,7 +11,7 @@ import pytest
 from dualtrack.api.openapi import openapi_document
 from dualtrack.credits.plans import CALL_PRICES, price_calls
 from dualtrack.tool import MCP, Kind, PriceClass
-from dualtrack.tools.registry import IN_HOUSE, in_house
+from dualtrack.tools.registry import IN_HOUSE, in_house_tools
 
 from tests.unit.runtime.test_imports import ENVIRONMENT
 
@@ -36,14 +36,14 @@ def test_the_function_of_its_kind_runs_every_registered_tool(
 ) -> None:
     """A runner that cannot be imported ends the function's start; whether its layers do: tests/infra."""
     execute = loaded(kind, monkeypatch).execute
-    assert set(execute.tools) == {name for name, spec in IN_HOUSE.items() if spec.kind == kind}
-    assert all(callable(runner) for runner in execute.tools.values())
+    assert set(execute.runners) == {name for name, spec in IN_HOUSE.items() if spec.kind == kind}
+    assert all(callable(runner) for runner in execute.runners.values())
 
 
 @pytest.mark.parametrize("kind", get_args(Kind))
 def test_a_tool_of_another_kind_is_unknown(kind: Kind) -> None:
-    execute = in_house(kind, lambda: None)
-    for name in [*(set(IN_HOUSE) - set(execute.tools)), "no_such_tool"]:
+    execute = in_house_tools(kind, lambda: None)
+    for name in [*(set(IN_HOUSE) - set(execute.runners)), "no_such_tool"]:
         running: Any = SimpleNamespace(call=SimpleNamespace(tool=name))
         assert execute(running).content == f"Unknown tool: {name}"
 

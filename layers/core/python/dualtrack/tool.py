@@ -20,7 +20,7 @@ MCP: Final[Kind] = "github"
 """What is written for a tool of any MCP server. The next release writes ``mcp``, which this one reads already."""
 
 PriceClass = Literal["documentation", "github", "other"]
-"""How it is charged (CONTRACT 8): 10 once per chat, 3 each, 2 each."""
+"""How it is charged: `credits.plans` has the figures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class ToolSpec:
     twice does no harm (MCP readOnlyHint or idempotentHint); if false it is marked as begun before
     it runs and never run again after a crash. ``server`` names the MCP server it belongs to and
     ``remote_name`` its name there. ``runner``, for an in-house tool: ``module:function``, imported by the
-    Lambda function of its kind alone (`tools.registry.runners`), so that offering a tool loads nothing of it.
+    Lambda function of its kind alone (`tools.registry.in_house_tools`), so that offering a tool loads nothing of it.
     """
 
     name: str

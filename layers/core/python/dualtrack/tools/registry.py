@@ -27,23 +27,23 @@ IN_HOUSE: Final[Mapping[str, ToolSpec]] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True)
-class InHouse:
-    """Runs the calls of the in-house tools of one kind. ``tools`` by name; ``needs`` is made for each call."""
+class InHouseTools:
+    """Runs the calls of the in-house tools of one kind. ``runners`` by name; ``needs`` is made for each call."""
 
-    tools: Mapping[str, Runner]
+    runners: Mapping[str, Runner]
     needs: Callable[[], Any]
 
     def __call__(self, running: Running) -> ToolResult:
         """The tool's result; an error result for a tool of another kind."""
-        runner = self.tools.get(running.call.tool)
+        runner = self.runners.get(running.call.tool)
         return runner(running, self.needs()) if runner else unknown(running.call.tool)
 
 
-def in_house(kind: Kind, needs: Callable[[], Any]) -> InHouse:
+def in_house_tools(kind: Kind, needs: Callable[[], Any]) -> InHouseTools:
     """What the Lambda function of a kind hands to `run_tool`. Its tools are imported now, as the function starts."""
     with collecting_later():
-        tools = {spec.name: resolve_name(spec.runner) for spec in IN_HOUSE.values() if spec.kind == kind}
-    return InHouse(MappingProxyType(tools), needs)
+        runners = {spec.name: resolve_name(spec.runner) for spec in IN_HOUSE.values() if spec.kind == kind}
+    return InHouseTools(MappingProxyType(runners), needs)
 
 
 def offered_tools(profile: Profile, catalogue: Catalogue) -> Mapping[str, ToolSpec]:
