@@ -1,4 +1,7 @@
-"""One call of a tool of an MCP server, GitHub's first among them; and the refresh of what they offer."""
+"""One call of a tool of an MCP server, and the refresh of what the servers offer.
+
+The function is called ``github`` after the first of them: executions that are running know it by this name.
+"""
 
 from __future__ import annotations
 

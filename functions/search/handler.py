@@ -1,4 +1,4 @@
-"""Runs a documentation search: the tool ``retrieve_documentation``."""
+"""Runs a documentation search."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dualtrack.runtime.imports import collecting_later
 with collecting_later():
     import os
     from functools import lru_cache
-    from typing import TYPE_CHECKING, Any
+    from typing import TYPE_CHECKING, Any, Final
 
     from aws_lambda_powertools import Logger
     from dualtrack.chat.run_tool import run_tool
@@ -15,24 +15,22 @@ with collecting_later():
     from dualtrack.runtime.secrets import secret
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import open_stores
-    from dualtrack.tool import ToolResult, unknown
     from dualtrack.tools.documentation.dependencies import (
         Dependencies,
         build_dependencies,
         search_environment,
     )
-    from dualtrack.tools.documentation.pipeline import retrieve_documentation
-    from dualtrack.tools.documentation.spec import RETRIEVE_DOCUMENTATION
+    from dualtrack.tools.registry import in_house_tools
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
-    from dualtrack.tools.running import Running
 
 logger = Logger()
 stores = open_stores(settings_from(os.environ))
 environment = search_environment(os.environ)
+SECRETS: Final = (environment.anthropic_secret, environment.voyage_secret, environment.context7_secret)
 
 
 @logger.inject_lambda_context(correlation_id_path="chat_id")
@@ -42,21 +40,20 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
     return run_tool(chat_ref(event), event["call"]["id"], stores, execute, seconds)
 
 
-def execute(running: Running) -> ToolResult:
-    """What `run_tool` runs."""
-    if running.call.tool != RETRIEVE_DOCUMENTATION.name:
-        return unknown(running.call.tool)
-    names = (environment.anthropic_secret, environment.voyage_secret, environment.context7_secret)
-    return retrieve_documentation(running.call.input["query"], _dependencies(tuple(map(secret, names))))
+def _clients() -> Dependencies:
+    """For the keys that the secrets hold now."""
+    return _dependencies(tuple(map(secret, SECRETS)))
 
 
 @lru_cache(maxsize=1)
 def _dependencies(secrets: tuple[str, ...]) -> Dependencies:
     """Clients for these keys: once per container, and again when a key has changed."""
-    names = (environment.anthropic_secret, environment.voyage_secret, environment.context7_secret)
     return build_dependencies(
         environment,
-        secret=dict(zip(names, secrets, strict=True)).__getitem__,
+        secret=dict(zip(SECRETS, secrets, strict=True)).__getitem__,
         cache=stores.cache,
         logger=logger,
     )
+
+
+execute = in_house_tools("search", _clients)

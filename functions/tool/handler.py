@@ -10,32 +10,23 @@ with collecting_later():
 
     from aws_lambda_powertools import Logger
     from dualtrack.chat.run_tool import run_tool
-    from dualtrack.profiles import all_profiles
     from dualtrack.requests import chat_ref
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import open_stores
-    from dualtrack.tool import ToolResult, unknown
-    from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT, retrieve_full_context
+    from dualtrack.tools.registry import in_house_tools
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
-    from dualtrack.tools.running import Running
 
 logger = Logger()
 stores = open_stores(settings_from(os.environ))
+execute = in_house_tools("tool", lambda: stores)
 
 
 @logger.inject_lambda_context(correlation_id_path="chat_id")
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
     """``{"user", "chat_id", "conversation_id", "turn", "call": {"id", "fn"}}`` → ``{}``."""
     seconds = context.get_remaining_time_in_millis() / 1000
-    return run_tool(chat_ref(event), event["call"]["id"], stores, _execute, seconds)
-
-
-def _execute(running: Running) -> ToolResult:
-    if running.call.tool != RETRIEVE_FULL_CONTEXT.name:
-        return unknown(running.call.tool)
-    limit = all_profiles()[running.chat.profile].result_limit
-    return retrieve_full_context(stores, running.user, running.conversation_id, running.call.input, limit)
+    return run_tool(chat_ref(event), event["call"]["id"], stores, execute, seconds)

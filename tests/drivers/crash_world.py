@@ -245,9 +245,7 @@ class World:
             return ToolResult(self.scenario.result, sources=(Source("The manual", "https://docs.test/"),))
 
         if running.call.tool == RETRIEVE_FULL_CONTEXT.name:
-            return retrieve_full_context(
-                stores, running.user, running.conversation_id, running.call.input, 100_000
-            )
+            return retrieve_full_context(running, stores)
         result: ToolResult = process.call("tool", "execute", running.call.tool, perform)
         return result
 

@@ -26,7 +26,7 @@ ALONE: Final = "import os, runpy, sys; sys.path += sys.argv.pop(1).split(os.path
 """Begins a program whose first argument is its path. With -I and -S there is nothing else than the library."""
 
 ZYGOTE: Final = (
-    f"{ALONE} runpy.run_path({str(ROOT / 'tests' / 'fakes' / 'zygote.py')!r}, run_name='__main__')"
+    f"{ALONE} runpy.run_path({str(ROOT / 'tests' / 'drivers' / 'zygote.py')!r}, run_name='__main__')"
 )
 MODULE: Final = f"{ALONE} runpy.run_module(sys.argv.pop(1), run_name='__main__', alter_sys=True)"
 

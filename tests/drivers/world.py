@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -18,14 +19,13 @@ from dualtrack.chat.run_turn import TurnDeps, run_turn
 from dualtrack.chat.start_chat import NewChat, start_chat
 from dualtrack.chat.summarise import SummariseDeps, summarise
 from dualtrack.models.anthropic import Claude, connect
-from dualtrack.profiles import all_profiles
 from dualtrack.requests import ChatRef
 from dualtrack.settings import Settings
 from dualtrack.storage.bodies import Body
 from dualtrack.storage.dynamo import Action, transact
 from dualtrack.storage.stores import Stores, build_stores
 from dualtrack.tools.arguments import invalid_arguments
-from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT, retrieve_full_context
+from dualtrack.tools.registry import in_house_tools
 from moto import mock_aws
 
 from infra.local.offline_model.server import OfflineModel, serve_offline_model
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.bodies import Write
     from dualtrack.storage.chats import Chat
     from dualtrack.tool import ToolResult
+    from dualtrack.tools.registry import InHouseTools
     from dualtrack.tools.running import Running
 
 SETTINGS = Settings(
@@ -157,13 +158,11 @@ class World:
         return found
 
     def _execute(self, running: Running) -> ToolResult:
-        name = running.call.tool
-        if name == RETRIEVE_FULL_CONTEXT.name:
-            limit = all_profiles()[running.chat.profile].result_limit
-            return retrieve_full_context(
-                self.stores, running.user, running.conversation_id, running.call.input, limit
-            )
-        return self.tools[name](running)
+        return self.tools.get(running.call.tool, self._in_house)(running)
+
+    @cached_property
+    def _in_house(self) -> InHouseTools:
+        return in_house_tools("tool", lambda: self.stores)
 
 
 def store(stores: Stores, writes: Sequence[Write]) -> None:

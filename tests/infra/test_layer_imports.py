@@ -6,10 +6,12 @@ Locally every package is there for every function, so nothing else sees one that
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from importlib.metadata import Distribution, PathDistribution
 from typing import TYPE_CHECKING
 
 import pytest
+from dualtrack.tools.registry import IN_HOUSE
 from packaging.requirements import Requirement
 
 from infra import layers
@@ -39,12 +41,18 @@ ON_LAMBDA = {
 def missing_modules(function: str, folders: Sequence[Path]) -> list[str]:
     """What the function imports, at its start or ever, and finds nowhere."""
     code = ROOT / "functions" / function
-    entry = code / ("app.py" if function == "stream" else "handler.py")
-    found = outside_imports(entry, (code, CORE))
+    found = {one for entry in entries(function) for one in outside_imports(entry, (code, CORE))}
     top = {one: one.module.split(".")[0] for one in found}
     return sorted(
         str(one) for one, name in top.items() if name not in STANDARD | SDK and not is_there(one, folders)
     )
+
+
+def entries(function: str) -> list[Path]:
+    """What the function loads by name: its handler, and the modules of the tools that it runs."""
+    handler = ROOT / "functions" / function / ("app.py" if function == "stream" else "handler.py")
+    runners = [spec.runner.split(":")[0] for spec in IN_HOUSE.values() if spec.kind == function]
+    return [handler, *(CORE.joinpath(*module.split(".")).with_suffix(".py") for module in runners)]
 
 
 def packages_of(built: Mapping[str, Path], roles: Iterable[str]) -> list[Path]:
@@ -76,6 +84,18 @@ def test_a_layer_that_were_not_there_would_be_missed(
     others = [name for name in SPECS[function].roles if name != role]
     missing = missing_modules(function, packages_of(built, others))
     assert {name.split(" ")[0].split(".")[0] for name in missing} >= {module}
+
+
+def test_a_tool_whose_packages_its_function_has_not_would_be_missed(
+    built: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved = {name: replace(spec, kind="tool") for name, spec in IN_HOUSE.items()}
+    monkeypatch.setattr("tests.infra.test_layer_imports.IN_HOUSE", moved)
+    assert [
+        one
+        for one in missing_modules("tool", packages_of(built, SPECS["tool"].roles))
+        if one.startswith("numpy")
+    ]
 
 
 @pytest.mark.parametrize("function", sorted(SPECS))

@@ -7,9 +7,10 @@ import os
 import re
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+from dualtrack.tool import Kind
 
 from infra.local.synth import node
 from infra.stacks.functions import SPECS
@@ -70,6 +71,18 @@ def test_times_are_nested() -> None:
 def test_every_function_named_in_the_definition_is_put_in() -> None:
     named = set(re.findall(r"\$\{(\w+)\}", DEFINITION.read_text()))
     assert named == {name.capitalize() for name in STEPS}
+
+
+def test_every_kind_of_tool_has_its_function() -> None:
+    """Both names of MCP servers' tools: what is recorded now, and what the next release records."""
+    (name,) = re.findall(r"\$lookup\((\{.*?'\})", tasks()["Tool"]["Arguments"]["FunctionName"])
+    assert json.loads(name.replace("'", '"')) == {
+        "tool": "${Tool}",
+        "search": "${Search}",
+        "github": "${Github}",
+        "mcp": "${Github}",
+    }
+    assert set(json.loads(name.replace("'", '"'))) == set(get_args(Kind))
 
 
 def test_every_task_is_retried_and_ends_somewhere() -> None:

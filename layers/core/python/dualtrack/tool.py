@@ -1,24 +1,26 @@
 """Tools: what the model may call, which function runs it, what it costs, what comes back.
 
-A tool is data (`ToolSpec`); its handler is a plain function ``(input) -> ToolResult`` that a
-function folder hands to `run_tool`. A handler never raises for what the model should know: it
-returns an error result.
+A tool is data (`ToolSpec`), and an in-house one names the function that runs it (`tools.running.Runner`),
+which never raises for what the model should know: it returns an error result.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Kind = Literal["tool", "search", "github"]
-"""Which function runs it: in-house tools, documentation search, MCP servers."""
+Kind = Literal["tool", "search", "github", "mcp"]
+"""Which function runs it: in-house tools, documentation search, tools of MCP servers (by two names)."""
+
+MCP: Final[Kind] = "github"
+"""What is written for a tool of any MCP server. The next release writes ``mcp``, which this one reads already."""
 
 PriceClass = Literal["documentation", "github", "other"]
-"""How it is charged (CONTRACT 8): 10 once per chat, 3 each, 2 each."""
+"""How it is charged: `credits.plans` has the figures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,8 @@ class ToolSpec:
     ``input_schema`` is a frozen JSON Schema (2020-12, type object). ``repeatable``: running it
     twice does no harm (MCP readOnlyHint or idempotentHint); if false it is marked as begun before
     it runs and never run again after a crash. ``server`` names the MCP server it belongs to and
-    ``remote_name`` its name there.
+    ``remote_name`` its name there. ``runner``, for an in-house tool: ``module:function``, imported by the
+    Lambda function of its kind alone (`tools.registry.in_house_tools`), so that offering a tool loads nothing of it.
     """
 
     name: str
@@ -39,6 +42,7 @@ class ToolSpec:
     repeatable: bool = True
     server: str = ""
     remote_name: str = ""
+    runner: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,18 +15,16 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dualtrack.chat.tool_results import OUTCOME_UNKNOWN, record_result
 from dualtrack.errors import ChatClosed, Gone, TookTooLong, Transient
 from dualtrack.runtime.time_limit import within
-from dualtrack.tool import ToolResult, failed
+from dualtrack.tool import failed
 from dualtrack.tools.running import Running
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from dualtrack.models.turn import ToolCall
     from dualtrack.requests import ChatRef
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import Stores
-
-    Execute = Callable[["Running"], ToolResult]
+    from dualtrack.tool import ToolResult
+    from dualtrack.tools.running import Execute
 
 _RESERVE_SECONDS: Final = 5.0
 

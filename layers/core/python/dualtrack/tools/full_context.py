@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.errors import Gone
 from dualtrack.frozen import freeze
+from dualtrack.profiles import all_profiles
 from dualtrack.tool import Media, ToolResult, ToolSpec
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from dualtrack.memory.records import Record
     from dualtrack.storage.stores import Stores
+    from dualtrack.tools.running import Running
 
 _FOLLOW: Final = 8
 _ROOM_FOR_NOTE: Final = 200
@@ -48,16 +50,17 @@ RETRIEVE_FULL_CONTEXT: Final = ToolSpec(
         }
     ),
     kind="tool",
+    runner="dualtrack.tools.full_context:retrieve_full_context",
 )
 
 
-def retrieve_full_context(
-    stores: Stores, user: str, conversation_id: str, given: Mapping[str, Any], result_limit: int
-) -> ToolResult:
+def retrieve_full_context(running: Running, stores: Stores) -> ToolResult:
     """The record, from ``offset`` on, at most ``limit`` characters, with a note how to read on.
 
     Only this user's own conversation can be reached: both are part of the key.
     """
+    user, conversation_id, given = running.user, running.conversation_id, running.call.input
+    result_limit = all_profiles()[running.chat.profile].result_limit
     wanted = str(given["id"]).strip().strip("[]").removeprefix("ID:")
     offset = int(given.get("offset", 0))
     try:

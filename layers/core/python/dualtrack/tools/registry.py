@@ -1,23 +1,49 @@
-"""Which tools a profile offers: the in-house ones by name, and what MCP servers list."""
+"""The in-house tools, and which tools a profile offers: those by name, and what MCP servers list."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pkgutil import resolve_name
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from dualtrack.runtime.imports import collecting_later
+from dualtrack.tool import unknown
 from dualtrack.tools.documentation.spec import RETRIEVE_DOCUMENTATION
 from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from dualtrack.profiles import Profile
-    from dualtrack.tool import ToolSpec
+    from dualtrack.tool import Kind, ToolResult, ToolSpec
     from dualtrack.tools.mcp.catalogue import Catalogue
+    from dualtrack.tools.running import Runner, Running
 
 IN_HOUSE: Final[Mapping[str, ToolSpec]] = MappingProxyType(
     {spec.name: spec for spec in (RETRIEVE_FULL_CONTEXT, RETRIEVE_DOCUMENTATION)}
 )
+"""A tool that stands here can be named by a profile, and is then offered, run, priced and listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class InHouseTools:
+    """Runs the calls of the in-house tools of one kind. ``runners`` by name; ``needs`` is made for each call."""
+
+    runners: Mapping[str, Runner]
+    needs: Callable[[], Any]
+
+    def __call__(self, running: Running) -> ToolResult:
+        """The tool's result; an error result for a tool of another kind."""
+        runner = self.runners.get(running.call.tool)
+        return runner(running, self.needs()) if runner else unknown(running.call.tool)
+
+
+def in_house_tools(kind: Kind, needs: Callable[[], Any]) -> InHouseTools:
+    """What the Lambda function of a kind hands to `run_tool`. Its tools are imported now, as the function starts."""
+    with collecting_later():
+        runners = {spec.name: resolve_name(spec.runner) for spec in IN_HOUSE.values() if spec.kind == kind}
+    return InHouseTools(MappingProxyType(runners), needs)
 
 
 def offered_tools(profile: Profile, catalogue: Catalogue) -> Mapping[str, ToolSpec]:

@@ -28,6 +28,12 @@ if TYPE_CHECKING:
     from dualtrack.tools.documentation.dependencies import Dependencies
     from dualtrack.tools.documentation.library import Found
     from dualtrack.tools.documentation.values import Chunk
+    from dualtrack.tools.running import Running
+
+
+def run(running: Running, deps: Dependencies) -> ToolResult:
+    """One call of the tool."""
+    return retrieve_documentation(running.call.input["query"], deps)
 
 
 def retrieve_documentation(query: str, deps: Dependencies) -> ToolResult:

@@ -41,5 +41,5 @@ RETRIEVE_DOCUMENTATION: Final = ToolSpec(
     ),
     kind="search",
     price_class="documentation",
-    repeatable=True,
+    runner="dualtrack.tools.documentation.pipeline:run",
 )

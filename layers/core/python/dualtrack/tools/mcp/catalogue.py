@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import dumps, freeze
-from dualtrack.tool import ToolSpec
+from dualtrack.tool import MCP, ToolSpec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -132,4 +132,4 @@ def _plain(tool: ToolSpec) -> dict[str, Any]:
 
 
 def _spec(entry: Mapping[str, Any]) -> ToolSpec:
-    return ToolSpec(**{**entry, "input_schema": freeze(entry["input_schema"])}, kind="github")
+    return ToolSpec(**{**entry, "input_schema": freeze(entry["input_schema"])}, kind=MCP)

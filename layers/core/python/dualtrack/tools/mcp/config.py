@@ -18,13 +18,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, get_args
 from urllib.parse import urlsplit
 
+from dualtrack.credits.plans import CALL_PRICES
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dualtrack.tool import PriceClass
+
 AuthType = Literal["none", "github_connection", "secret"]
 """No token; the user's GitHub connection (or the deployment's token); a bearer token of the deployment."""
-
-McpPrice = Literal["github", "other"]
 
 NAME_PATTERN: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
 PREFIX_PATTERN: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
@@ -67,7 +69,7 @@ class McpServer:
     name: str
     url: str
     auth: Auth = field(default_factory=Auth)
-    price_class: McpPrice = "other"
+    price_class: PriceClass = "other"
     tool_prefix: str = ""
     tools: tuple[str, ...] = ()
     headers: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
@@ -128,7 +130,7 @@ def _server(position: int, entry: Any) -> McpServer:
             name=_matching(NAME_PATTERN, entry.get("name"), "name"),
             url=_url(entry.get("url")),
             auth=_auth(entry.get("auth", {"type": "none"})),
-            price_class=_one_of(get_args(McpPrice), entry.get("price_class", "other"), "price_class"),
+            price_class=_one_of(tuple(CALL_PRICES), entry.get("price_class", "other"), "price_class"),
             tool_prefix=_prefix(entry.get("tool_prefix", "")),
             tools=_tools(entry.get("tools", [])),
             headers=_headers(entry.get("headers", {})),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import freeze
 from dualtrack.text import clean
-from dualtrack.tool import ToolSpec
+from dualtrack.tool import MCP, ToolSpec
 from dualtrack.tools.arguments import is_usable
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def _spec(server: McpServer, tool: ListedTool) -> ToolSpec | None:
         name=offered_name(server.prefix, tool.name),
         description=clean(tool.description[:MAX_DESCRIPTION]),
         input_schema=freeze(schema),
-        kind="github",
+        kind=MCP,
         price_class=server.price_class,
         repeatable=tool.read_only or tool.idempotent,
         server=server.name,

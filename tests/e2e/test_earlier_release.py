@@ -1,0 +1,104 @@
+"""Executions that began before a deployment: their old definition over the new functions, and both names of a kind."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from dualtrack.chat.executions import Executions
+from dualtrack.chat.start_chat import NewChat, start_chat
+from dualtrack.requests import ChatRef
+from dualtrack.storage.chats import turn_key
+
+from infra.layers import ROOT
+from tests.drivers.world import NoExecutions
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dualtrack.storage.chats import Chat
+
+    from tests.clients.stack_client import Person, Root
+    from tests.e2e.conftest import Script
+    from tests.servers.tool_server import ToolServer
+
+RELEASE_1 = ROOT / "tests" / "fixtures" / "release-1" / "infrastructure" / "chat.asl.json"
+
+
+@pytest.fixture
+def old_executions(root: Root) -> Iterator[Executions]:
+    """A machine with release 1's definition: an execution keeps the one it was started with."""
+
+    def alias(found: re.Match[str]) -> str:
+        name = root.stack.outputs[f"{found[1]}Function"]
+        return str(root.client("lambda").get_alias(FunctionName=name, Name="live")["AliasArn"])
+
+    client = root.client("stepfunctions")
+    machine = client.create_state_machine(
+        name="chat-of-release-1",
+        definition=re.sub(r"\$\{(\w+)\}", alias, RELEASE_1.read_text()),
+        roleArn=client.describe_state_machine(stateMachineArn=root.machine)["roleArn"],
+    )["stateMachineArn"]
+    yield Executions(client, machine)
+    client.delete_state_machine(stateMachineArn=machine)
+
+
+def admitted(root: Root, person: Person, message: str, executions: Any) -> Chat:
+    """The chat as POST /v1/chats admits it, started by these executions."""
+    chat = start_chat(root.stores(), executions, NewChat(person.id, message), None)
+    person.chats.append(chat.chat_id)
+    return chat
+
+
+def test_an_execution_of_release_1_runs_every_kind_of_tool(
+    root: Root, ann: Person, script: Script, tools: ToolServer, old_executions: Executions
+) -> None:
+    script.asks(
+        ("retrieve_documentation", {"query": "How do I set up OAuth for X ads?"}),
+        ("retrieve_full_context", {"id": "q1"}),
+        ("kit_echo", {"text": script.marker}),
+    )
+    script.says("All three.")
+    started = admitted(root, ann, script.question(), old_executions)
+    chat = ann.finish(started.chat_id)
+    assert (chat["status"], chat["response"], chat["credits_used"]) == ("done", "All three.", 5 + 10 + 2 + 2)
+    assert [(call["tool"], call["is_error"]) for call in chat["tool_calls"]] == [
+        ("retrieve_documentation", False),
+        ("retrieve_full_context", False),
+        ("kit_echo", False),
+    ]
+    assert tools.calls[f"echo:{script.marker}"] == 1
+    assert old_executions.status(started.chat_id) in {"RUNNING", "SUCCEEDED"}  # it ends after the last event
+    assert root.executions().status(started.chat_id) is None
+
+
+def test_a_call_that_the_next_release_has_recorded_is_run(
+    root: Root, ann: Person, script: Script, tools: ToolServer
+) -> None:
+    """It writes ``mcp`` where this one writes ``github``."""
+    script.asks(("kit_echo", {"text": script.marker}))
+    script.says("Heard.")
+    started = admitted(root, ann, script.question(), NoExecutions())
+    ref = ChatRef(ann.id, started.chat_id, started.conversation_id)
+    outcome = root.invoke("Turn", asdict(ref))
+    assert outcome["calls"] == [{"id": "q1-t1", "fn": "github"}]
+    rename_kind(root, started)
+    outcome = root.invoke("Turn", asdict(ref))
+    assert outcome["calls"] == [{"id": "q1-t1", "fn": "mcp"}]
+    root.executions().start(ref)
+    chat = ann.finish(started.chat_id)
+    assert (chat["status"], chat["response"], chat["credits_used"]) == ("done", "Heard.", 5 + 2)
+    assert [(call["tool"], call["is_error"]) for call in chat["tool_calls"]] == [("kit_echo", False)]
+    assert tools.calls[f"echo:{script.marker}"] == 1
+
+
+def rename_kind(root: Root, chat: Chat) -> None:
+    """The recorded turn as the next release writes it."""
+    client, table = root.client("dynamodb"), root.settings.chats_table
+    key = {"pk": {"S": chat.pk}, "sk": {"S": turn_key(1)}}
+    item = client.get_item(TableName=table, Key=key, ConsistentRead=True)["Item"]
+    (name,) = [name for name, value in item.items() if '"fn":"github"' in value.get("S", "")]
+    item[name]["S"] = item[name]["S"].replace('"fn":"github"', '"fn":"mcp"')
+    client.put_item(TableName=table, Item=item)
