@@ -116,8 +116,7 @@ def create_conversation(stores: Stores, user: str, title: str, profile: str) -> 
 
 def find_conversation(stores: Stores, user: str, conversation_id: str) -> Conversation:
     """The user's conversation; 404 for any other, and for one that is being deleted."""
-    known = is_conversation_id(conversation_id)
-    found = stores.conversations.find(user, conversation_id) if known else None
+    found = stores.conversations.find(user, conversation_id)
     if found is None or found.is_being_deleted:
         raise not_found("There is no such conversation.")
     return found

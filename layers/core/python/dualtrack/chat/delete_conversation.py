@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.end_chat import TIMED_OUT, Failure, end_chat
 from dualtrack.errors import ApiError, not_found
-from dualtrack.ids import is_conversation_id
 from dualtrack.requests import ChatRef
 from dualtrack.storage.dynamo import Lost
 
@@ -24,8 +23,7 @@ def delete_conversation(stores: Stores, user: str, conversation_id: str) -> None
     It is locked first and its own item goes last: a deletion that was cut short leaves something to
     delete again, never orphans.
     """
-    known = is_conversation_id(conversation_id)
-    found = stores.conversations.find(user, conversation_id) if known else None
+    found = stores.conversations.find(user, conversation_id)
     if found is None:
         raise not_found("There is no such conversation.")
     _lock(stores, found)

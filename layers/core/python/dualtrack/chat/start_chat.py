@@ -21,7 +21,7 @@ from dualtrack.credits.account import Refused
 from dualtrack.credits.plans import CHAT_PRICE
 from dualtrack.errors import ApiError, Contended, invalid_request, not_found
 from dualtrack.events import credits_now, record_stored
-from dualtrack.ids import is_conversation_id, new_chat_id, new_conversation_id, query_id
+from dualtrack.ids import new_chat_id, new_conversation_id, query_id
 from dualtrack.memory.records import Record
 from dualtrack.profiles import DEFAULT_PROFILE, profile_named
 from dualtrack.requests import ChatRef
@@ -206,11 +206,7 @@ def _conversation(stores: Stores, new: NewChat) -> Conversation | None:
     if not new.conversation_id:
         profile_named(new.profile or DEFAULT_PROFILE)
         return None
-    found = (
-        stores.conversations.find(new.user, new.conversation_id)
-        if is_conversation_id(new.conversation_id)
-        else None
-    )
+    found = stores.conversations.find(new.user, new.conversation_id)
     if found is None or found.is_being_deleted:
         raise not_found("There is no such conversation.")
     if new.profile and found.profile != new.profile:

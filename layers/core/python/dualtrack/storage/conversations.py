@@ -13,6 +13,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from dualtrack.ids import is_conversation_id
 from dualtrack.storage.dynamo import Lost, delete, get, put_absent, query, transact, update
 
 if TYPE_CHECKING:
@@ -60,7 +61,9 @@ class ConversationStore:
     table: str
 
     def find(self, user: str, conversation_id: str) -> Conversation | None:
-        """The conversation if it is this user's."""
+        """The conversation if it is this user's; None too for what can be no id."""
+        if not is_conversation_id(conversation_id):
+            return None
         item = get(self.client, self.table, conversation_key(user, conversation_id))
         return _conversation(user, item) if item else None
 
