@@ -13,6 +13,7 @@ with collecting_later():
     from aws_lambda_powertools.utilities.parameters import get_secret
     from dualtrack.chat.run_tool import run_tool
     from dualtrack.clock import system_clock
+    from dualtrack.models.open_model import open_model
     from dualtrack.requests import chat_ref
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import open_stores
@@ -35,7 +36,8 @@ SECRET_SECONDS: Final = 300
 """How long a secret that an operator has changed may still be used."""
 
 logger = Logger()
-stores = open_stores(settings_from(os.environ))
+settings = settings_from(os.environ)
+stores = open_stores(settings)
 environment = search_environment(os.environ)
 
 
@@ -50,7 +52,7 @@ def execute(running: Running) -> ToolResult:
     """What `run_tool` runs."""
     if running.call.tool != RETRIEVE_DOCUMENTATION.name:
         return unknown(running.call.tool)
-    names = (environment.anthropic_secret, environment.voyage_secret, environment.context7_secret)
+    names = (settings.anthropic_secret, environment.voyage_secret, environment.context7_secret)
     return retrieve_documentation(running.call.input["query"], _dependencies(tuple(map(_secret, names))))
 
 
@@ -62,10 +64,11 @@ def _secret(name: str) -> str:
 @lru_cache(maxsize=1)
 def _dependencies(secrets: tuple[str, ...]) -> Dependencies:
     """Clients for these keys: once per container, and again when a key has changed."""
-    names = (environment.anthropic_secret, environment.voyage_secret, environment.context7_secret)
+    _, voyage, context7 = secrets
     return build_dependencies(
         environment,
-        secret=dict(zip(names, secrets, strict=True)).__getitem__,
+        model=open_model(settings),
+        secret={environment.voyage_secret: voyage, environment.context7_secret: context7}.__getitem__,
         dynamodb=stores.dynamodb,
         clock=system_clock,
         logger=logger,

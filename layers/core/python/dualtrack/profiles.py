@@ -32,6 +32,7 @@ class Profile:
     max_tokens: int
     result_limit: int
     history: HistoryPolicy
+    model: str = ""
 
 
 @cache

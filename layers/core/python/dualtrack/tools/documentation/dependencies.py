@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 import httpx
 
 from dualtrack.tools.documentation.cache import Cache
-from dualtrack.tools.documentation.claude import Claude, claude
 from dualtrack.tools.documentation.context7 import Context7
 from dualtrack.tools.documentation.loop import BackgroundLoop
+from dualtrack.tools.documentation.questions import Questions
 from dualtrack.tools.documentation.settings import RetrievalSettings
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
     from dualtrack.clock import Clock
+    from dualtrack.models.protocol import Model
     from dualtrack.tools.documentation.embeddings import InputType
     from dualtrack.tools.documentation.stages import StageLogger
 
@@ -40,13 +41,13 @@ class Embedder(Protocol):
 @dataclass(frozen=True, slots=True)
 class Dependencies:
     """Settings and clients of the search. None stands for "not configured": no embedder → keywords
-    alone, no claude → rules and the fused order, no cache → everything is asked anew.
+    alone, no questions → rules and the fused order, no cache → everything is asked anew.
     """
 
     context7: Context7
     logger: StageLogger
     embedder: Embedder | None = None
-    claude: Claude | None = None
+    questions: Questions | None = None
     cache: Cache | None = None
     settings: RetrievalSettings = field(default_factory=RetrievalSettings)
     loop: BackgroundLoop = field(default_factory=BackgroundLoop)
@@ -60,8 +61,6 @@ class Dependencies:
         await self.context7.close()
         if self.embedder:
             await self.embedder.close()
-        if self.claude:
-            await self.claude.client.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +68,6 @@ class SearchEnvironment:
     """The function's environment, read once. Secrets are named here, not held."""
 
     cache_table: str
-    anthropic_base_url: str = ""
-    anthropic_secret: str = ""
     model: str = "claude-haiku-4-5-20251001"
     voyage_base_url: str = ""
     voyage_secret: str = ""
@@ -84,8 +81,6 @@ def search_environment(environ: Mapping[str, str]) -> SearchEnvironment:
     defaults = SearchEnvironment(environ["CACHE_TABLE"])
     return SearchEnvironment(
         cache_table=defaults.cache_table,
-        anthropic_base_url=environ.get("ANTHROPIC_BASE_URL", ""),
-        anthropic_secret=environ.get("ANTHROPIC_SECRET", ""),
         model=environ.get("DUALTRACK_MODEL") or defaults.model,
         voyage_base_url=environ.get("VOYAGE_BASE_URL", ""),
         voyage_secret=environ.get("VOYAGE_SECRET", ""),
@@ -98,13 +93,14 @@ def search_environment(environ: Mapping[str, str]) -> SearchEnvironment:
 def build_dependencies(
     environment: SearchEnvironment,
     *,
+    model: Model | None,
     secret: Callable[[str], str],
     dynamodb: DynamoDBClient,
     clock: Clock,
     logger: StageLogger,
     settings: RetrievalSettings | None = None,
 ) -> Dependencies:
-    """Clients for what is configured. ``secret`` reads one secret by its id."""
+    """Clients for what is configured. ``model``: who is asked, None for nobody; ``secret`` reads one secret by its id."""
     chosen = settings or RetrievalSettings()
 
     def key(name: str) -> str:
@@ -116,7 +112,7 @@ def build_dependencies(
             _context7_http(environment.context7_base_url, key(environment.context7_secret)), chosen
         ),
         embedder=_embedder(environment, key(environment.voyage_secret), chosen),
-        claude=_claude(environment, key(environment.anthropic_secret), chosen),
+        questions=Questions(model, environment.model, chosen.claude_max_tokens) if model else None,
         cache=Cache(dynamodb, environment.cache_table, clock),
         logger=logger,
         settings=chosen,
@@ -136,11 +132,3 @@ def _embedder(environment: SearchEnvironment, api_key: str, settings: RetrievalS
     from dualtrack.tools.documentation.embeddings import VoyageEmbedder  # noqa: PLC0415 - half a second, if used
 
     return VoyageEmbedder(api_key, environment.voyage_base_url, environment.embedding_model, settings)
-
-
-def _claude(environment: SearchEnvironment, api_key: str, settings: RetrievalSettings) -> Claude | None:
-    """A server of one's own may need no key; Anthropic's does."""
-    if not (api_key or environment.anthropic_base_url):
-        return None
-    key = api_key or NO_SECRET
-    return claude(key, environment.anthropic_base_url, environment.model, settings.claude_max_tokens)
