@@ -8,8 +8,7 @@ import subprocess
 import sys
 import zipfile
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import aws_cdk as cdk
 import pytest
@@ -19,6 +18,9 @@ from infra.local.assets import zip_folder
 from infra.profiles import BadProfile, own_profiles
 from infra.stacks.functions import SPECS, Layers
 from infra.stages import STAGES
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 READ = (
     "import json, sys\nsys.path.insert(0, sys.argv[1])\nfrom dualtrack.profiles import all_profiles\n"
