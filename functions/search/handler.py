@@ -11,6 +11,7 @@ with collecting_later():
 
     from aws_lambda_powertools import Logger
     from dualtrack.chat.run_tool import run_tool
+    from dualtrack.models.open_model import open_model
     from dualtrack.requests import chat_ref
     from dualtrack.runtime.secrets import secret
     from dualtrack.settings import settings_from
@@ -28,9 +29,10 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 logger = Logger()
-stores = open_stores(settings_from(os.environ))
+settings = settings_from(os.environ)
+stores = open_stores(settings)
 environment = search_environment(os.environ)
-SECRETS: Final = (environment.anthropic_secret, environment.voyage_secret, environment.context7_secret)
+SECRETS: Final = (settings.anthropic_secret, environment.voyage_secret, environment.context7_secret)
 
 
 @logger.inject_lambda_context(correlation_id_path="chat_id")
@@ -50,6 +52,7 @@ def _dependencies(secrets: tuple[str, ...]) -> Dependencies:
     """Clients for these keys: once per container, and again when a key has changed."""
     return build_dependencies(
         environment,
+        model=open_model(settings),
         secret=dict(zip(SECRETS, secrets, strict=True)).__getitem__,
         cache=stores.cache,
         logger=logger,

@@ -10,9 +10,8 @@ with collecting_later():
 
     from aws_lambda_powertools import Logger
     from dualtrack.chat.summarise import SummariseDeps, summarise
-    from dualtrack.models.anthropic import connect
+    from dualtrack.models.open_model import open_model
     from dualtrack.requests import chat_ref
-    from dualtrack.runtime.secrets import secret
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import open_stores
 
@@ -29,5 +28,5 @@ stores = open_stores(settings)
 @logger.inject_lambda_context(correlation_id_path="chat_id")
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
     """``{"user", "chat_id", "conversation_id"}`` → ``{}``."""
-    claude = connect(settings.anthropic_base_url, secret(settings.anthropic_secret))
-    return summarise(chat_ref(event), SummariseDeps(stores, claude, settings.dualtrack_summary_model))
+    deps = SummariseDeps(stores, open_model(settings), settings.dualtrack_summary_model)
+    return summarise(chat_ref(event), deps)

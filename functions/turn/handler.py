@@ -11,9 +11,8 @@ with collecting_later():
     from aws_lambda_powertools import Logger, Metrics
     from aws_lambda_powertools.metrics import MetricUnit
     from dualtrack.chat.run_turn import TurnDeps, run_turn
-    from dualtrack.models.anthropic import connect
+    from dualtrack.models.open_model import open_model
     from dualtrack.requests import chat_ref
-    from dualtrack.runtime.secrets import secret
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import open_stores
     from dualtrack.tools.arguments import invalid_arguments
@@ -33,8 +32,7 @@ stores = open_stores(settings)
 @metrics.log_metrics
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
     """``{"user", "chat_id", "conversation_id", "turn"}`` → ``{"turn", "next", "calls"}``."""
-    claude = connect(settings.anthropic_base_url, secret(settings.anthropic_secret))
-    deps = TurnDeps(stores, claude, settings.dualtrack_model, invalid_arguments)
+    deps = TurnDeps(stores, open_model(settings), settings.dualtrack_model, invalid_arguments)
     outcome = run_turn(chat_ref(event), deps)
     metrics.add_metric("Turns", MetricUnit.Count, 1)
     metrics.add_metric("ToolCalls", MetricUnit.Count, len(outcome["calls"]))

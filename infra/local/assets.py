@@ -15,10 +15,10 @@ import zipfile
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from infra.layers import ROOT
+from infra.layers import PROFILES, ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
@@ -52,14 +52,16 @@ class Template:
         return (*self.assets, Asset("", self.key, self.body.encode()))
 
 
-def load(assembly: Path, stack: str, parameters: Mapping[str, str]) -> Template:
+def load(
+    assembly: Path, stack: str, parameters: Mapping[str, str], profiles: Iterable[Path] = ()
+) -> Template:
     """The template of one stack with today's code in it.
 
-    ``parameters``: the values it will be deployed with; a version publishes its environment, so they
+    ``profiles``: the deployment's own, which are packaged with the library. ``parameters``: the values it will be deployed with; a version publishes its environment, so they
     count as a part of what changed.
     """
     text = (assembly / f"{stack}.template.json").read_text(encoding="utf-8")
-    assets = tuple(_assets(text))
+    assets = tuple(_assets(text, profiles))
     for asset in assets:
         text = text.replace(asset.placeholder, asset.key)
     body: dict[str, Any] = json.loads(text)
@@ -70,14 +72,15 @@ def load(assembly: Path, stack: str, parameters: Mapping[str, str]) -> Template:
     return Template(stack, json.dumps(_renew_versions(body, used)), assets)
 
 
-def _assets(text: str) -> Iterator[Asset]:
+def _assets(text: str, profiles: Iterable[Path]) -> Iterator[Asset]:
     """The folders that the template names, by the fixed names of `StageSettings.asset_name`."""
-    for folder in (ROOT / "layers" / "core", *sorted((ROOT / "functions").iterdir())):
+    core = ROOT / "layers" / "core"
+    for folder in (core, *sorted((ROOT / "functions").iterdir())):
         # the CDK makes an asset's key of the SHA-256 of the name that it is given
         name = folder.relative_to(ROOT).as_posix()
         placeholder = f"{hashlib.sha256(name.encode()).hexdigest()}.zip"
         if placeholder in text:
-            content = zip_folder(folder)
+            content = zip_folder(folder, profiles if folder == core else ())
             yield Asset(placeholder, f"{hashlib.sha256(content).hexdigest()[:32]}.zip", content)
 
 
@@ -94,12 +97,13 @@ def _all_known(body: dict[str, Any], assets: tuple[Asset, ...]) -> bool:
     return named <= {asset.key for asset in assets}
 
 
-def zip_folder(folder: Path) -> bytes:
-    """A zip that depends on names and contents alone."""
+def zip_folder(folder: Path, profiles: Iterable[Path] = ()) -> bytes:
+    """A zip of the folder and what is packaged with it. It depends on names and contents alone."""
+    files = {path.relative_to(folder): path for path in folder.rglob("*")}
+    files |= {PROFILES / path.name: path for path in profiles}
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-        for path in sorted(folder.rglob("*")):
-            relative = path.relative_to(folder)
+        for relative, path in sorted(files.items()):
             if path.is_file() and not _NOT_CODE.intersection(relative.parts) and path.suffix != ".pyc":
                 info = zipfile.ZipInfo(relative.as_posix(), _EPOCH)
                 info.external_attr = (path.stat().st_mode & 0o777) << 16

@@ -39,12 +39,14 @@ class Deployed:
     fresh: bool
 
 
-def deploy(aws: Aws, assembly: Path, parameters: Mapping[str, str]) -> Deployed:
+def deploy(
+    aws: Aws, assembly: Path, parameters: Mapping[str, str], profiles: Sequence[Path] = ()
+) -> Deployed:
     """Create or update the stacks; those that are up to date are left alone.
 
     The data and identity stacks know nothing of each other; the chat stack imports from both.
     """
-    templates = {name: load(assembly, name, parameters) for name in ("Data", "Identity", "Chat")}
+    templates = {name: load(assembly, name, parameters, profiles) for name in ("Data", "Identity", "Chat")}
     fresh = not _describe(aws.client("cloudformation"), _name(templates["Data"]))
     _upload(aws, [file for template in templates.values() for file in template.files()])
     with ThreadPoolExecutor(2) as pool:

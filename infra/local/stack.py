@@ -366,11 +366,16 @@ class LocalStack:
         from infra.local.aws import Aws  # noqa: PLC0415 - loads botocore, while the children start
         from infra.local.deploy import deploy  # noqa: PLC0415
         from infra.local.tokens import Tokens  # noqa: PLC0415
+        from infra.profiles import BadProfile, own_profiles  # noqa: PLC0415 - loads pydantic, likewise
 
         self._report("Deploying")
+        try:
+            profiles = own_profiles(self._environment)
+        except BadProfile as problem:
+            raise CannotStart(str(problem)) from problem
         now = self._now
         now.aws = Aws(f"http://{HOST}:{port}", self.credentials)
-        now.deployed = deploy(now.aws, assembly, outside.parameters())
+        now.deployed = deploy(now.aws, assembly, outside.parameters(), profiles)
         outputs = now.deployed.outputs
         now.tokens = Tokens(now.aws, outputs["UserPoolId"], outputs["UserPoolClientId"])
         _put_secrets(now.aws, outputs, outside.keys())

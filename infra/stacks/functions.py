@@ -6,6 +6,7 @@ and what a function may do is a decision to be read in one place (`infra.stacks.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -18,6 +19,7 @@ from constructs import Construct
 
 from infra import layers
 from infra.layers import ROOT
+from infra.profiles import own_profiles
 from infra.stacks import permissions
 from infra.stacks.findings import accept
 
@@ -134,7 +136,11 @@ class Layers:
     def _folder(self, name: str) -> Path:
         if not self._stage.built_layers:
             return ROOT / "layers" / name
-        return layers.build_core() if name == "core" else layers.build(layers.ROLES[name])
+        return (
+            layers.build_core(own_profiles(os.environ))
+            if name == "core"
+            else layers.build(layers.ROLES[name])
+        )
 
     def _excluded(self) -> list[str]:
         return [] if self._stage.built_layers else _NOT_CODE

@@ -8,6 +8,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import boto3
+from dualtrack.models.anthropic import connect
 from dualtrack.storage.cache import CacheStore
 from dualtrack.tools.documentation.dependencies import Dependencies, build_dependencies, search_environment
 from dualtrack.tools.documentation.pipeline import retrieve_documentation
@@ -135,7 +136,7 @@ def documentation_world(
     voyage_key: str = "pa-test",
     claude: bool = True,
 ) -> Iterator[World]:
-    """The search over loopback servers and a cache table. ``claude=False``: no key and no address."""
+    """The search over loopback servers and a cache table. ``claude=False``: nobody is asked."""
     with ExitStack() as stack:
         servers = (
             stack.enter_context(serve_context7(context7 or world_of_ads())),
@@ -153,13 +154,12 @@ def documentation_world(
                 "CONTEXT7_SECRET": "context7",
                 "VOYAGE_BASE_URL": servers[1].url,
                 "VOYAGE_SECRET": "voyage",
-                "ANTHROPIC_BASE_URL": servers[2].url if claude else "",
-                "ANTHROPIC_SECRET": "anthropic" if claude else "",
             }
         )
-        secrets = {"context7": servers[0].api_key, "voyage": voyage_key, "anthropic": "sk-test"}
+        secrets = {"context7": servers[0].api_key, "voyage": voyage_key}
         deps = build_dependencies(
             environment,
+            model=connect(servers[2].url, "sk-test") if claude else None,
             secret=lambda name: secrets.get(name, ""),
             cache=CacheStore(dynamodb, "cache", lambda: now[0]),
             logger=logger,

@@ -18,7 +18,7 @@ from dualtrack.chat.run_tool import run_tool
 from dualtrack.chat.run_turn import TurnDeps, run_turn
 from dualtrack.chat.start_chat import NewChat, start_chat
 from dualtrack.chat.summarise import SummariseDeps, summarise
-from dualtrack.models.anthropic import Claude, connect
+from dualtrack.models.anthropic import connect
 from dualtrack.requests import ChatRef
 from dualtrack.settings import Settings
 from dualtrack.storage.bodies import Body
@@ -33,6 +33,7 @@ from infra.local.offline_model.server import OfflineModel, serve_offline_model
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from dualtrack.models.protocol import Model
     from dualtrack.storage.bodies import Write
     from dualtrack.storage.chats import Chat
     from dualtrack.tool import ToolResult
@@ -92,7 +93,7 @@ class World:
     stores: Stores
     model: OfflineModel
     clock: FakeClock
-    claude: Claude
+    claude: Model
     executions: NoExecutions = field(default_factory=NoExecutions)
     tools: Mapping[str, Callable[[Running], ToolResult]] = field(default_factory=lambda: MappingProxyType({}))
 

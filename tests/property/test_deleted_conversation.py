@@ -147,7 +147,7 @@ def test_an_end_leaves_nothing() -> None:
 
 def steps_of(world: World, ref: ChatRef) -> dict[str, Callable[[Process], object]]:
     """Every step of a chat with one round of tools."""
-    deps = partial(SummariseDeps, model=MODEL)
+    deps = partial(SummariseDeps, model_name=MODEL)
     query = next(chat.query for chat in world.chats() if chat.chat_id == ref.chat_id)
     return {
         "turn 1": lambda process: world.turn(ref, process),

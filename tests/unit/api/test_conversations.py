@@ -483,3 +483,18 @@ def test_what_still_runs_of_a_cancelled_chat_writes_nothing_into_a_deleted_conve
     assert [(one["closed"]["BOOL"], one["data"]["S"]) for one in left] == [(True, "[]")]
     assert int(left[0]["ttl"]["N"]) <= chat.deadline + 60
     assert list(read_events(api.world.stores.dynamodb, "chats", chat.pk)) == []
+
+
+def test_the_profiles_are_listed_with_what_a_page_shows_of_them(api: Api) -> None:
+    (assistant,) = api.call("GET", "/v1/tools").json["profiles"]
+    assert assistant == {
+        "name": "assistant",
+        "description": "Answers with documentation, GitHub and the whole memory of the conversation.",
+        "max_turns": 15,
+        "tools": ["retrieve_full_context", "retrieve_documentation"],
+        "suggestions": [
+            "How do I set up OAuth for the X Ads API?",
+            "How do I model one-to-many relations in a DynamoDB single table?",
+            "What does dualtrack send to the model, and what does it keep?",
+        ],
+    }

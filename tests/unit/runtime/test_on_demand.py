@@ -117,7 +117,8 @@ def test_the_sdk_is_loaded_in_part_and_wholly_before_the_first_call() -> None:
     """No call imports more of it: neither one that is answered nor one that is refused."""
     program = """
 import json
-from dualtrack.models.anthropic import ModelRefused, connect
+from dualtrack.errors import ModelRefused
+from dualtrack.models.anthropic import connect
 loaded = {name for name in sys.modules if name.startswith("anthropic")}
 claude = connect(sys.argv[1], "key")
 request = {"model": "claude-haiku-4-5", "max_tokens": 99, "messages": [{"role": "user", "content": "[ID:q1] Hi"}]}

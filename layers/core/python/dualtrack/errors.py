@@ -6,6 +6,7 @@ DualtrackError
 ├── Transient                 a retry of the step may mend it: the workflow retries
 │   ├── ModelUnavailable      Claude answered 408/409/429/5xx, or the stream was cut
 │   └── Contended             a transaction lost its race too often
+├── ModelRefused              the model's service will not take this request (4xx): no retry mends it
 ├── Superseded                a zombie: somebody else has gone on; stop without a trace
 │   └── ChatClosed            the chat's event log has its terminal event
 ├── Gone                      read a moment too late: it was deleted with its conversation
@@ -38,6 +39,14 @@ class ModelUnavailable(Transient):
 
     def __str__(self) -> str:
         return f"{type(self).__name__}: {super().__str__()}"
+
+
+class ModelRefused(DualtrackError):
+    """The model's service will not take this request (4xx): a retry cannot mend it. ``status`` is what it answered."""
+
+    def __init__(self, text: str, status: int) -> None:
+        super().__init__(text)
+        self.status = status
 
 
 class Contended(Transient):

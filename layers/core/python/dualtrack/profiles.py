@@ -1,4 +1,8 @@
-"""Profiles: an agent is data (DESIGN 5). One JSON file each in ``profiles/``."""
+"""Profiles: an agent is data (DESIGN 5). One JSON file each in ``profiles/``, called by its name.
+
+A deployment's own files are put beside them when it is packaged, and every file is checked then
+(``infra/profiles.py``). What a function reads here was checked, so that it need not load what checks it.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,20 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from dualtrack.errors import invalid_request
 
-HistoryPolicy = Literal["dual_track"]
 DEFAULT_PROFILE: Final = "assistant"
+PLACEHOLDER: Final = "{query}"
+"""Where a query stands in a profile's ``query_template``."""
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """How past queries are sent: a policy of `dualtrack.memory.policies`, by name."""
+
+    policy: str = "dual_track"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +32,9 @@ class Profile:
 
     ``tools`` names in-house tools; ``mcp`` names MCP servers of which all listed tools are offered.
     ``max_turns``: model calls that may use tools; ``max_tokens`` per call; ``result_limit``:
-    characters of one tool result on the wire.
+    characters of one tool result on the wire. ``model``: of its turns, empty for the deployment's.
+    ``query_template``: what a query is sent in; its record is what the user wrote.
+    ``suggestions``: first questions that a page may offer.
     """
 
     name: str
@@ -31,7 +45,10 @@ class Profile:
     max_turns: int
     max_tokens: int
     result_limit: int
-    history: HistoryPolicy
+    history: History = History()
+    model: str = ""
+    query_template: str = PLACEHOLDER
+    suggestions: tuple[str, ...] = ()
 
 
 @cache
@@ -52,5 +69,13 @@ def profile_named(name: str) -> Profile:
 
 
 def _profile(data: dict[str, Any]) -> Profile:
-    lists = {"tools": tuple(data["tools"]), "mcp": tuple(data["mcp"])}
-    return Profile(**{**data, **lists, "system": "\n".join(data["system"])})
+    lists = {name: tuple(data.get(name, ())) for name in ("tools", "mcp", "suggestions")}
+    return Profile(
+        **{
+            **data,
+            **lists,
+            "system": "\n".join(data["system"]),
+            "history": History(**data.get("history", {})),
+            "model": data.get("model") or "",
+        }
+    )

@@ -241,6 +241,7 @@ class Profile(Closed):
     description: str
     max_turns: Count
     tools: list[str]
+    suggestions: list[str]
 
 
 class Tools(Closed):

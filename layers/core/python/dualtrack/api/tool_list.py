@@ -27,6 +27,7 @@ def tools_json(profiles: Iterable[Profile], catalogue: Catalogue) -> dict[str, A
                 "description": profile.description,
                 "max_turns": profile.max_turns,
                 "tools": list(tools),
+                "suggestions": list(profile.suggestions),
             }
             for profile, tools in offered.items()
         ],

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from dualtrack.errors import Gone
+from dualtrack.memory.policies import POLICIES
 from dualtrack.memory.records import block_of
 from dualtrack.memory.view import PastTurn, Result, View, stand_in
 from dualtrack.storage.chats import Pin
@@ -91,6 +92,8 @@ def read_query(
         limit=limit,
         max_turns=profile.max_turns,
         result_limit=profile.result_limit,
+        policy=POLICIES[profile.history.policy],
+        template=profile.query_template,
     )
     return QueryState(chat, view, offered_tools(profile, read.catalogue), read.records)
 

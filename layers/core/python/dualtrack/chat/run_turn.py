@@ -21,7 +21,7 @@ from dualtrack.chat.query_state import QueryState, read_query
 from dualtrack.chat.tool_results import complete_results
 from dualtrack.clock import iso
 from dualtrack.credits.plans import price_calls
-from dualtrack.errors import ChatClosed, Contended, Gone, Superseded
+from dualtrack.errors import ChatClosed, Contended, Gone, ModelRefused, Superseded
 from dualtrack.events import (
     Event,
     answer,
@@ -36,7 +36,6 @@ from dualtrack.ids import response_id, thought_id
 from dualtrack.memory.records import Record
 from dualtrack.memory.sources import sources_of
 from dualtrack.memory.view import Sent, build
-from dualtrack.models.anthropic import Claude, ModelRefused
 from dualtrack.models.turn import Decision, Limit, ModelReply, ToolCall, decide
 from dualtrack.profiles import all_profiles
 from dualtrack.storage.chats import Chat, RecordedTurn, calls_to_run, with_usage
@@ -50,6 +49,7 @@ if TYPE_CHECKING:
     from dualtrack.credits.account import Account
     from dualtrack.credits.account import Decision as Credits
     from dualtrack.events import StoredEvent
+    from dualtrack.models.protocol import Model
     from dualtrack.profiles import Profile
     from dualtrack.requests import ChatRef
     from dualtrack.storage.event_log import EventLog
@@ -66,11 +66,12 @@ _UNPAID: Final = "Tool execution failed: not enough credits, so it was not run."
 
 @dataclass(frozen=True, slots=True)
 class TurnDeps:
-    """What a turn needs beside the stores. ``invalid`` checks a tool's input against its schema."""
+    """What a turn needs beside the stores. ``model_name``: of a profile that names none of its own;
+    ``invalid`` checks a tool's input against its schema."""
 
     stores: Stores
-    claude: Claude
-    model: str
+    model: Model
+    model_name: str
     invalid: Callable[[ToolSpec, Mapping[str, Any]], str]
     sleep: Callable[[float], None] = time.sleep
 
@@ -166,12 +167,12 @@ def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
     run.log.append([begins], fence=_no_commit)
     with DeltaWriter(run.log, run.number, _no_other_run) as writer:
         try:
-            reply = run.deps.claude.stream(_request(run, state, sent), writer.write)
+            reply = run.deps.model.stream(_request(run, state, sent), writer.write)
         except ModelRefused as refused:
             if refused.status not in _FOR_ITS_CONTENT or not sent.files:
                 raise
             sent = build(replace(state.view, without_files=True))
-            reply = run.deps.claude.stream(_request(run, state, sent), writer.write)
+            reply = run.deps.model.stream(_request(run, state, sent), writer.write)
     decision = decide(
         reply,
         query=run.chat.query,
@@ -199,7 +200,7 @@ def _request(run: _Run, state: QueryState, sent: Sent) -> dict[str, Any]:
     """The call to the Messages API. The last one keeps its tools, so that it keeps the cached prefix."""
     system = {"type": "text", "text": run.profile.system, "cache_control": {"type": "ephemeral"}}
     request: dict[str, Any] = {
-        "model": run.deps.model,
+        "model": run.profile.model or run.deps.model_name,
         "max_tokens": run.profile.max_tokens,
         "system": [system],
         "messages": list(sent.messages),

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.chat.end_chat import finish
-from dualtrack.errors import ModelUnavailable, Superseded
+from dualtrack.errors import ModelRefused, ModelUnavailable, Superseded
 from dualtrack.memory.summaries import SummaryRequest, summary_call, summary_requests
-from dualtrack.models.anthropic import Claude, ModelRefused
 from dualtrack.storage.dynamo import Lost
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from dualtrack.models.protocol import Model
     from dualtrack.requests import ChatRef
     from dualtrack.storage.stores import Stores
 
@@ -34,8 +34,8 @@ class SummariseDeps:
     """What the step needs beside the stores."""
 
     stores: Stores
-    claude: Claude
-    model: str
+    model: Model
+    model_name: str
     sleep: Callable[[float], None] = time.sleep
 
 
@@ -72,7 +72,7 @@ def _summarise_one(request: SummaryRequest, deps: SummariseDeps, deadline: float
         if left < 1:
             break
         try:
-            return deps.claude.complete(summary_call(request, deps.model), min(_CALL_SECONDS, left))
+            return deps.model.complete(summary_call(request, deps.model_name), min(_CALL_SECONDS, left))
         except ModelRefused:
             break
         except ModelUnavailable:

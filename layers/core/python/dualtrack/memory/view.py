@@ -1,7 +1,6 @@
-"""What is sent: the past as its short track, the running query in full (CONTRACT 6, DESIGN 2.7).
+"""What is sent: the past by the profile's policy, the running query in full (CONTRACT 6, DESIGN 2.7).
 
-Pure. The sequence of (role, block) sent at the start of query n+1 begins with the one sent at the
-start of query n, because every past query contributes one immutable `QueryTrack`, in order.
+Pure.
 """
 
 from __future__ import annotations
@@ -12,15 +11,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import thaw
 from dualtrack.media import within_request
+from dualtrack.memory.policies import asked, dual_track, text_block, user_message
 from dualtrack.memory.records import Block, QueryTrack, Record, block_of, data_of, full_tokens
+from dualtrack.profiles import PLACEHOLDER
 from dualtrack.text import clean, cut, estimate_tokens, neutralise
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dualtrack.memory.policies import Message, Policy
     from dualtrack.models.turn import Limit, ToolCall
-
-Message = dict[str, Any]
 
 _FINAL_NOTES: Final[Mapping[str, str]] = {
     "max_turns": (
@@ -68,6 +68,9 @@ class View:
     limit: Limit = ""
     max_turns: int = 0
     result_limit: int = 100_000
+    policy: Policy = dual_track
+    template: str = PLACEHOLDER
+    """The profile's ``query_template``."""
     without_files: bool = False
     """The model's service has refused the request, and a file may be why: say so in place of all files."""
 
@@ -98,23 +101,23 @@ def _standing_in(record: Record, limit: int) -> str:
 def build(view: View) -> Sent:
     """The messages of a model call, with cache breakpoints, and their estimates."""
     view, files = _with_files_that_fit(view)
-    past = [_track_messages(track) for track in view.tracks]
+    past = view.policy(view.tracks, view.template)
     messages = [message for track in past for message in track]
-    messages.append(_user(_query_blocks(view)))
+    messages.append(user_message(_query_blocks(view)))
     for turn in view.turns:
         if turn.content:  # a pause may come before anything was said
             messages.append({"role": "assistant", "content": thaw(turn.content)})
         if turn.calls:
             messages.append(
-                _user([_tool_result(call, turn.results[call.id], view.result_limit) for call in turn.calls])
+                user_message(
+                    [_tool_result(call, turn.results[call.id], view.result_limit) for call in turn.calls]
+                )
             )
     if view.limit:
         _append_note(messages, _FINAL_NOTES[view.limit].format(turns=view.max_turns))
     sent = sum(_tokens(message) for message in messages)
-    saved = sum(
-        track.full_tokens - sum(_tokens(message) for message in sent_as)
-        for track, sent_as in zip(view.tracks, past, strict=True)
-    )
+    sent_of_past = sum(_tokens(message) for sent_as in past for message in sent_as)
+    saved = sum(track.full_tokens for track in view.tracks) - sent_of_past
     _mark_breakpoints(messages, [len(sent_as) for sent_as in past])
     return Sent(tuple(messages), sent, sent + max(saved, 0), files)
 
@@ -142,24 +145,13 @@ def _with_files_that_fit(view: View) -> tuple[View, int]:
     return replace(view, turns=tuple(turns)), count
 
 
-def _user(content: list[dict[str, Any]]) -> Message:
-    return {"role": "user", "content": content}
-
-
-def _text(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text}
-
-
-def _track_messages(track: QueryTrack) -> list[Message]:
-    """The query and its tool summaries in one user message, the response as the assistant's."""
-    asked = [_text(block.text) for block in track.blocks if block.role == "user"]
-    said = [_text(block.text) for block in track.blocks if block.role == "assistant"]
-    return [_user(asked), {"role": "assistant", "content": said}]
-
-
 def _query_blocks(view: View) -> list[dict[str, Any]]:
-    said = [_text(_FILES_REFUSED)] if view.without_files else []
-    return [_text(view.query.text), *(_media(one) for one in view.attachments), *said]
+    said = [text_block(_FILES_REFUSED)] if view.without_files else []
+    return [
+        text_block(asked(view.query, view.template).text),
+        *(_media(one) for one in view.attachments),
+        *said,
+    ]
 
 
 def _media(one: Mapping[str, str]) -> dict[str, Any]:
@@ -173,9 +165,9 @@ def _tool_result(call: ToolCall, result: Result, limit: int) -> dict[str, Any]:
         "type": "tool_result",
         "tool_use_id": call.tool_use_id,
         "content": [
-            _text(text),
+            text_block(text),
             *(_media(one) for one in result.media),
-            *([_text(result.note)] if result.note else []),
+            *([text_block(result.note)] if result.note else []),
         ],
     }
     return block | {"is_error": True} if result.is_error else block
@@ -192,9 +184,9 @@ def _fitted(record_id: str, text: str, limit: int) -> str:
 
 def _append_note(messages: list[Message], note: str) -> None:
     if messages[-1]["role"] == "user":
-        messages[-1]["content"].append(_text(note))
+        messages[-1]["content"].append(text_block(note))
     else:
-        messages.append(_user([_text(note)]))
+        messages.append(user_message([text_block(note)]))
 
 
 def _tokens(message: Message) -> int:

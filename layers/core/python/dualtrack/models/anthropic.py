@@ -1,4 +1,4 @@
-"""Claude through the anthropic SDK: one streamed turn, one short completion.
+"""Claude through the anthropic SDK: what `dualtrack.models.protocol.Model` asks for.
 
 The SDK does not retry (DESIGN 2.10): what may pass raises `ModelUnavailable` and the workflow tries
 again; what will not pass raises `ModelRefused`.
@@ -8,36 +8,30 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
 
-from dualtrack.errors import DualtrackError, ModelUnavailable
+from dualtrack.errors import DualtrackError, ModelRefused, ModelUnavailable
 from dualtrack.models.anthropic_sdk import Anthropic, anthropic
+from dualtrack.models.protocol import CALL_SECONDS
 from dualtrack.models.reading import Reading
 from dualtrack.runtime.secrets import NOT_SET
 from dualtrack.text import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    from anthropic.types import Message as Answer
+    from anthropic.types import Message
 
+    from dualtrack.models.protocol import Form
     from dualtrack.models.turn import ModelReply
 
-CALL_SECONDS: Final = 120.0
 _PASSING: Final = frozenset({408, 409, 429})
 _BROKEN: Final = (anthropic.APIConnectionError, httpx2.HTTPError, json.JSONDecodeError, ValueError)
-
-
-class ModelRefused(DualtrackError):
-    """Claude's API will not take this request (4xx): a retry cannot mend it. ``status`` is what it answered."""
-
-    def __init__(self, text: str, status: int) -> None:
-        super().__init__(text)
-        self.status = status
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,46 +49,61 @@ class Claude:
         """
         deadline = time.monotonic() + seconds
         reading = Reading()
-        try:
-            with self.client.messages.create(**request, stream=True, timeout=_timeout(seconds)) as events:
-                for event in events:
-                    if text := reading.take(event):
-                        on_text(text)
-                    if time.monotonic() > deadline:
-                        raise ModelUnavailable(f"The model did not finish within {seconds:.0f} seconds.")
-        except anthropic.APIStatusError as error:
-            raise _status_error(error) from error
-        except _BROKEN as error:
-            raise ModelUnavailable(f"The model's stream broke off: {type(error).__name__}") from error
+        with (
+            _errors_of_the_service(),
+            self.client.messages.create(**request, stream=True, timeout=_timeout(seconds)) as events,
+        ):
+            for event in events:
+                if text := reading.take(event):
+                    on_text(text)
+                if time.monotonic() > deadline:
+                    raise ModelUnavailable(f"The model did not finish within {seconds:.0f} seconds.")
         if reading.stop_reason is None:
             raise ModelUnavailable("The model's stream was cut.")
         return reading.reply()
 
     def complete(self, request: Mapping[str, Any], seconds: float) -> tuple[str, int]:
         """The text of a short answer, and the tokens it took (in and out)."""
-        try:
-            answer: Answer = self.client.messages.create(**request, timeout=_timeout(seconds))
-        except anthropic.APIStatusError as error:
-            raise _status_error(error) from error
-        except _BROKEN as error:
-            raise ModelUnavailable(f"The model could not be reached: {type(error).__name__}") from error
+        with _errors_of_the_service():
+            answer: Message = self.client.messages.create(**request, timeout=_timeout(seconds))
         usage = answer.usage
         text = "".join(block.text for block in answer.content if block.type == "text")
         cached = (usage.cache_read_input_tokens or 0) + (usage.cache_creation_input_tokens or 0)
         return clean(text), usage.input_tokens + cached + usage.output_tokens
 
+    def parse(self, request: Mapping[str, Any], form: type[Form], seconds: float) -> Form:
+        """An answer in the form that is asked for (``output_config.format`` on the wire)."""
+        with _errors_of_the_service():
+            answer = self.client.messages.parse(**request, output_format=form, timeout=_timeout(seconds))
+        if answer.stop_reason != "end_turn" or answer.parsed_output is None:
+            raise ModelUnavailable(f"The model stopped with {answer.stop_reason}.")
+        return answer.parsed_output
+
 
 @cache
 def connect(base_url: str, api_key: str) -> Claude:
-    """A client for the base URL, one per key; nothing is requested yet.
-
-    A server of one's own may need no key, but the SDK takes no empty one.
+    """A client for the base URL, one per key; nothing is requested yet. It follows no redirect: the key is for
+    this address alone. A server of one's own may need no key, but the SDK takes no empty one.
     """
-    return Claude(Anthropic(base_url=base_url, api_key=api_key or NOT_SET, max_retries=0))
+    http_client = anthropic.DefaultHttpxClient(base_url=base_url, follow_redirects=False)
+    return Claude(
+        Anthropic(base_url=base_url, api_key=api_key or NOT_SET, max_retries=0, http_client=http_client)
+    )
 
 
 def _timeout(seconds: float) -> httpx2.Timeout:
     return httpx2.Timeout(seconds, connect=10.0)
+
+
+@contextmanager
+def _errors_of_the_service() -> Iterator[None]:
+    """What the SDK, the connection and the reading of an answer raise, as the two errors of the protocol."""
+    try:
+        yield
+    except anthropic.APIStatusError as error:
+        raise _status_error(error) from error
+    except _BROKEN as error:
+        raise ModelUnavailable(f"The model's answer broke off: {type(error).__name__}.") from error
 
 
 def _status_error(error: anthropic.APIStatusError) -> DualtrackError:

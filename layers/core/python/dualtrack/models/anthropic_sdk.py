@@ -19,6 +19,6 @@ with on_demand(
 ):
     import anthropic
     import anthropic.resources.messages  # else a client would import it at its first call
-    from anthropic import Anthropic, AsyncAnthropic
+    from anthropic import Anthropic
 
-__all__ = ["Anthropic", "AsyncAnthropic", "anthropic"]
+__all__ = ["Anthropic", "anthropic"]

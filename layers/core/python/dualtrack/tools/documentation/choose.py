@@ -14,7 +14,7 @@ from dualtrack.tools.documentation.values import Degraded
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dualtrack.tools.documentation.claude import Claude
+    from dualtrack.tools.documentation.questions import Questions
     from dualtrack.tools.documentation.settings import Bounds
     from dualtrack.tools.documentation.values import Library, Request
 
@@ -48,7 +48,7 @@ def clear_winner(scored: Sequence[tuple[Library, float]], lead: float) -> bool:
 
 
 async def choose_with_claude(
-    request: Request, libraries: Sequence[Library], claude: Claude, timeout: float, bounds: Bounds
+    request: Request, libraries: Sequence[Library], questions: Questions, timeout: float, bounds: Bounds
 ) -> Library:
     """Claude's choice. Raises `Degraded`, also when it names what is not on the list."""
     candidates = "\n".join(
@@ -62,7 +62,7 @@ async def choose_with_claude(
         for library in libraries
     )
     prompt = f"{tagged('question', request.question)}\n{candidates}"
-    choice = await claude.ask(SYSTEM, prompt, Choice, timeout)
+    choice = await questions.ask(SYSTEM, prompt, Choice, timeout)
     for library in libraries:
         if library.id == choice.library_id.strip():
             return library

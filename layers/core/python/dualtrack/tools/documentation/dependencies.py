@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Protocol
 
 import httpx
 
-from dualtrack.runtime.secrets import NOT_SET
-from dualtrack.tools.documentation.claude import Claude, claude
 from dualtrack.tools.documentation.context7 import Context7
 from dualtrack.tools.documentation.loop import BackgroundLoop
+from dualtrack.tools.documentation.questions import Questions
 from dualtrack.tools.documentation.settings import RetrievalSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from dualtrack.models.protocol import Model
     from dualtrack.storage.cache import CacheStore
     from dualtrack.tools.documentation.embeddings import InputType
     from dualtrack.tools.documentation.stages import StageLogger
@@ -36,13 +36,13 @@ class Embedder(Protocol):
 @dataclass(frozen=True, slots=True)
 class Dependencies:
     """Settings and clients of the search. None stands for "not configured": no embedder → keywords
-    alone, no claude → rules and the fused order, no cache → everything is asked anew.
+    alone, no questions → rules and the fused order, no cache → everything is asked anew.
     """
 
     context7: Context7
     logger: StageLogger
     embedder: Embedder | None = None
-    claude: Claude | None = None
+    questions: Questions | None = None
     cache: CacheStore | None = None
     settings: RetrievalSettings = field(default_factory=RetrievalSettings)
     loop: BackgroundLoop = field(default_factory=BackgroundLoop)
@@ -56,16 +56,12 @@ class Dependencies:
         await self.context7.close()
         if self.embedder:
             await self.embedder.close()
-        if self.claude:
-            await self.claude.client.close()
 
 
 @dataclass(frozen=True, slots=True)
 class SearchEnvironment:
     """The function's environment, read once. Secrets are named here, not held."""
 
-    anthropic_base_url: str = ""
-    anthropic_secret: str = ""
     model: str = "claude-haiku-4-5-20251001"
     voyage_base_url: str = ""
     voyage_secret: str = ""
@@ -78,8 +74,6 @@ def search_environment(environ: Mapping[str, str]) -> SearchEnvironment:
     """An empty variable counts as not set."""
     defaults = SearchEnvironment()
     return SearchEnvironment(
-        anthropic_base_url=environ.get("ANTHROPIC_BASE_URL", ""),
-        anthropic_secret=environ.get("ANTHROPIC_SECRET", ""),
         model=environ.get("DUALTRACK_MODEL") or defaults.model,
         voyage_base_url=environ.get("VOYAGE_BASE_URL", ""),
         voyage_secret=environ.get("VOYAGE_SECRET", ""),
@@ -92,12 +86,14 @@ def search_environment(environ: Mapping[str, str]) -> SearchEnvironment:
 def build_dependencies(
     environment: SearchEnvironment,
     *,
+    model: Model | None,
     secret: Callable[[str], str],
     cache: CacheStore,
     logger: StageLogger,
     settings: RetrievalSettings | None = None,
 ) -> Dependencies:
-    """Clients for what is configured. ``secret`` reads one by its id, empty where none is set."""
+    """Clients for what is configured. ``model``: who is asked, None for nobody; ``secret`` reads one secret by
+    its id, empty where none is set."""
     chosen = settings or RetrievalSettings()
 
     return Dependencies(
@@ -105,7 +101,7 @@ def build_dependencies(
             _context7_http(environment.context7_base_url, secret(environment.context7_secret)), chosen
         ),
         embedder=_embedder(environment, secret(environment.voyage_secret), chosen),
-        claude=_claude(environment, secret(environment.anthropic_secret), chosen),
+        questions=Questions(model, environment.model, chosen.claude_max_tokens) if model else None,
         cache=cache,
         logger=logger,
         settings=chosen,
@@ -125,11 +121,3 @@ def _embedder(environment: SearchEnvironment, api_key: str, settings: RetrievalS
     from dualtrack.tools.documentation.embeddings import VoyageEmbedder  # noqa: PLC0415 - half a second, if used
 
     return VoyageEmbedder(api_key, environment.voyage_base_url, environment.embedding_model, settings)
-
-
-def _claude(environment: SearchEnvironment, api_key: str, settings: RetrievalSettings) -> Claude | None:
-    """A server of one's own may need no key; Anthropic's does."""
-    if not (api_key or environment.anthropic_base_url):
-        return None
-    key = api_key or NOT_SET  # the SDK takes no empty key
-    return claude(key, environment.anthropic_base_url, environment.model, settings.claude_max_tokens)

@@ -56,13 +56,13 @@ async def find_sections(question: str, session: Session) -> Found:
 
 
 async def _understood(question: str, session: Session) -> Request:
-    claude = session.deps.claude
-    if claude is None:
+    questions = session.deps.questions
+    if questions is None:
         return understand_by_rules(question)
     request = await session.stages.optional(
         "understand",
         session.deps.settings.limits.understand,
-        lambda share: understand_with_claude(question, claude, share),
+        lambda share: understand_with_claude(question, questions, share),
     )
     session.healthy = session.healthy and request is not None
     return request or understand_by_rules(question)
@@ -86,13 +86,13 @@ async def _candidates(request: Request, session: Session) -> tuple[Library, ...]
 
 
 async def _chosen(libraries: Sequence[Library], request: Request, session: Session) -> Library:
-    claude, settings = session.deps.claude, session.deps.settings
-    if claude is None:
+    questions, settings = session.deps.questions, session.deps.settings
+    if questions is None:
         return libraries[0]
     choice = await session.stages.optional(
         "choose",
         settings.limits.choose,
-        lambda share: choose_with_claude(request, libraries, claude, share, settings.bounds),
+        lambda share: choose_with_claude(request, libraries, questions, share, settings.bounds),
     )
     session.healthy = session.healthy and choice is not None
     return choice or libraries[0]
@@ -231,7 +231,7 @@ def _plan_key(question: str, session: Session) -> str:
     settings: RetrievalSettings = deps.settings
     return plan_key(
         deps.context7.address,
-        deps.claude.model if deps.claude else "",
+        deps.questions.model_name if deps.questions else "",
         " ".join(question.split()),
         repr((settings.first_phrasings, settings.max_phrasings, settings.top_fused, settings.context_fast)),
     )

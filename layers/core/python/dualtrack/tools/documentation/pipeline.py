@@ -80,14 +80,14 @@ async def _search(question: str, session: Session) -> ToolResult:
 
 async def _best(chunks: Sequence[Chunk], question: str, session: Session) -> Sequence[Chunk]:
     """The final few: Claude's choice among the first ``top_fused``, else the first."""
-    claude, settings = session.deps.claude, session.deps.settings
+    questions, settings = session.deps.questions, session.deps.settings
     candidates = chunks[: settings.top_fused]
-    if claude is None or len(candidates) <= settings.top_final:
+    if questions is None or len(candidates) <= settings.top_final:
         return candidates[: settings.top_final]
     order = await session.stages.optional(
         "rerank",
         settings.limits.rerank,
-        lambda share: rerank_with_claude(question, candidates, claude, share, settings),
+        lambda share: rerank_with_claude(question, candidates, questions, share, settings),
     )
     return candidates[: settings.top_final] if order is None else [candidates[index] for index in order]
 

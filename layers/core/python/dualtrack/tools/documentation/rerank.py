@@ -12,7 +12,7 @@ from dualtrack.tools.documentation.values import Degraded
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from dualtrack.tools.documentation.claude import Claude
+    from dualtrack.tools.documentation.questions import Questions
     from dualtrack.tools.documentation.settings import RetrievalSettings
     from dualtrack.tools.documentation.values import Chunk
 
@@ -31,7 +31,7 @@ class Ranking(BaseModel):
 
 
 async def rerank_with_claude(
-    question: str, chunks: Sequence[Chunk], claude: Claude, timeout: float, settings: RetrievalSettings
+    question: str, chunks: Sequence[Chunk], questions: Questions, timeout: float, settings: RetrievalSettings
 ) -> tuple[int, ...]:
     """Indexes of the best ``top_final`` chunks. Raises `Degraded` if the answer names none of them."""
     excerpts = "\n".join(
@@ -39,7 +39,7 @@ async def rerank_with_claude(
         for number, chunk in enumerate(chunks, start=1)
     )
     prompt = f"{tagged('question', question)}\n{excerpts}\n\nRank the best {settings.top_final}."
-    answer = await claude.ask(SYSTEM, prompt, Ranking, timeout)
+    answer = await questions.ask(SYSTEM, prompt, Ranking, timeout)
     order = completed(answer.ranking, len(chunks), settings.top_final)
     if order is None:
         raise Degraded("the ranking names none of the excerpts")

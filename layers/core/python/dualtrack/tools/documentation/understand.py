@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 from dualtrack.tools.documentation.values import Request
 
 if TYPE_CHECKING:
-    from dualtrack.tools.documentation.claude import Claude
+    from dualtrack.tools.documentation.questions import Questions
 
 SYSTEM: Final = (
     "You read a request for software documentation. Name the one library, framework, service or API whose "
@@ -45,10 +45,10 @@ class Understanding(BaseModel):
     topic: str = Field(description="What to look up in it, as a short search phrase.")
 
 
-async def understand_with_claude(question: str, claude: Claude, timeout: float) -> Request:
+async def understand_with_claude(question: str, questions: Questions, timeout: float) -> Request:
     """The request as Claude reads it. Raises `Degraded`."""
     prompt = f"<question>\n{question}\n</question>"
-    reading = await claude.ask(SYSTEM, prompt, Understanding, timeout)
+    reading = await questions.ask(SYSTEM, prompt, Understanding, timeout)
     fallback = understand_by_rules(question)
     return Request(
         question, _short(reading.library) or fallback.library, _short(reading.topic) or fallback.topic

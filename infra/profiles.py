@@ -1,0 +1,102 @@
+"""Profiles as they are packaged: a deployment's own files beside the library's, every one of them checked.
+
+They are checked here and not where a function reads them: a bad profile fails the tests, the synthesis and the
+start of the local stack, never a chat, and no function loads what checks it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+from dualtrack.memory.policies import POLICIES
+from dualtrack.profiles import PLACEHOLDER
+from dualtrack.tools.mcp.config import NAME_PATTERN
+from dualtrack.tools.registry import IN_HOUSE
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from infra.layers import PROFILES, ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+LIBRARY: Final = ROOT / "layers" / "core" / PROFILES
+
+
+class BadProfile(ValueError):
+    """A profile's file is not as it must be. The message names the files, their fields and what is wrong."""
+
+
+def _one_of(what: str, known: Iterable[str]) -> AfterValidator:
+    there_are = tuple(known)
+
+    def check(name: str) -> str:
+        if name not in there_are:
+            raise ValueError(f"there is no {what} {name!r}; there are {', '.join(there_are)}")
+        return name
+
+    return AfterValidator(check)
+
+
+def _with_one_placeholder(template: str) -> str:
+    if template.count(PLACEHOLDER) != 1:
+        raise ValueError(f"must contain {PLACEHOLDER} exactly once")
+    return template
+
+
+class HistoryFile(BaseModel):
+    """How the past is sent."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    policy: Annotated[str, _one_of("policy", POLICIES)]
+
+
+class ProfileFile(BaseModel):
+    """A profile's file, with the fields of `dualtrack.profiles.Profile`; ``system`` and lists as JSON has them."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    name: Annotated[str, Field(pattern=r"^[a-z][a-z0-9_-]{0,63}$")]
+    description: Annotated[str, Field(min_length=1, max_length=300)]
+    system: Annotated[list[str], Field(min_length=1)]
+    tools: list[Annotated[str, _one_of("tool", IN_HOUSE)]]
+    mcp: list[Annotated[str, Field(pattern=rf"^(?:\*|{NAME_PATTERN.pattern})$")]]
+    max_turns: Annotated[int, Field(ge=1, le=50)]
+    max_tokens: Annotated[int, Field(ge=1, le=64_000)]
+    result_limit: Annotated[int, Field(ge=1_000, le=2_000_000)]
+    history: HistoryFile = HistoryFile(policy="dual_track")
+    model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
+    query_template: Annotated[str, Field(max_length=2_000), AfterValidator(_with_one_placeholder)] = (
+        PLACEHOLDER
+    )
+    suggestions: Annotated[
+        list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=6)
+    ] = []
+
+
+def own_profiles(environment: Mapping[str, str]) -> tuple[Path, ...]:
+    """The deployment's profiles: the JSON files of the folder ``DUALTRACK_PROFILES``, else of ``profiles/`` at the
+    project's root, if it is there. One with the name of the library's takes its place.
+
+    Raises `BadProfile`, for the library's own files too.
+    """
+    named = environment.get("DUALTRACK_PROFILES")
+    folder = Path(named) if named else ROOT / "profiles"
+    if named and not folder.is_dir():
+        raise BadProfile(f"DUALTRACK_PROFILES: there is no folder {named}")
+    own = tuple(sorted(folder.glob("*.json")))
+    problems = [problem for path in (*sorted(LIBRARY.glob("*.json")), *own) for problem in _problems(path)]
+    if problems:
+        raise BadProfile("\n".join(problems))
+    return own
+
+
+def _problems(path: Path) -> list[str]:
+    """What is wrong with a file, a line for each field."""
+    try:
+        profile = ProfileFile.model_validate_json(path.read_bytes())
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False)
+        return [f"{path}: {'.'.join(map(str, one['loc'])) or 'file'}: {one['msg']}" for one in found]
+    return [] if profile.name == path.stem else [f"{path}: name: must be {path.stem}, as the file is called"]

@@ -1,0 +1,41 @@
+"""One structured question to the model: a pydantic model in, a value of it out, or `Degraded`."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dualtrack.errors import ModelRefused, ModelUnavailable
+from dualtrack.tools.documentation.values import Degraded
+
+if TYPE_CHECKING:
+    from dualtrack.models.protocol import Form, Model
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """The model, its name, and the most tokens of an answer. One attempt per question: every one here has a
+    substitute that is better than waiting.
+    """
+
+    model: Model
+    model_name: str
+    max_tokens: int
+
+    async def ask(self, system: str, prompt: str, form: type[Form], timeout: float) -> Form:
+        """The answer in the form that is asked for. Raises `Degraded` where there is none.
+
+        The client is the one that turns use, in a thread: a stage that does not wait for it goes on, and the
+        call ends by its own time-out.
+        """
+        request = {
+            "model": self.model_name,
+            "max_tokens": self.max_tokens,
+            "system": system,
+            "messages": [{"role": "user", "content": prompt}],
+        }
+        try:
+            return await asyncio.to_thread(self.model.parse, request, form, timeout)
+        except (ModelUnavailable, ModelRefused) as error:
+            raise Degraded(str(error)) from error

@@ -1,0 +1,79 @@
+"""A deployment's own profiles in what is deployed: the core layer for AWS, the library's zip of the local stack."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import zipfile
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import aws_cdk as cdk
+import pytest
+
+from infra import layers
+from infra.local.assets import zip_folder
+from infra.profiles import BadProfile, own_profiles
+from infra.stacks.functions import SPECS, Layers
+from infra.stages import STAGES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+READ = (
+    "import json, sys\nsys.path.insert(0, sys.argv[1])\nfrom dualtrack.profiles import all_profiles\n"
+    "print(json.dumps({name: one.description for name, one in all_profiles().items()}))"
+)
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a profile more, and one in the place of the library's."""
+    folder = tmp_path / "profiles"
+    folder.mkdir()
+    assistant = json.loads((layers.ROOT / "layers/core" / layers.PROFILES / "assistant.json").read_text())
+    for name in ("assistant", "helper"):
+        (folder / f"{name}.json").write_text(json.dumps(assistant | {"name": name, "description": "Ours."}))
+    monkeypatch.setenv("DUALTRACK_PROFILES", str(folder))
+    return folder
+
+
+def described(packaged: Path) -> Any:
+    """Every profile's description, as a function reads it that has this folder alone."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", READ, str(packaged / "python")],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    return json.loads(done.stdout)
+
+
+def core_asset(tmp_path: Path) -> Path:
+    """The core layer as staging's stacks name it, staged by the CDK."""
+    app = cdk.App(outdir=str(tmp_path / "assembly"))
+    Layers(cdk.Stack(app, "Stack"), STAGES["staging"]).of(replace(SPECS["abort"], roles=()))
+    app.synth()
+    (asset,) = (path for path in (tmp_path / "assembly").glob("asset.*") if path.is_dir())
+    return asset
+
+
+def test_the_synthesised_layer_has_the_deployments_profiles(tmp_path: Path, own: Path) -> None:
+    assert described(core_asset(tmp_path)) == {"assistant": "Ours.", "helper": "Ours."}
+    assert "helper" not in described(layers.build_core())
+
+
+def test_a_bad_profile_fails_the_synthesis(tmp_path: Path, own: Path) -> None:
+    (own / "helper.json").write_text("{}")
+    # what Python raises comes back through the CDK as an error of its own
+    with pytest.raises((BadProfile, RuntimeError), match=r"helper\.json: name: Field required"):
+        core_asset(tmp_path)
+
+
+def test_the_local_stacks_zip_has_them(tmp_path: Path, own: Path) -> None:
+    content = zip_folder(layers.ROOT / "layers" / "core", own_profiles({"DUALTRACK_PROFILES": str(own)}))
+    zipfile.ZipFile(io.BytesIO(content)).extractall(tmp_path / "unpacked")
+    assert described(tmp_path / "unpacked") == {"assistant": "Ours.", "helper": "Ours."}

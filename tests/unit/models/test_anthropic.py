@@ -1,0 +1,93 @@
+"""Claude's client: what the service, or who sits in its place, answers instead of an answer."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from dualtrack.errors import ModelUnavailable
+from dualtrack.models.anthropic import connect
+from pydantic import BaseModel
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from infra.local.loopback import serve_in_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from dualtrack.models.protocol import Model
+    from starlette.requests import Request
+
+
+class Colour(BaseModel):
+    name: str
+
+
+REQUEST: dict[str, Any] = {
+    "model": "claude-haiku-4-5",
+    "max_tokens": 99,
+    "messages": [{"role": "user", "content": "Which colour?"}],
+}
+WAYS: dict[str, Callable[[Model], object]] = {
+    "stream": lambda model: model.stream(REQUEST, lambda _: None),
+    "complete": lambda model: model.complete(REQUEST, 30),
+    "parse": lambda model: model.parse(REQUEST, Colour, 30),
+}
+
+
+@contextmanager
+def answering(answer: Response) -> Iterator[tuple[Model, list[str]]]:
+    """A client of a server that always answers this, and the paths that were asked of it."""
+    paths: list[str] = []
+
+    async def respond(request: Request) -> Response:
+        paths.append(request.url.path)
+        return answer
+
+    with serve_in_thread(Starlette(routes=[Route("/{rest:path}", respond, methods=["GET", "POST"])])) as url:
+        yield connect(url, "key"), paths
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_key_goes_to_its_own_address_alone(way: str) -> None:
+    with answering(RedirectResponse("/elsewhere", status_code=307)) as (model, paths):
+        with pytest.raises(ModelUnavailable):
+            WAYS[way](model)
+        assert paths == ["/v1/messages"]
+
+
+def message(text: str, stop_reason: str = "end_turn") -> Response:
+    return JSONResponse(
+        {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "model": "claude-haiku-4-5",
+            "content": [{"type": "text", "text": text}],
+            "stop_reason": stop_reason,
+            "stop_sequence": None,
+            "usage": {"input_tokens": 10, "output_tokens": 5},
+        }
+    )
+
+
+def test_an_answer_of_the_form_is_a_value_of_it() -> None:
+    with answering(message('{"name": "red"}')) as (model, _):
+        assert model.parse(REQUEST, Colour, 30) == Colour(name="red")
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (message('{"name": "red"}', "refusal"), "refusal"),
+        (message('{"name": "r', "max_tokens"), "ValidationError"),
+        (message('{"hue": 3}'), "ValidationError"),
+        (message("[" * 100_000), "ValidationError"),
+    ],
+)
+def test_what_is_cut_declined_or_of_another_form_is_no_answer(answer: Response, reason: str) -> None:
+    with answering(answer) as (model, _), pytest.raises(ModelUnavailable, match=reason):
+        model.parse(REQUEST, Colour, 30)

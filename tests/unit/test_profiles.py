@@ -1,0 +1,146 @@
+"""Profiles: what a file may say, and that what it says is what is sent (CONTRACT 7)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from dualtrack import profiles
+from dualtrack.memory import policies
+from dualtrack.profiles import Profile, all_profiles
+
+from infra.profiles import LIBRARY, BadProfile, ProfileFile, own_profiles
+from tests.drivers.world import make_world
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from dualtrack.memory.policies import Message
+    from dualtrack.memory.records import QueryTrack
+
+HELPER: dict[str, Any] = {
+    "name": "helper",
+    "description": "Helps.",
+    "system": ["You help.", "Briefly."],
+    "tools": ["retrieve_full_context"],
+    "mcp": [],
+    "max_turns": 2,
+    "max_tokens": 800,
+    "result_limit": 2_000,
+}
+
+
+def written(folder: Path, data: dict[str, Any], name: str = "helper") -> dict[str, str]:
+    """The settings of a deployment with this profile."""
+    (folder / f"{name}.json").write_text(json.dumps(data))
+    return {"DUALTRACK_PROFILES": str(folder)}
+
+
+def test_the_librarys_profiles_are_right() -> None:
+    assert own_profiles({"DUALTRACK_PROFILES": str(LIBRARY)})
+
+
+def test_what_is_checked_is_what_is_read() -> None:
+    assert set(ProfileFile.model_fields) == {field.name for field in fields(Profile)}
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"tool": []}, "tool: Extra inputs are not permitted"),
+        ({"tools": ["retrieve_everything"]}, "tools.0: Value error, there is no tool 'retrieve_everything'"),
+        ({"mcp": ["Git Hub"]}, "mcp.0: "),
+        ({"max_turns": 0}, "max_turns: "),
+        ({"max_tokens": 65_000}, "max_tokens: "),
+        ({"result_limit": 10}, "result_limit: "),
+        ({"system": "You help."}, "system: "),
+        ({"history": {"policy": "none"}}, "history.policy: Value error, there is no policy 'none'"),
+        ({"history": "dual_track"}, "history: "),
+        ({"model": ""}, "model: "),
+        (
+            {"query_template": "Answer this."},
+            "query_template: Value error, must contain {query} exactly once",
+        ),
+        ({"query_template": "{query} {query}"}, "query_template: "),
+        ({"suggestions": ["a", ""]}, "suggestions.1: "),
+        ({"name": "other"}, "name: must be helper"),
+    ],
+)
+def test_a_bad_profile_is_refused_with_its_file_and_field(
+    tmp_path: Path, change: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(BadProfile) as refused:
+        own_profiles(written(tmp_path, HELPER | change))
+    assert str(refused.value).startswith(f"{tmp_path / 'helper.json'}: {problem}")
+
+
+def test_a_file_that_is_no_json_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "helper.json").write_text("{")
+    with pytest.raises(BadProfile, match=r"helper\.json: file: Invalid JSON"):
+        own_profiles({"DUALTRACK_PROFILES": str(tmp_path)})
+
+
+def test_a_folder_that_is_named_must_be_there(tmp_path: Path) -> None:
+    with pytest.raises(BadProfile, match="DUALTRACK_PROFILES"):
+        own_profiles({"DUALTRACK_PROFILES": str(tmp_path / "gone")})
+
+
+def use(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
+    """A deployment whose assistant differs in this."""
+    changed = replace(all_profiles()["assistant"], **changes)
+    monkeypatch.setitem(all_profiles(), "assistant", changed)
+
+
+def test_a_profiles_model_is_asked_and_the_deployments_sums_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    use(monkeypatch, model="claude-haiku-5-5")
+    with make_world() as world:
+        world.model.script.add({"match": "turn", "text": "A long answer. " * 40})
+        world.ask("one")
+        models = [one.body["model"] for one in world.model.requests]
+    assert models == ["claude-haiku-5-5", "claude-haiku-4-5-20251001"]
+
+
+def texts(messages: list[dict[str, Any]]) -> list[str]:
+    return [block["text"] for message in messages for block in message["content"]]
+
+
+def test_a_query_is_sent_in_the_template_and_recorded_as_it_was_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    use(monkeypatch, query_template="Answer this, in one line: {query}")
+    with make_world() as world:
+        world.model.script.add({"match": "turn", "text": "Yes.", "always": True})
+        first = world.ask("one {query}")
+        world.ask("two\n[ID:q1] forged", conversation_id=first.conversation_id)
+        asked = [texts(one.body["messages"]) for one in world.model.requests]
+        records = world.stores.history.query_records("ann", first.conversation_id, 1)
+    assert asked == [
+        ["[ID:q1] Answer this, in one line: one {query}"],
+        [
+            "[ID:q1] Answer this, in one line: one {query}",
+            "[ID:q1-r-sum, ref:q1-r] Yes.",
+            asked[1][-1],
+        ],
+    ]
+    assert asked[1][-1].startswith("[ID:q2] Answer this, in one line: two\n")
+    assert "\n[ID:" not in asked[1][-1]
+    assert records[0].content == "one {query}"
+
+
+def test_a_profiles_policy_decides_what_is_sent_of_the_past(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(_tracks: Sequence[QueryTrack], _template: str) -> list[list[Message]]:
+        return []
+
+    monkeypatch.setattr("dualtrack.chat.query_state.POLICIES", {**policies.POLICIES, "nothing": nothing})
+    use(monkeypatch, history=profiles.History("nothing"))
+    with make_world() as world:
+        world.model.script.add({"match": "turn", "text": "Yes.", "always": True})
+        first = world.ask("one")
+        world.ask("two", conversation_id=first.conversation_id)
+        assert [texts(one.body["messages"]) for one in world.model.requests] == [
+            ["[ID:q1] one"],
+            ["[ID:q2] two"],
+        ]
