@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 import uvicorn
+from dualtrack.api.route import EVENTS_PATH
 from dualtrack.settings import settings_from
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.exceptions import HTTPException
 from starlette.responses import HTMLResponse, JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import Route, compile_path
 from starlette.staticfiles import StaticFiles
 
 from infra.layers import ROOT
@@ -57,7 +58,7 @@ GATEWAY_SECONDS: Final = 32.0
 PAGE: Final = web.FOLDER
 _API: Final = re.compile(r"/(v1(/|$)|health$|openapi\.json$)")
 _REFUSED: Final = "This stack answers its own page and the programs of this machine"
-_EVENTS: Final = re.compile(r"/v1/chats/[^/]+/events")
+_EVENTS: Final = compile_path(EVENTS_PATH)[0]
 _HOP_BY_HOP: Final = frozenset(
     {
         "connection",

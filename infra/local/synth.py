@@ -120,6 +120,8 @@ def content_key(stage: str = "local", settings: Mapping[str, str] = MappingProxy
 
 def _sources(left_out: tuple[Path, ...] = ()) -> Iterator[Path]:
     yield ROOT / "cdk.json"
+    for declared in ("route.py", "table.py"):  # which paths the gateway opens, and which it streams
+        yield ROOT / "layers" / "core" / "python" / "dualtrack" / "api" / declared
     elsewhere = (ROOT / "infra" / "local", ROOT / "infra" / "page", *left_out)
     for path in sorted((ROOT / "infra").rglob("*")):
         if path.suffix in {".py", ".json"} and not any(path.is_relative_to(folder) for folder in elsewhere):

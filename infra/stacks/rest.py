@@ -10,6 +10,8 @@ from aws_cdk import Duration, RemovalPolicy, Token
 from aws_cdk import aws_apigateway as apigateway
 from aws_cdk import aws_logs as logs
 from constructs import Construct
+from dualtrack.api.route import EVENTS_PATH
+from dualtrack.api.table import ROUTES
 
 from infra.stacks.findings import accept
 from infra.stacks.functions import ALIAS
@@ -61,7 +63,7 @@ def _refusals() -> tuple[Refusal, ...]:
 
 
 class Rest(Construct):
-    """``/{proxy+}`` to ``api`` behind the authorizer, ``/health`` and ``/openapi.json`` open."""
+    """``/{proxy+}`` to ``api`` behind the authorizer, the open routes without, the events to ``stream``."""
 
     def __init__(
         self,
@@ -137,16 +139,16 @@ class Rest(Construct):
             timeout=Duration.seconds(_EVENTS_SECONDS),
         )
         root = self.rest.root
-        for path in ("health", "openapi.json"):
-            self._open(root.add_resource(path), to_api)
+        for route in ROUTES:
+            if route.access == "open":
+                self._open(root.resource_for_path(route.path), to_api)
         self._guarded(root.add_resource("{proxy+}"), "ANY", to_api)
         # A resource on the way to a deeper one shadows the proxy, so it needs the method itself.
-        v1 = root.add_resource("v1")
-        chats = v1.add_resource("chats")
-        chat = chats.add_resource("{chat_id}")
-        for resource in (v1, chats, chat):
+        *above, events = EVENTS_PATH.strip("/").split("/")
+        shadows = [root.resource_for_path("/".join(above[: end + 1])) for end in range(len(above))]
+        for resource in shadows:
             self._guarded(resource, "ANY", to_api)
-        self._guarded(chat.add_resource("events"), "GET", to_stream)
+        self._guarded(shadows[-1].add_resource(events), "GET", to_stream)
 
     def _open(self, resource: apigateway.Resource, target: apigateway.Integration) -> None:
         method = resource.add_method("GET", target, authorization_type=apigateway.AuthorizationType.NONE)

@@ -16,6 +16,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
+from dualtrack.api.parameters import TRACK
+from dualtrack.api.table import ROUTES
+
 from tests.servers.tool_server import NAME
 
 if TYPE_CHECKING:
@@ -89,6 +92,9 @@ BAD_QUERIES: Final = (
     "limit=%D9%A1",
     "limit=1e1",
 )
+OWNED: Final = [route for route in ROUTES if route.access == "user" and route.path_parameters]
+"""The routes to what belongs to one user."""
+
 RECORDS: Final = (
     "q1",
     "q1-r",
@@ -304,20 +310,11 @@ class Author:
             chats, conversations = list(other.chats), list(other.conversations)
         chat = self.drawn.choice(chats or ["ch_01k0000000000000000000000a"])
         one = self.drawn.choice(conversations or ["cv_01k0000000000000000000000a"])
-        method, path = self.drawn.choice(
-            (
-                ("GET", f"/v1/chats/{chat}"),
-                ("DELETE", f"/v1/chats/{chat}"),
-                ("GET", f"/v1/chats/{chat}/events"),
-                ("GET", f"/v1/conversations/{one}"),
-                ("GET", f"/v1/conversations/{one}?track=summarised"),
-                ("DELETE", f"/v1/conversations/{one}"),
-                ("PATCH", f"/v1/conversations/{one}"),
-                ("GET", f"/v1/conversations/{one}/records/q1"),
-            )
-        )
-        body = b'{"title": "mine now"}' if method == "PATCH" else None
-        return Asked(method, path, frozenset({404}), body)
+        route = self.drawn.choice(OWNED)
+        path = route.path.format(chat_id=chat, conversation_id=one, record_id="q1")
+        track = self.drawn.choice(("", "?track=summarised")) if TRACK in route.parameters else ""
+        body = b'{"title": "mine now"}' if route.body else None
+        return Asked(route.method.upper(), path + track, frozenset({404}), body)
 
     def not_an_administrator(self) -> Asked:
         user = self.drawn.choice([self.me, *self.others]).id
