@@ -394,7 +394,6 @@ class LocalStack:
                 "TOKEN_ISSUER": issuer,
                 "TOKEN_AUDIENCE": outputs["UserPoolClientId"],
                 "ALLOWED_ORIGINS": outside.services.allowed_origins or "",
-                "STAGE": "local",
             },
             status=outside.status(),
             origins=outside.origins(),
