@@ -100,7 +100,7 @@ def test_what_the_search_layer_excludes_is_there_for_nobody_and_missed_by_nobody
         _name(one.name) for folder in built.values() for one in _distributions(folder / "python")
     }
     program = "import os, sys; sys.path += sys.argv.pop(1).split(os.pathsep); __import__(sys.argv[1])"
-    command = [*alone("search", program), "dualtrack.tools.documentation.pipeline"]
+    command = [*alone("search", program), "dualtrack.tools.documentation.embeddings"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 
