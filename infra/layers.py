@@ -75,6 +75,16 @@ class Role:
     def requirements(self) -> Path:
         return self.parent / self.name / "requirements.txt"
 
+    @property
+    def excludes(self) -> Path:
+        """Packages that others require and the functions never import, if the layer leaves any out."""
+        return self.parent / self.name / "excludes.txt"
+
+    @property
+    def files(self) -> list[Path]:
+        """Everything that says what the layer holds."""
+        return [path for path in (self.requirements, self.excludes) if path.is_file()]
+
 
 ROLES: Final[Mapping[str, Role]] = MappingProxyType(
     {
@@ -140,6 +150,7 @@ def _install(role: Role, target: Target, folder: Path, beneath: Iterable[Path]) 
             "--target", str(packages),
             "--requirements", str(role.requirements),
             "--constraints", str(constraints),
+            *(("--excludes", str(role.excludes)) if role.excludes.is_file() else ()),
             "--python-version", target.python,
             *(("--python-platform", target.platform) if target.platform else ()),
             "--only-binary", ":all:",
@@ -226,8 +237,8 @@ def lambda_python() -> str | None:
 
 
 def _dependency_key(role: Role, target: Target) -> str:
-    files = [role.requirements, ROOT / "uv.lock", *(ROLES[name].requirements for name in role.above)]
-    return _digest(files, target)
+    stack = (role, *(ROLES[name] for name in role.above))
+    return _digest([*(path for one in stack for path in one.files), ROOT / "uv.lock"], target)
 
 
 def _sources(folder: Path) -> list[Path]:

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from infra.local.credentials import Credentials
 
 REGION: Final = "us-east-1"
-ACCOUNT: Final = "000000000000"
 
 
 @dataclass(frozen=True, slots=True)

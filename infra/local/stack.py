@@ -382,7 +382,7 @@ class LocalStack:
 
     def _configure_front(self, front: Child, outside: Outside) -> None:
         outputs = self.outputs
-        issuer = f"https://cognito-idp.us-east-1.amazonaws.com/{outputs['UserPoolId']}"
+        stream = self.aws.client("lambda").get_function_configuration(FunctionName=outputs["StreamFunction"])
         config = FrontConfig(
             endpoint_url=self.endpoint_url,
             access_key=self.credentials.access_key,
@@ -393,13 +393,9 @@ class LocalStack:
             client_id=outputs["UserPoolClientId"],
             stream_role_arn=outputs["StreamRoleArn"],
             stream_environment={
-                "CHATS_TABLE": outputs["ChatsTable"],
-                "CACHE_TABLE": outputs["CacheTable"],
+                **stream["Environment"]["Variables"],
+                # the pool's keys are the emulator's
                 "JWKS_URL": f"{self.endpoint_url}/{outputs['UserPoolId']}/.well-known/jwks.json",
-                "TOKEN_ISSUER": issuer,
-                "TOKEN_AUDIENCE": outputs["UserPoolClientId"],
-                "ALLOWED_ORIGINS": outside.services.allowed_origins or "",
-                "STAGE": "local",
             },
             status=outside.status(),
             origins=outside.origins(),

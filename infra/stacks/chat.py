@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aws_cdk import ArnFormat, CfnOutput, CfnParameter, Stack
-from aws_cdk import aws_iam as iam
+from aws_cdk import CfnOutput, CfnParameter, Stack
 
-from infra.stacks import permissions
-from infra.stacks.functions import SPECS, Function, Layers, Network, reserved_concurrency
+from infra.stacks.function_specs import SPECS
+from infra.stacks.functions import Function, Layers, Network, reserved_concurrency
 from infra.stacks.observability import Observability
+from infra.stacks.permissions import Allow
 from infra.stacks.rest import Rest
 from infra.stacks.workflow import Triggers, Workflow
 from infra.stages import PARAMETER_NAMES
@@ -50,7 +50,10 @@ class ChatStack(Stack):
         self._layers = Layers(self, stage)
         self.functions = self._functions(github_network)
         self.workflow = Workflow(self, "Chat", stage=stage, steps=self.functions)
-        self._connect(self.workflow)
+        settings = self._settings()
+        allow = Allow(data, identity.pool, self.workflow)
+        for function in self.functions.values():
+            function.connect(settings, allow)
         self.rest = Rest(
             self,
             "Rest",
@@ -87,108 +90,49 @@ class ChatStack(Stack):
         return parameter.value_as_string
 
     def _functions(self, github_network: Network | None) -> dict[str, Function]:
-        environments = self._environments()
         reserved = reserved_concurrency(self._stage)
         return {
             name: Function(
                 self,
-                "".join(part.capitalize() for part in name.split("_")),
+                spec.construct_id,
                 spec=spec,
                 stage=self._stage,
                 layers_=self._layers,
-                environment=environments[name],
-                allowed=getattr(permissions, f"of_{name}")(self._data),
                 network=github_network if name == "github" else None,
                 reserved_concurrency=reserved.get(name),
             )
             for name, spec in SPECS.items()
         }
 
-    def _environments(self) -> Mapping[str, dict[str, str]]:
-        """What each function is told, and nothing that it does not need."""
-        data, secrets = self._data, self._data.secret_names
-        history = {"HISTORY_TABLE": data.history.table_name}
-        chats = {"CHATS_TABLE": data.chats.table_name}
-        credit = {"CREDITS_TABLE": data.credits.table_name}
-        cache = {"CACHE_TABLE": data.cache.table_name}
-        bodies = {"BODIES_BUCKET": data.bodies.bucket_name}
-        memory = {**history, **chats, **bodies}
-        connections = {"CONNECTIONS_KEY": data.connections_key.key_arn}
-        servers = {"MCP_SERVERS": self._value("mcp_servers")}
-        anthropic = {
+    def _settings(self) -> Mapping[str, str]:
+        """The values of all variables that an entry of `SPECS` may name."""
+        data, secrets, pool = self._data, self._data.secret_names, self._identity.pool
+        issuer = f"https://cognito-idp.{self.region}.amazonaws.com/{pool.user_pool_id}"
+        return {
+            "HISTORY_TABLE": data.history.table_name,
+            "CHATS_TABLE": data.chats.table_name,
+            "CREDITS_TABLE": data.credits.table_name,
+            "CACHE_TABLE": data.cache.table_name,
+            "BODIES_BUCKET": data.bodies.bucket_name,
+            "CONNECTIONS_KEY": data.connections_key.key_arn,
+            "STATE_MACHINE_ARN": self.workflow.machine.state_machine_arn,
+            "USER_POOL_ID": pool.user_pool_id,
+            "JWKS_URL": f"{issuer}/.well-known/jwks.json",
+            "TOKEN_ISSUER": issuer,
+            "TOKEN_AUDIENCE": self._identity.client.user_pool_client_id,
+            "ALLOWED_ORIGINS": self._value("allowed_origins"),
             "ANTHROPIC_BASE_URL": self._value("anthropic_base_url"),
             "ANTHROPIC_SECRET": secrets["anthropic"],
             "DUALTRACK_MODEL": self._value("model"),
             "DUALTRACK_SUMMARY_MODEL": self._value("summary_model"),
+            "DUALTRACK_EMBEDDING_MODEL": self._value("embedding_model"),
+            "VOYAGE_BASE_URL": self._value("voyage_base_url"),
+            "VOYAGE_SECRET": secrets["voyage"],
+            "CONTEXT7_BASE_URL": self._value("context7_base_url"),
+            "CONTEXT7_SECRET": secrets["context7"],
+            "GITHUB_TOKEN_SECRET": secrets["github"],
+            "MCP_SERVERS": self._value("mcp_servers"),
         }
-        return {
-            "api": {
-                **memory, **credit, **cache, **connections, **servers,
-                "ALLOWED_ORIGINS": self._value("allowed_origins"),
-                "USER_POOL_ID": self._identity.pool.user_pool_id,
-            },
-            "turn": {**memory, **credit, **cache, **anthropic, **servers},
-            "tool": memory,
-            "search": {
-                **memory, **cache, **anthropic,
-                "VOYAGE_BASE_URL": self._value("voyage_base_url"),
-                "VOYAGE_SECRET": secrets["voyage"],
-                "CONTEXT7_BASE_URL": self._value("context7_base_url"),
-                "CONTEXT7_SECRET": secrets["context7"],
-                "DUALTRACK_EMBEDDING_MODEL": self._value("embedding_model"),
-            },
-            "github": {
-                **memory, **cache, **connections, **servers,
-                "GITHUB_TOKEN_SECRET": secrets["github"],
-            },
-            "summarise": {**memory, **anthropic},
-            "abort": {**memory, **credit},
-            "sweep": {**memory, **credit},
-            "credit_reset": credit,
-            "stream": {**chats, **cache, **self._web_adapter(), **self._token_check()},
-        }  # fmt: skip
-
-    def _token_check(self) -> dict[str, str]:
-        issuer = f"https://cognito-idp.{self.region}.amazonaws.com/{self._identity.pool.user_pool_id}"
-        return {
-            "ALLOWED_ORIGINS": self._value("allowed_origins"),
-            "JWKS_URL": f"{issuer}/.well-known/jwks.json",
-            "TOKEN_ISSUER": issuer,
-            "TOKEN_AUDIENCE": self._identity.client.user_pool_client_id,
-        }
-
-    @staticmethod
-    def _web_adapter() -> dict[str, str]:
-        return {
-            "AWS_LAMBDA_EXEC_WRAPPER": "/opt/bootstrap",
-            "AWS_LWA_INVOKE_MODE": "response_stream",
-            "AWS_LWA_PORT": "8080",
-            "AWS_LWA_READINESS_CHECK_PATH": "/health",
-        }
-
-    def _connect(self, workflow: Workflow) -> None:
-        """The functions that start and stop executions know the machine, which knows the others; api may look
-        up the users whom an administrator means."""
-        arn = workflow.machine.state_machine_arn
-        for name in ("api", "sweep"):
-            self.functions[name].function.add_environment("STATE_MACHINE_ARN", arn)
-        executions = self.format_arn(
-            service="states",
-            resource="execution",
-            resource_name=f"{workflow.name}:*",
-            arn_format=ArnFormat.COLON_RESOURCE_NAME,
-        )
-        look_up = iam.PolicyStatement(
-            actions=["cognito-idp:ListUsers"], resources=[self._identity.pool.user_pool_arn]
-        )
-        self.functions["api"].role.add_to_policy(look_up)
-        start = iam.PolicyStatement(actions=["states:StartExecution"], resources=[arn])
-        stop = iam.PolicyStatement(actions=["states:StopExecution"], resources=[executions])
-        look = iam.PolicyStatement(actions=["states:DescribeExecution"], resources=[executions])
-        for statement in (start, stop):
-            self.functions["api"].role.add_to_policy(statement)
-        for statement in (start, stop, look):
-            self.functions["sweep"].role.add_to_policy(statement)
 
     def _outputs(self) -> None:
         outputs = {

@@ -1,8 +1,4 @@
-"""The Lambda functions: what each is, and how one is made (DESIGN 2.13, 8).
-
-Permissions are written out statement by statement: a grant helper would give whole groups of actions,
-and what a function may do is a decision to be read in one place (`infra.stacks.permissions`).
-"""
+"""How a Lambda function is made of its entry in `infra.stacks.function_specs` (DESIGN 2.13, 8)."""
 
 from __future__ import annotations
 
@@ -22,14 +18,17 @@ from infra.layers import ROOT
 from infra.profiles import own_profiles
 from infra.stacks import permissions
 from infra.stacks.findings import accept
+from infra.stacks.function_specs import SPECS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
     from aws_cdk import aws_ec2 as ec2
     from aws_cdk import aws_sqs as sqs
 
+    from infra.stacks.function_specs import FunctionSpec
+    from infra.stacks.permissions import Allow
     from infra.stages import StageSettings
 
 ALIAS: Final = "live"
@@ -39,41 +38,12 @@ _NOT_CODE: Final = ["__pycache__", "*.pyc", ".keep"]
 WEB_ADAPTER_ACCOUNT: Final = "753240598075"
 WEB_ADAPTER_LAYER: Final = "LambdaAdapterLayerArm64:27"
 """Lambda Web Adapter 1.0.0, published by AWS in every region."""
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionSpec:
-    """One function: folder, seconds, MB, dependency layers.
-
-    ``seconds`` lies under the time of the state or caller that waits for it (DESIGN 2.10).
-    """
-
-    name: str
-    seconds: int
-    memory: int
-    roles: tuple[str, ...]
-    description: str
-    handler: str = "handler.handler"
-
-
-SPECS: Final[Mapping[str, FunctionSpec]] = MappingProxyType(
+WEB_ADAPTER_SETTINGS: Final = MappingProxyType(
     {
-        spec.name: spec
-        for spec in (
-            # API Gateway waits 29 s
-            FunctionSpec("api", 29, 1024, ("base",), "Answers the HTTP API"),
-            # states: Turn 150 s, Tool 60 s, Summarise 120 s, Abort 30 s
-            FunctionSpec("turn", 140, 1536, ("base", "claude"), "Makes one model call of a chat"),
-            FunctionSpec("tool", 55, 1024, ("base",), "Runs one in-house tool call"),
-            FunctionSpec("search", 55, 1536, ("base", "claude", "search"), "Runs one documentation search"),
-            FunctionSpec("github", 58, 1024, ("base", "github"), "Runs one call of an MCP tool"),
-            FunctionSpec("summarise", 110, 1536, ("base", "claude"), "Summarises an answered query"),
-            FunctionSpec("abort", 28, 512, ("base",), "Ends a chat whose workflow failed"),
-            FunctionSpec("sweep", 120, 512, ("base",), "Starts and ends what was left behind"),
-            FunctionSpec("credit_reset", 900, 1769, ("base",), "Brings accounts up to date at midnight UTC"),
-            # the server closes a stream after 90 s, and cuts one whose client takes nothing after 110 s
-            FunctionSpec("stream", 130, 512, ("stream",), "Serves a chat's events", handler="run.sh"),
-        )
+        "AWS_LAMBDA_EXEC_WRAPPER": "/opt/bootstrap",
+        "AWS_LWA_INVOKE_MODE": "response_stream",
+        "AWS_LWA_PORT": "8080",
+        "AWS_LWA_READINESS_CHECK_PATH": "/health",
     }
 )
 
@@ -108,11 +78,14 @@ class Layers:
         self._made: dict[str, lambda_.ILayerVersion] = {}
 
     def of(self, spec: FunctionSpec) -> list[lambda_.ILayerVersion]:
-        """The library and the dependencies of a function; on the local machine the library alone."""
-        roles = spec.roles if self._stage.built_layers else ()
-        return [self._layer(name) for name in ("core", *roles)]
+        """The library and the dependencies of a function, on the local machine the library alone; what serves HTTP
+        stands behind the web adapter.
+        """
+        dependencies = spec.layers if self._stage.built_layers else ()
+        own = [self._layer(name) for name in ("core", *dependencies)]
+        return [*own, self._web_adapter()] if spec.serves_http else own
 
-    def web_adapter(self) -> lambda_.ILayerVersion:
+    def _web_adapter(self) -> lambda_.ILayerVersion:
         region = Stack.of(self._scope).region
         arn = f"arn:aws:lambda:{region}:{WEB_ADAPTER_ACCOUNT}:layer:{WEB_ADAPTER_LAYER}"
         return lambda_.LayerVersion.from_layer_version_arn(self._scope, "WebAdapter", arn)
@@ -157,8 +130,6 @@ class Function(Construct):
         spec: FunctionSpec,
         stage: StageSettings,
         layers_: Layers,
-        environment: Mapping[str, str],
-        allowed: Sequence[iam.PolicyStatement],
         network: Network | None = None,
         reserved_concurrency: int | None = None,
     ) -> None:
@@ -170,8 +141,7 @@ class Function(Construct):
             retention=_RETENTION[stage.log_retention_days],
             removal_policy=RemovalPolicy.DESTROY,
         )
-        self.role = self._role(allowed, in_vpc=network is not None)
-        is_stream = spec.handler == "run.sh"
+        self.role = self._role(in_vpc=network is not None)
         self.function = lambda_.Function(
             self,
             "Function",
@@ -186,17 +156,16 @@ class Function(Construct):
             architecture=lambda_.Architecture.ARM_64,
             timeout=Duration.seconds(spec.seconds),
             memory_size=spec.memory,
-            layers=[*layers_.of(spec), *([layers_.web_adapter()] if is_stream else [])],
+            layers=layers_.of(spec),
             role=self.role,
             log_group=self.log_group,
             logging_format=lambda_.LoggingFormat.JSON,
             tracing=lambda_.Tracing.ACTIVE,
             environment={
-                "STAGE": stage.name,
                 "POWERTOOLS_SERVICE_NAME": spec.name,
                 "POWERTOOLS_METRICS_NAMESPACE": METRICS_NAMESPACE,
                 "POWERTOOLS_LOG_LEVEL": stage.log_level,
-                **environment,
+                **(WEB_ADAPTER_SETTINGS if spec.serves_http else {}),
             },
             reserved_concurrent_executions=reserved_concurrency,
             vpc=network.vpc if network else None,
@@ -211,6 +180,15 @@ class Function(Construct):
         for resource, reason in permissions.wildcards(stage).items():
             accept(self.role, f"AwsSolutions-IAM5[Resource::{resource}]", reason)
         self.alias = lambda_.Alias(self, "Live", alias_name=ALIAS, version=self.function.current_version)
+
+    def connect(self, values: Mapping[str, str], allow: Allow) -> None:
+        """Tell the function the variables of its entry, and let it do what stands there: the workflow that `api` and
+        `sweep` start stands upon the other functions, so this comes after all of them.
+        """
+        for name in self.spec.environment:
+            self.function.add_environment(name, values[name])
+        for statement in self.spec.permissions(allow):
+            self.role.add_to_policy(statement)
 
     def fail_to(self, queue: sqs.Queue, *, retry_attempts: int, max_event_age: Duration) -> None:
         """Where an asynchronous call of the alias ends that fails at every attempt, or waits for too long.
@@ -233,7 +211,7 @@ class Function(Construct):
         )
         config.node.add_dependency(self.alias)
 
-    def _role(self, allowed: Sequence[iam.PolicyStatement], *, in_vpc: bool) -> iam.Role:
+    def _role(self, *, in_vpc: bool) -> iam.Role:
         role = iam.Role(
             self,
             "Role",
@@ -244,8 +222,7 @@ class Function(Construct):
             actions=["logs:CreateLogStream", "logs:PutLogEvents"],
             resources=[self.log_group.log_group_arn],
         )
-        for statement in (write_logs, *allowed):
-            role.add_to_policy(statement)
+        role.add_to_policy(write_logs)
         if in_vpc:
             role.add_to_policy(_network_interfaces())
         return role

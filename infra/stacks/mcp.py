@@ -18,7 +18,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from aws_cdk import Acknowledgment, Duration, RemovalPolicy, Stack, Validations
+from aws_cdk import Duration, RemovalPolicy, Stack
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_ecs as ecs
 from aws_cdk import aws_iam as iam
@@ -26,11 +26,12 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_servicediscovery as cloudmap
 from dualtrack.tools.mcp.config import GITHUB_READ_TOOLSETS, McpServer, github_server
 
+from infra.stacks.findings import accept
 from infra.stacks.functions import Network
 
 if TYPE_CHECKING:
     from aws_cdk import aws_lambda as lambda_
-    from constructs import Construct, IConstruct
+    from constructs import Construct
 
     from infra.stages import StageSettings
 
@@ -195,7 +196,7 @@ class McpStack(Stack):
 
     def _service(self, namespace: str) -> ecs.FargateService:
         cluster = ecs.Cluster(self, "Cluster", vpc=self.vpc)
-        _acknowledge(
+        accept(
             cluster, "AwsSolutions-ECS4", "Container Insights would cost more than the one task it watches."
         )
         service = ecs.FargateService(
@@ -255,7 +256,11 @@ class McpStack(Stack):
         )
         self._may_pull(task)
         if self._settings.github_host:
-            self._suppress_environment(task)
+            accept(
+                task,
+                "AwsSolutions-ECS2",
+                "GITHUB_HOST is an address; the task holds no secret, tokens come with each request.",
+            )
         return task
 
     def _command(self) -> list[str]:
@@ -292,10 +297,6 @@ class McpStack(Stack):
             health_check=health_check,
         )
 
-    def _suppress_environment(self, task: ecs.FargateTaskDefinition) -> None:
-        reason = "GITHUB_HOST is an address; the task holds no secret, tokens come with each request."
-        _acknowledge(task, "AwsSolutions-ECS2", reason)
-
     def _may_pull(self, task: ecs.FargateTaskDefinition) -> None:
         """An image in a registry of the account needs a right to pull; a public one needs none."""
         repositories = [
@@ -312,18 +313,13 @@ class McpStack(Stack):
             iam.PolicyStatement(actions=["ecr:GetAuthorizationToken"], resources=["*"])
         )
         reason = "ecr:GetAuthorizationToken knows no resource; the pulls name their repositories."
-        _acknowledge(role, "AwsSolutions-IAM5[Resource::*]", reason)
+        accept(role, "AwsSolutions-IAM5[Resource::*]", reason)
 
     def _log_group(self, name: str) -> logs.LogGroup:
         group = logs.LogGroup(self, name, removal_policy=RemovalPolicy.DESTROY)
         resource: Any = group.node.default_child
         resource.retention_in_days = self._stage.log_retention_days
         return group
-
-
-def _acknowledge(construct: IConstruct, rule: str, reason: str) -> None:
-    """Let a finding of cdk-nag stand, with the reason why it is right here."""
-    Validations.of(construct).acknowledge(Acknowledgment(id=rule, reason=reason))
 
 
 def _probe() -> ecs.HealthCheck:

@@ -1,4 +1,4 @@
-"""What each function may do: least privilege, statement by statement."""
+"""The statements that functions' roles are made of, each for the narrowest resource there is."""
 
 from __future__ import annotations
 
@@ -10,70 +10,92 @@ from aws_cdk import aws_iam as iam
 from infra.stacks.data import ACTIVE_ACCOUNTS_INDEX, OPEN_CHATS_INDEX, bodies_export
 
 if TYPE_CHECKING:
-    from aws_cdk import aws_dynamodb as dynamodb
-    from aws_cdk import aws_kms as kms
+    from collections.abc import Sequence
+
+    from aws_cdk import aws_cognito as cognito
 
     from infra.stacks.data import DataStack
+    from infra.stacks.workflow import Workflow
     from infra.stages import StageSettings
-
-READ: Final = ("GetItem", "Query")
-APPEND: Final = ("GetItem", "PutItem", "Query", "ConditionCheckItem")
-CHANGE: Final = (*APPEND, "UpdateItem")
-OWN: Final = (*CHANGE, "DeleteItem", "BatchWriteItem")
 
 _LEASE_KEYS: Final = "LEASE#*"
 """`dualtrack.storage.leases.KEY_PREFIX`; written out, because the templates' key covers the sources of infra alone."""
 
 
-def _table(table: dynamodb.ITable, *actions: str) -> iam.PolicyStatement:
-    return iam.PolicyStatement(
-        actions=sorted({f"dynamodb:{action}" for action in actions}), resources=[table.table_arn]
-    )
+class Allow:
+    """Statements about the resources of one stage. Actions are named without their service: ``GetItem``."""
 
+    def __init__(self, data: DataStack, pool: cognito.IUserPool, workflow: Workflow) -> None:
+        self._data = data
+        self._pool = pool
+        self._workflow = workflow
+        self._tables = {
+            "history": data.history,
+            "chats": data.chats,
+            "credits": data.credits,
+            "cache": data.cache,
+        }
 
-def _index(table: dynamodb.ITable, index: str, *actions: str) -> iam.PolicyStatement:
-    return iam.PolicyStatement(
-        actions=[f"dynamodb:{action}" for action in actions], resources=[f"{table.table_arn}/index/{index}"]
-    )
+    def table(self, name: str, *actions: str) -> iam.PolicyStatement:
+        """On a table: ``history``, ``chats``, ``credits`` or ``cache``."""
+        return _statement("dynamodb", actions, self._tables[name].table_arn)
 
+    def open_chats(self, action: str) -> iam.PolicyStatement:
+        """On the index of chats that still run."""
+        return _statement("dynamodb", [action], f"{self._data.chats.table_arn}/index/{OPEN_CHATS_INDEX}")
 
-def _leases(data: DataStack) -> iam.PolicyStatement:
-    """Take and give back leases, and change no other item of the table."""
-    return iam.PolicyStatement(
-        actions=["dynamodb:UpdateItem"],
-        resources=[data.cache.table_arn],
-        conditions={"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [_LEASE_KEYS]}},
-    )
+    def active_accounts(self, action: str) -> iam.PolicyStatement:
+        """On the index of accounts that were used since the last reset."""
+        return _statement(
+            "dynamodb", [action], f"{self._data.credits.table_arn}/index/{ACTIVE_ACCOUNTS_INDEX}"
+        )
 
+    def leases(self) -> iam.PolicyStatement:
+        """Take and give back leases, and change no other item of the cache table."""
+        statement = self.table("cache", "UpdateItem")
+        statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [_LEASE_KEYS]})
+        return statement
 
-def _objects(data: DataStack, *actions: str) -> iam.PolicyStatement:
-    return iam.PolicyStatement(
-        actions=[f"s3:{action}" for action in actions], resources=[f"{data.bodies_arn}/*"]
-    )
+    def bodies(self, *actions: str) -> iam.PolicyStatement:
+        """On the objects of the bucket for large bodies."""
+        return _statement("s3", actions, f"{self._data.bodies_arn}/*")
 
+    def list_bodies(self) -> iam.PolicyStatement:
+        return _statement("s3", ["ListBucket"], self._data.bodies_arn)
 
-def _list(data: DataStack) -> iam.PolicyStatement:
-    return iam.PolicyStatement(actions=["s3:ListBucket"], resources=[data.bodies_arn])
-
-
-def _secret(data: DataStack, *names: str) -> iam.PolicyStatement:
-    return iam.PolicyStatement(
-        actions=["secretsmanager:GetSecretValue"],
-        resources=[
-            data.format_arn(
+    def secrets(self, *names: str) -> iam.PolicyStatement:
+        """Read the keys of services."""
+        arns = (
+            self._data.format_arn(
                 service="secretsmanager",
                 resource="secret",
                 # Secrets Manager puts six characters of its own behind the name
-                resource_name=f"{data.secret_names[name]}-??????",
+                resource_name=f"{self._data.secret_names[name]}-??????",
                 arn_format=ArnFormat.COLON_RESOURCE_NAME,
             )
             for name in names
-        ],
-    )
+        )
+        return _statement("secretsmanager", ["GetSecretValue"], *arns)
 
+    def connections(self, action: str) -> iam.PolicyStatement:
+        """With the key of the users' connections."""
+        return _statement("kms", [action], self._data.connections_key.key_arn)
 
-def _key(key: kms.IKey, action: str) -> iam.PolicyStatement:
-    return iam.PolicyStatement(actions=[f"kms:{action}"], resources=[key.key_arn])
+    def users(self, action: str) -> iam.PolicyStatement:
+        return _statement("cognito-idp", [action], self._pool.user_pool_arn)
+
+    def machine(self, action: str) -> iam.PolicyStatement:
+        """On the workflow itself; what is done to one execution is `executions`."""
+        return _statement("states", [action], self._workflow.machine.state_machine_arn)
+
+    def executions(self, action: str) -> iam.PolicyStatement:
+        arn = self._data.format_arn(
+            service="states",
+            resource="execution",
+            resource_name=f"{self._workflow.name}:*",
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
+        return _statement("states", [action], arn)
 
 
 def wildcards(stage: StageSettings) -> dict[str, str]:
@@ -86,84 +108,5 @@ def wildcards(stage: StageSettings) -> dict[str, str]:
     }
 
 
-def of_api(data: DataStack) -> list[iam.PolicyStatement]:
-    return [
-        _table(data.chats, *OWN),
-        _table(data.history, *OWN, "BatchGetItem"),
-        _table(data.credits, "GetItem", "PutItem", "UpdateItem", "Query"),
-        # GitHub connections, and the catalogue of MCP tools for GET /v1/tools
-        _table(data.cache, "GetItem", "PutItem", "DeleteItem"),
-        _leases(data),
-        _objects(data, "GetObject", "PutObject", "DeleteObject"),
-        _list(data),
-        _key(data.connections_key, "Encrypt"),
-    ]
-
-
-def of_turn(data: DataStack) -> list[iam.PolicyStatement]:
-    return [
-        _table(data.chats, *CHANGE),
-        _table(data.history, *CHANGE, "BatchGetItem"),
-        _table(data.credits, "GetItem", "PutItem", "UpdateItem"),
-        _table(data.cache, "GetItem"),
-        _objects(data, "GetObject", "PutObject"),
-        _secret(data, "anthropic"),
-    ]
-
-
-def of_tool(data: DataStack) -> list[iam.PolicyStatement]:
-    return [
-        _table(data.chats, *APPEND),
-        _table(data.history, *APPEND, "BatchGetItem"),
-        _objects(data, "GetObject", "PutObject"),
-    ]
-
-
-def of_search(data: DataStack) -> list[iam.PolicyStatement]:
-    return [
-        *of_tool(data),
-        _table(data.cache, "GetItem", "PutItem", "BatchGetItem", "BatchWriteItem"),
-        _secret(data, "anthropic", "voyage", "context7"),
-    ]
-
-
-def of_github(data: DataStack) -> list[iam.PolicyStatement]:
-    return [
-        *of_tool(data),
-        _table(data.cache, "GetItem", "PutItem", "Query"),
-        _key(data.connections_key, "Decrypt"),
-        _secret(data, "github"),
-    ]
-
-
-def of_summarise(data: DataStack) -> list[iam.PolicyStatement]:
-    return [
-        _table(data.chats, *CHANGE),
-        _table(data.history, *CHANGE, "BatchGetItem"),
-        _objects(data, "GetObject", "PutObject"),
-        _secret(data, "anthropic"),
-    ]
-
-
-def of_abort(data: DataStack) -> list[iam.PolicyStatement]:
-    return [
-        _table(data.chats, *CHANGE),
-        _table(data.history, *CHANGE, "BatchGetItem"),
-        _table(data.credits, *CHANGE),
-        _objects(data, "GetObject", "PutObject"),
-    ]
-
-
-def of_sweep(data: DataStack) -> list[iam.PolicyStatement]:
-    return [*of_abort(data), _index(data.chats, OPEN_CHATS_INDEX, "Query")]
-
-
-def of_credit_reset(data: DataStack) -> list[iam.PolicyStatement]:
-    return [
-        _table(data.credits, "GetItem", "PutItem"),
-        _index(data.credits, ACTIVE_ACCOUNTS_INDEX, "Query"),
-    ]
-
-
-def of_stream(data: DataStack) -> list[iam.PolicyStatement]:
-    return [_table(data.chats, *READ), _leases(data)]
+def _statement(service: str, actions: Sequence[str], *resources: str) -> iam.PolicyStatement:
+    return iam.PolicyStatement(actions=[f"{service}:{action}" for action in actions], resources=[*resources])

@@ -16,6 +16,7 @@ from constructs import Construct
 
 from infra.layers import ROOT
 from infra.stacks.findings import accept
+from infra.stacks.function_specs import SPECS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +25,10 @@ if TYPE_CHECKING:
     from infra.stages import StageSettings
 
 DEFINITION: Final = ROOT / "infra" / "chat.asl.json"
-STEPS: Final = ("turn", "tool", "search", "github", "summarise", "abort")
+STEPS: Final = tuple(
+    spec for spec in SPECS.values() if f"${{{spec.construct_id}}}" in DEFINITION.read_text(encoding="utf-8")
+)
+"""The functions that the definition names."""
 
 
 class Workflow(Construct):
@@ -49,7 +53,9 @@ class Workflow(Construct):
             state_machine_name=self.name,
             state_machine_type=sfn.StateMachineType.STANDARD,
             definition_body=sfn.DefinitionBody.from_string(DEFINITION.read_text(encoding="utf-8")),
-            definition_substitutions={name.capitalize(): steps[name].alias.function_arn for name in STEPS},
+            definition_substitutions={
+                spec.construct_id: steps[spec.name].alias.function_arn for spec in STEPS
+            },
             timeout=None,
             tracing_enabled=True,
             logs=sfn.LogOptions(
@@ -68,8 +74,8 @@ class Workflow(Construct):
             "AwsSolutions-IAM5[Resource::*]",
             "Log delivery and X-Ray know no narrower resource.",
         )
-        for name in STEPS:
-            steps[name].alias.grant_invoke(self.machine)
+        for spec in STEPS:
+            steps[spec.name].alias.grant_invoke(self.machine)
 
 
 class Triggers(Construct):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from infra import layers
 from infra.layers import HERE, ROOT
-from infra.stacks.functions import SPECS
+from infra.stacks.function_specs import SPECS
 from tests.drivers.lambda_runtime import RUNTIME
 from tests.drivers.worker_world import zygote
 from tests.drivers.zygote import HANDLERS
@@ -33,7 +33,7 @@ MODULE: Final = f"{ALONE} runpy.run_module(sys.argv.pop(1), run_name='__main__',
 
 def own_path(function: str) -> str:
     """What a function may import from, as Lambda orders it. Raises `layers.NoPackageIndex`."""
-    own = [layers.build(layers.ROLES[role], HERE) / "python" for role in SPECS[function].roles]
+    own = [layers.build(layers.ROLES[layer], HERE) / "python" for layer in SPECS[function].layers]
     runtime = layers.build(RUNTIME, HERE) / "python"
     code = ROOT / "functions" / function
     return os.pathsep.join(map(str, (code, ROOT / "layers" / "core" / "python", *own, runtime)))

@@ -28,6 +28,7 @@ from dualtrack.storage.stores import build_stores
 from infra.local.offline_model.server import serve_offline_model
 from infra.local.sample_docs.server import serve_sample_docs
 from infra.local.stack import LocalStack
+from infra.stacks.function_specs import SPECS
 from tests.clients.api_client import proxy_event
 from tests.clients.stack_client import KEYS, Root, chats_of
 from tests.drivers.crash_world import READ, UNKNOWN, Asked, Scenario, StepFailed, World
@@ -430,9 +431,8 @@ def ground(
 
 def deployed_environment(root: Root, handler: str) -> dict[str, str]:
     """A function's environment as it is deployed, and credentials of its role."""
-    name = "".join(part.capitalize() for part in handler.split("_"))
     function = root.client("lambda").get_function_configuration(
-        FunctionName=root.stack.outputs[f"{name}Function"]
+        FunctionName=root.stack.outputs[f"{SPECS[handler].construct_id}Function"]
     )
     issued = root.client("sts").assume_role(RoleArn=function["Role"], RoleSessionName="worker")["Credentials"]
     return {

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from dualtrack.tools.running import Running
 
 SETTINGS = Settings(
-    stage="test",
     history_table="history",
     chats_table="chats",
     credits_table="credits",

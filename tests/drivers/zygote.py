@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 FUNCTIONS: Final = Path(__file__).parents[2] / "functions"
-HANDLERS: Final = ("abort", "sweep", "credit_reset", "api", "tool", "turn", "summarise", "search", "github")
+HANDLERS: Final = tuple(sorted(path.parent.name for path in FUNCTIONS.glob("*/handler.py")))
 SECONDS: Final = 60.0
 """What an invocation may take, as its context says."""
 

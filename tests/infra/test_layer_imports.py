@@ -6,6 +6,7 @@ Locally every package is there for every function, so nothing else sees one that
 from __future__ import annotations
 
 import re
+import subprocess
 from dataclasses import replace
 from importlib.metadata import Distribution, PathDistribution
 from typing import TYPE_CHECKING
@@ -16,9 +17,10 @@ from packaging.requirements import Requirement
 
 from infra import layers
 from infra.layers import LAMBDA_PYTHON, ROOT
-from infra.stacks.functions import SPECS
+from infra.stacks.function_specs import SPECS
 from tests.drivers.import_graph import is_there, outside_imports
 from tests.drivers.lambda_runtime import SDK, STANDARD
+from tests.drivers.own_layers import alone
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -61,7 +63,7 @@ def packages_of(built: Mapping[str, Path], roles: Iterable[str]) -> list[Path]:
 
 @pytest.mark.parametrize("function", sorted(SPECS))
 def test_a_function_finds_every_module_that_it_imports(built: dict[str, Path], function: str) -> None:
-    assert missing_modules(function, packages_of(built, SPECS[function].roles)) == []
+    assert missing_modules(function, packages_of(built, SPECS[function].layers)) == []
 
 
 @pytest.mark.parametrize(
@@ -81,7 +83,7 @@ def test_a_layer_that_were_not_there_would_be_missed(
     built: dict[str, Path], function: str, role: str, module: str
 ) -> None:
     """Release 1 had ``jsonschema`` in a layer that ``turn`` has not: it failed at the first tool call."""
-    others = [name for name in SPECS[function].roles if name != role]
+    others = [name for name in SPECS[function].layers if name != role]
     missing = missing_modules(function, packages_of(built, others))
     assert {name.split(" ")[0].split(".")[0] for name in missing} >= {module}
 
@@ -93,16 +95,34 @@ def test_a_tool_whose_packages_its_function_has_not_would_be_missed(
     monkeypatch.setattr("tests.infra.test_layer_imports.IN_HOUSE", moved)
     assert [
         one
-        for one in missing_modules("tool", packages_of(built, SPECS["tool"].roles))
+        for one in missing_modules("tool", packages_of(built, SPECS["tool"].layers))
         if one.startswith("numpy")
     ]
 
 
 @pytest.mark.parametrize("function", sorted(SPECS))
 def test_what_the_packages_need_is_in_the_layers_too(built: dict[str, Path], function: str) -> None:
-    """Every hard requirement of every distribution, and those of the extras that a requirements file names."""
-    roles = SPECS[function].roles
-    assert unmet(packages_of(built, roles), extras_of(roles)) == []
+    """Every hard requirement of every distribution but those that a layer excludes, and those of the extras that a
+    requirements file names.
+    """
+    roles = SPECS[function].layers
+    missing = {one.split(" needs ")[1] for one in unmet(packages_of(built, roles), extras_of(roles))}
+    assert {_name(Requirement(one).name) for one in missing} <= excluded_by(roles)
+
+
+def test_what_the_search_layer_excludes_is_there_for_nobody_and_missed_by_nobody(
+    built: dict[str, Path],
+) -> None:
+    """What the packages require and no import needs is left out; the function loads without it."""
+    excluded = excluded_by(("search",))
+    assert excluded
+    assert not excluded & {
+        _name(one.name) for folder in built.values() for one in _distributions(folder / "python")
+    }
+    program = "import os, sys; sys.path += sys.argv.pop(1).split(os.pathsep); __import__(sys.argv[1])"
+    command = [*alone("search", program), "dualtrack.tools.documentation.embeddings"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_package_that_another_needs_would_be_missed(built: dict[str, Path]) -> None:
@@ -129,9 +149,19 @@ def unmet(folders: Sequence[Path], extras: Mapping[str, set[str]]) -> list[str]:
 
 def extras_of(roles: Iterable[str]) -> dict[str, set[str]]:
     """The extras by package that the requirements files of the roles name."""
-    lines = (line for role in roles for line in layers.ROLES[role].requirements.read_text().splitlines())
-    named = (Requirement(line) for line in lines if line and not line.startswith("#"))
+    named = (one for role in roles for one in _listed(layers.ROLES[role].requirements))
     return {_name(one.name): one.extras for one in named}
+
+
+def excluded_by(roles: Iterable[str]) -> set[str]:
+    """The packages that the layers leave out although others require them."""
+    files = (layers.ROLES[role].excludes for role in roles)
+    return {_name(one.name) for path in files if path.is_file() for one in _listed(path)}
+
+
+def _listed(path: Path) -> Iterator[Requirement]:
+    lines = path.read_text().splitlines()
+    return (Requirement(line) for line in lines if line and not line.startswith("#"))
 
 
 def _distributions(folder: Path) -> Iterator[Distribution]:

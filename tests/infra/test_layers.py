@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from infra import layers
-from infra.stacks.functions import SPECS
+from infra.stacks.function_specs import SPECS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,9 +28,9 @@ def test_every_function_fits_with_its_layers(
     lines = []
     for spec in SPECS.values():
         code = layers.unzipped_bytes(layers.ROOT / "functions" / spec.name)
-        total = code + sum(sizes[name] for name in ("core", *spec.roles))
+        total = code + sum(sizes[name] for name in ("core", *spec.layers))
         total += ADAPTER_BYTES if spec.name == "stream" else 0
-        lines.append(f"{spec.name:13} {total / 1e6:7.1f} MB  core + {' + '.join(spec.roles)}")
+        lines.append(f"{spec.name:13} {total / 1e6:7.1f} MB  core + {' + '.join(spec.layers)}")
         assert total <= layers.UNZIPPED_LIMIT, spec.name
     with capsys.disabled():
         print("", f"Unzipped, of {layers.UNZIPPED_LIMIT / 1e6:.1f} MB:", *lines, sep="\n")

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dualtrack.storage.leases import KEY_PREFIX
 
+from infra.layers import ROOT
+from infra.stacks.function_specs import SPECS
 from tests.drivers.templates import readable
 
 if TYPE_CHECKING:
@@ -163,6 +165,14 @@ def test_wildcards_stand_only_where_no_name_can(aws_stage: Stage, function: str)
         else:
             assert action.startswith("xray:")
             assert resource == "*"
+
+
+def test_every_folder_of_functions_is_one_entry() -> None:
+    assert set(SPECS) == {path.parent.name for path in (ROOT / "functions").glob("*/*.py")}
+
+
+def test_what_every_function_may_do_stands_here_too() -> None:
+    assert {spec.construct_id for spec in SPECS.values()} == set(TABLES) == set(OTHER)
 
 
 def test_no_action_is_a_wildcard_and_no_function_has_a_managed_policy(aws_stage: Stage) -> None:

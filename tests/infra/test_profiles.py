@@ -16,7 +16,8 @@ import pytest
 from infra import layers
 from infra.local.assets import zip_folder
 from infra.profiles import BadProfile, own_profiles
-from infra.stacks.functions import SPECS, Layers
+from infra.stacks.function_specs import SPECS
+from infra.stacks.functions import Layers
 from infra.stages import STAGES
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def described(packaged: Path) -> Any:
 def core_asset(tmp_path: Path) -> Path:
     """The core layer as staging's stacks name it, staged by the CDK."""
     app = cdk.App(outdir=str(tmp_path / "assembly"))
-    Layers(cdk.Stack(app, "Stack"), STAGES["staging"]).of(replace(SPECS["abort"], roles=()))
+    Layers(cdk.Stack(app, "Stack"), STAGES["staging"]).of(replace(SPECS["abort"], layers=()))
     app.synth()
     (asset,) = (path for path in (tmp_path / "assembly").glob("asset.*") if path.is_dir())
     return asset

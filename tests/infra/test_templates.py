@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 from dualtrack.errors import STATUS_OF_CODE
 from dualtrack.storage.leases import STREAMS
 
+from infra.stacks.function_specs import SPECS
+
 if TYPE_CHECKING:
     from tests.drivers.templates import Stage
 
 TABLES = 4
-FUNCTIONS = {
-    "Api", "Turn", "Tool", "Search", "Github", "Summarise", "Abort", "Sweep", "CreditReset", "Stream",
-}  # fmt: skip
 KEY_LIKE = re.compile(r"sk-|ghp_|github_pat_|pa-|ctx7sk|AKIA|BEGIN [A-Z ]*PRIVATE KEY")
 
 
@@ -27,7 +26,7 @@ def function_names(stage: Stage) -> dict[str, dict[str, object]]:
 
 def test_every_function_is_there_and_only_those(aws_stage: Stage) -> None:
     functions = function_names(aws_stage)
-    assert set(functions) == FUNCTIONS
+    assert set(functions) == {spec.construct_id for spec in SPECS.values()}
     assert {function["Runtime"] for function in functions.values()} == {"python3.13"}
     assert {tuple(function["Architectures"]) for function in functions.values()} == {("arm64",)}  # type: ignore[arg-type]
     assert all(function["TracingConfig"] == {"Mode": "Active"} for function in functions.values())
@@ -36,7 +35,7 @@ def test_every_function_is_there_and_only_those(aws_stage: Stage) -> None:
 def test_every_function_is_called_by_its_alias(aws_stage: Stage) -> None:
     aliases = aws_stage.resources("Chat", "AWS::Lambda::Alias").values()
     assert {alias["Name"] for alias in aliases} == {"live"}
-    assert len(aliases) == len(FUNCTIONS)
+    assert len(aliases) == len(SPECS)
     machine = next(iter(aws_stage.resources("Chat", "AWS::StepFunctions::StateMachine").values()))
     assert all("Live" in target["Ref"] for target in machine["DefinitionSubstitutions"].values())
 

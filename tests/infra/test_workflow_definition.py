@@ -13,7 +13,7 @@ import pytest
 from dualtrack.tool import Kind
 
 from infra.local.synth import node
-from infra.stacks.functions import SPECS
+from infra.stacks.function_specs import SPECS
 from infra.stacks.workflow import DEFINITION, STEPS
 
 VALIDATOR = (
@@ -47,9 +47,9 @@ def tasks() -> dict[str, dict[str, Any]]:
 )
 def test_asl_validator_has_nothing_to_say(tmp_path: Path) -> None:
     text = DEFINITION.read_text()
-    for name in STEPS:
-        arn = f"arn:aws:lambda:us-east-1:000000000000:function:{name}:live"
-        text = text.replace(f"${{{name.capitalize()}}}", arn)
+    for spec in STEPS:
+        arn = f"arn:aws:lambda:us-east-1:000000000000:function:{spec.name}:live"
+        text = text.replace(f"${{{spec.construct_id}}}", arn)
     path = tmp_path / "chat.asl.json"
     path.write_text(text)
     done = subprocess.run(
@@ -61,8 +61,8 @@ def test_asl_validator_has_nothing_to_say(tmp_path: Path) -> None:
 def test_times_are_nested() -> None:
     """Lambda < state < execution, and every attempt of a step within the chat's fifteen minutes."""
     limits = {name: state["TimeoutSeconds"] for name, state in tasks().items()}
-    for name in STEPS:
-        assert SPECS[name].seconds < limits[STATE_OF[name]], name
+    for spec in STEPS:
+        assert spec.seconds < limits[STATE_OF[spec.name]], spec.name
     assert max(limits.values()) < definition()["TimeoutSeconds"] == 900
     assert SPECS["api"].seconds <= 29  # API Gateway's own limit
     assert SPECS["turn"].seconds > 120  # a model call (CONTRACT 7)
@@ -70,7 +70,7 @@ def test_times_are_nested() -> None:
 
 def test_every_function_named_in_the_definition_is_put_in() -> None:
     named = set(re.findall(r"\$\{(\w+)\}", DEFINITION.read_text()))
-    assert named == {name.capitalize() for name in STEPS}
+    assert named == {spec.construct_id for spec in STEPS}
 
 
 def test_every_kind_of_tool_has_its_function() -> None:

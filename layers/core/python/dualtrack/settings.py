@@ -13,10 +13,9 @@ if TYPE_CHECKING:
 class Settings:
     """What the steps need to know. A function has only those that it uses; the rest is empty.
 
-    Names are the environment's, in lower case (CONTRACT 2 and ``infra/stacks/chat.py``).
+    Names are the environment's, in lower case (CONTRACT 2 and ``infra/stacks/function_specs.py``).
     """
 
-    stage: str = ""
     history_table: str = ""
     chats_table: str = ""
     credits_table: str = ""

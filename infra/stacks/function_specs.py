@@ -1,0 +1,224 @@
+"""Every Lambda function, each in one entry: what it is, what it is told, and all that it may do.
+
+A function is its folder in ``functions/`` and its entry here. Permissions are written out statement by statement
+(`infra.stacks.permissions`): a grant helper would give whole groups of actions, and what a function may do is a
+decision to be read in one place. Plain values: nothing here loads the CDK.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from aws_cdk import aws_iam as iam
+
+    from infra.stacks.permissions import Allow
+
+    Permissions = Callable[[Allow], list[iam.PolicyStatement]]
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSpec:
+    """One function of ``functions/<name>``.
+
+    ``seconds`` lies under the time of the state or caller that waits for it (DESIGN 2.10); ``memory`` in MB;
+    ``layers``: the dependency layers beside the library; ``environment``: the variables it is told, whose values
+    `ChatStack` knows; ``permissions``: its statements beside logs and traces.
+    """
+
+    name: str
+    description: str
+    seconds: int
+    memory: int
+    layers: tuple[str, ...]
+    environment: tuple[str, ...]
+    permissions: Permissions
+    handler: str = "handler.handler"
+
+    @property
+    def serves_http(self) -> bool:
+        """Whether it is a web server behind Lambda Web Adapter, not a handler."""
+        return self.handler == "run.sh"
+
+    @property
+    def construct_id(self) -> str:
+        """``CreditReset`` for ``credit_reset``: its name in the template and in the workflow's definition."""
+        return "".join(part.capitalize() for part in self.name.split("_"))
+
+
+READ: Final = ("GetItem", "Query")
+APPEND: Final = ("GetItem", "PutItem", "Query", "ConditionCheckItem")
+CHANGE: Final = (*APPEND, "UpdateItem")
+OWN: Final = (*CHANGE, "DeleteItem", "BatchWriteItem")
+
+MEMORY: Final = ("HISTORY_TABLE", "CHATS_TABLE", "BODIES_BUCKET")
+CLAUDE: Final = ("ANTHROPIC_BASE_URL", "ANTHROPIC_SECRET", "DUALTRACK_MODEL", "DUALTRACK_SUMMARY_MODEL")
+
+_SPECS: Final = (
+    FunctionSpec(
+        "api",
+        "Answers the HTTP API",
+        seconds=29,  # API Gateway waits 29 s
+        memory=1024,
+        layers=("base",),
+        environment=(
+            *MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "CONNECTIONS_KEY", "MCP_SERVERS",
+            "ALLOWED_ORIGINS", "USER_POOL_ID", "STATE_MACHINE_ARN",
+        ),
+        permissions=lambda allow: [
+            allow.table("chats", *OWN),
+            allow.table("history", *OWN, "BatchGetItem"),
+            allow.table("credits", "GetItem", "PutItem", "UpdateItem", "Query"),
+            # GitHub connections, and the catalogue of MCP tools for GET /v1/tools
+            allow.table("cache", "GetItem", "PutItem", "DeleteItem"),
+            allow.leases(),
+            allow.bodies("GetObject", "PutObject", "DeleteObject"),
+            allow.list_bodies(),
+            allow.connections("Encrypt"),
+            # the users whom an administrator means
+            allow.users("ListUsers"),
+            allow.machine("StartExecution"),
+            allow.executions("StopExecution"),
+        ],
+    ),
+    FunctionSpec(
+        "turn",
+        "Makes one model call of a chat",
+        seconds=140,  # state Turn: 150 s
+        memory=1536,
+        layers=("base", "claude"),
+        environment=(*MEMORY, "CREDITS_TABLE", "CACHE_TABLE", *CLAUDE, "MCP_SERVERS"),
+        permissions=lambda allow: [
+            allow.table("chats", *CHANGE),
+            allow.table("history", *CHANGE, "BatchGetItem"),
+            allow.table("credits", "GetItem", "PutItem", "UpdateItem"),
+            allow.table("cache", "GetItem"),
+            allow.bodies("GetObject", "PutObject"),
+            allow.secrets("anthropic"),
+        ],
+    ),
+    FunctionSpec(
+        "tool",
+        "Runs one in-house tool call",
+        seconds=55,  # state Tool: 60 s
+        memory=1024,
+        layers=("base",),
+        environment=MEMORY,
+        permissions=lambda allow: [
+            allow.table("chats", *APPEND),
+            allow.table("history", *APPEND, "BatchGetItem"),
+            allow.bodies("GetObject", "PutObject"),
+        ],
+    ),
+    FunctionSpec(
+        "search",
+        "Runs one documentation search",
+        seconds=55,  # state Tool: 60 s
+        memory=1536,
+        layers=("base", "claude", "search"),
+        environment=(
+            *MEMORY, "CACHE_TABLE", *CLAUDE, "VOYAGE_BASE_URL", "VOYAGE_SECRET",
+            "CONTEXT7_BASE_URL", "CONTEXT7_SECRET", "DUALTRACK_EMBEDDING_MODEL",
+        ),
+        permissions=lambda allow: [
+            allow.table("chats", *APPEND),
+            allow.table("history", *APPEND, "BatchGetItem"),
+            allow.bodies("GetObject", "PutObject"),
+            allow.table("cache", "GetItem", "PutItem", "BatchGetItem", "BatchWriteItem"),
+            allow.secrets("anthropic", "voyage", "context7"),
+        ],
+    ),
+    FunctionSpec(
+        "github",
+        "Runs one call of an MCP tool",
+        seconds=58,  # state Tool: 60 s
+        memory=1024,
+        layers=("base", "github"),
+        environment=(*MEMORY, "CACHE_TABLE", "CONNECTIONS_KEY", "MCP_SERVERS", "GITHUB_TOKEN_SECRET"),
+        permissions=lambda allow: [
+            allow.table("chats", *APPEND),
+            allow.table("history", *APPEND, "BatchGetItem"),
+            allow.bodies("GetObject", "PutObject"),
+            allow.table("cache", "GetItem", "PutItem", "Query"),
+            allow.connections("Decrypt"),
+            allow.secrets("github"),
+        ],
+    ),
+    FunctionSpec(
+        "summarise",
+        "Summarises an answered query",
+        seconds=110,  # state Summarise: 120 s
+        memory=1536,
+        layers=("base", "claude"),
+        environment=(*MEMORY, *CLAUDE),
+        permissions=lambda allow: [
+            allow.table("chats", *CHANGE),
+            allow.table("history", *CHANGE, "BatchGetItem"),
+            allow.bodies("GetObject", "PutObject"),
+            allow.secrets("anthropic"),
+        ],
+    ),
+    FunctionSpec(
+        "abort",
+        "Ends a chat whose workflow failed",
+        seconds=28,  # state Abort: 30 s
+        memory=512,
+        layers=("base",),
+        environment=(*MEMORY, "CREDITS_TABLE"),
+        permissions=lambda allow: [
+            allow.table("chats", *CHANGE),
+            allow.table("history", *CHANGE, "BatchGetItem"),
+            allow.table("credits", *CHANGE),
+            allow.bodies("GetObject", "PutObject"),
+        ],
+    ),
+    FunctionSpec(
+        "sweep",
+        "Starts and ends what was left behind",
+        seconds=120,
+        memory=512,
+        layers=("base",),
+        environment=(*MEMORY, "CREDITS_TABLE", "STATE_MACHINE_ARN"),
+        permissions=lambda allow: [
+            allow.table("chats", *CHANGE),
+            allow.table("history", *CHANGE, "BatchGetItem"),
+            allow.table("credits", *CHANGE),
+            allow.bodies("GetObject", "PutObject"),
+            allow.open_chats("Query"),
+            allow.machine("StartExecution"),
+            allow.executions("StopExecution"),
+            allow.executions("DescribeExecution"),
+        ],
+    ),
+    FunctionSpec(
+        "credit_reset",
+        "Brings accounts up to date at midnight UTC",
+        seconds=900,
+        memory=1769,
+        layers=("base",),
+        environment=("CREDITS_TABLE",),
+        permissions=lambda allow: [
+            allow.table("credits", "GetItem", "PutItem"),
+            allow.active_accounts("Query"),
+        ],
+    ),
+    FunctionSpec(
+        "stream",
+        "Serves a chat's events",
+        # the server closes a stream after 90 s, and cuts one whose client takes nothing after 110 s
+        seconds=130,
+        memory=512,
+        layers=("stream",),
+        environment=(
+            "CHATS_TABLE", "CACHE_TABLE", "ALLOWED_ORIGINS", "JWKS_URL", "TOKEN_ISSUER", "TOKEN_AUDIENCE",
+        ),
+        permissions=lambda allow: [allow.table("chats", *READ), allow.leases()],
+        handler="run.sh",
+    ),
+)  # fmt: skip
+
+SPECS: Final[Mapping[str, FunctionSpec]] = MappingProxyType({spec.name: spec for spec in _SPECS})
