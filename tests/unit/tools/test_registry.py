@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 import pytest
 from dualtrack.api.openapi import openapi_document
+from dualtrack.api.table import ROUTES
 from dualtrack.credits.plans import CALL_PRICES, price_calls
 from dualtrack.tool import MCP, Kind, PriceClass
 from dualtrack.tools.registry import IN_HOUSE, in_house_tools
@@ -60,6 +61,6 @@ def test_every_price_class_has_a_price() -> None:
 
 def test_the_kinds_that_are_listed_are_documented() -> None:
     """``mcp`` a release before it is told, so that a client that is strict knows it."""
-    listed = openapi_document()["components"]["schemas"]["Tools"]["properties"]["tools"]["items"]
+    listed = openapi_document(ROUTES)["components"]["schemas"]["Tool"]
     assert listed["properties"]["kind"]["enum"] == list(get_args(Kind))
     assert MCP == "github"
