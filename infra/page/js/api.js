@@ -111,6 +111,10 @@ export class Api {
     return record;
   }
 
+  tools() {
+    return this.#json("GET", "/v1/tools");
+  }
+
   credits() {
     return this.#json("GET", "/v1/credits");
   }

@@ -3,7 +3,7 @@
  *
  * `#cv_…` is a conversation, `#cv_…/ch_…` one in which that chat runs, `#cv_…/memory` its two tracks.
  */
-import { Api, Refusal } from "./api.js";
+import { Api, Refusal, Unreachable } from "./api.js";
 import { Composer } from "./composer.js";
 import { Conversation } from "./conversation.js";
 import { openCredits, shortageNotice } from "./credits_view.js";
@@ -16,11 +16,7 @@ import { forget } from "./remembered.js";
 import { sessionFor } from "./session.js";
 import { Sidebar, titleOf } from "./sidebar.js";
 
-const SUGGESTIONS = [
-  "How do I set up OAuth for the X Ads API?",
-  "How do I model one-to-many relations in a DynamoDB single table?",
-  "What does dualtrack send to the model, and what does it keep?",
-];
+const PROFILE = "assistant"; // what a conversation begins with, if nothing else is asked for
 
 /** `{conversationId, chatId, memory}` of the address. Pure. */
 export function placeOf(hash) {
@@ -73,13 +69,24 @@ class Page {
       event.preventDefault(); // the address belongs to the conversation
       this.#composer.focus();
     });
-    byId("welcome").replaceChildren(...welcome((text) => this.#composer.fill(text)));
+    byId("welcome").replaceChildren(...welcome());
     document.addEventListener("click", (event) => this.#clicked(event));
     window.addEventListener("hashchange", () => this.#show());
   }
 
   async start() {
-    await Promise.all([this.#sidebar.refresh(), this.#loadCredits(), this.#show()]);
+    await Promise.all([this.#sidebar.refresh(), this.#loadCredits(), this.#suggest(), this.#show()]);
+  }
+
+  /** What the profile suggests to ask. A page without it works as well, so a refusal is not told. */
+  async #suggest() {
+    try {
+      const { profiles } = await this.#api.tools();
+      const texts = profiles.find((one) => one.name === PROFILE)?.suggestions ?? [];
+      byId("welcome").querySelector(".suggestions").replaceChildren(...texts.map((text) => suggestion(text, () => this.#composer.fill(text))));
+    } catch (problem) {
+      if (!(problem instanceof Refusal || problem instanceof Unreachable)) throw problem;
+    }
   }
 
   /** Shows what the address says. */
@@ -249,13 +256,17 @@ class Page {
   }
 }
 
-function welcome(onPick) {
+function welcome() {
   return [
     h("p", { class: "mark large", "aria-hidden": "true" }),
     h("h2", {}, "What would you like to know?"),
     h("p", { class: "muted" }, "Answers come with their sources. Every step is kept, and you can look at all of it."),
-    h("ul", { class: "suggestions" }, SUGGESTIONS.map((text) => h("li", {}, h("button", { type: "button", class: "suggestion", onclick: () => onPick(text) }, text)))),
+    h("ul", { class: "suggestions" }),
   ];
+}
+
+function suggestion(text, onPick) {
+  return h("li", {}, h("button", { type: "button", class: "suggestion", onclick: onPick }, text));
 }
 
 async function showMode() {

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.credits.account import Refused
+from dualtrack.profiles import all_profiles
 from dualtrack.storage.leases import STREAMS
 
 from tests.clients.browser import axe_source
@@ -35,6 +36,15 @@ SLOWLY = {"chunk": 24, "delay_chunk": 0.06}
 
 def user_of(root: Root, reader: Reader) -> str:
     return root.stack.token(reader.name).user_id
+
+
+def test_the_first_page_suggests_what_the_profile_suggests(reader: Reader) -> None:
+    suggested = list(all_profiles()["assistant"].suggestions)
+    shown = reader.page.locator(".suggestions button")
+    shown.nth(len(suggested) - 1).wait_for()
+    assert shown.all_inner_texts() == suggested
+    shown.first.click()
+    assert reader.field.input_value() == suggested[0]
 
 
 def test_text_arrives_while_it_is_written_and_nothing_is_missing(reader: Reader, script: Script) -> None:
