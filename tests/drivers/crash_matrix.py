@@ -39,6 +39,7 @@ SCENARIOS: Final = (
     Scenario("cancelled after a tool", rounds=TWO_ROUNDS, stopped_after="tool q1-t1", status="cancelled", stop="cancelled", charged=18),
     Scenario("cancelled before a turn", rounds=TWO_ROUNDS, stopped_after="tool q1-t2", status="cancelled", stop="cancelled", charged=18),
     Scenario("cancelled before the answer", rounds=TWO_ROUNDS, stopped_after="tool q1-t4", status="cancelled", stop="cancelled", charged=20),
+    Scenario("cancelled while it writes", rounds=TWO_ROUNDS, stopped_after="tool q1-t4", written="It is 80", status="cancelled", stop="cancelled", charged=20),
     Scenario("cancelled too late", stopped_after="answer"),
     Scenario("aborted from outside", rounds=TWO_ROUNDS, stopped_after="turn 1", stopped_by="abort", status="failed", stop="", charged=0),
     Scenario("past its deadline", rounds=TWO_ROUNDS, stopped_after="tool q1-t1", stopped_by="deadline", status="failed", stop="", charged=0),

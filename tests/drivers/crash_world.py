@@ -28,6 +28,7 @@ from dualtrack.chat.start_chat import NewChat, Repeat, fingerprint, first_chat, 
 from dualtrack.chat.summarise import SummariseDeps, summarise
 from dualtrack.chat.sweep import sweep
 from dualtrack.errors import ApiError
+from dualtrack.events import delta, turn_begins
 from dualtrack.frozen import freeze
 from dualtrack.ids import parse_record_id
 from dualtrack.models.anthropic import Claude
@@ -105,6 +106,9 @@ class Scenario:
     stopped_after: str = ""
     stopped_by: str = "cancel"
     """From outside, after this step: "cancel", "abort" or "deadline"."""
+
+    written: str = ""
+    """What the next turn has written when the chat is stopped; its worker died before it was recorded."""
 
     refused_by_model: bool = False
     vanishes_after: str = ""
@@ -399,8 +403,16 @@ class World:
     def _is_over(self, ref: ChatRef, step: str) -> bool:
         """After a step: somebody may stop the chat, its workers may vanish."""
         if self.scenario.stopped_after == step:
+            self._begin_turn(ref)
             self._interfere(self.scenario.stopped_by)
         return self.scenario.vanishes_after == step or self.execution(ref.chat_id) != "RUNNING"
+
+    def _begin_turn(self, ref: ChatRef) -> None:
+        (chat,) = [chat for chat in self.chats() if chat.chat_id == ref.chat_id]
+        if not self.scenario.written or chat.status != "running":
+            return
+        events = [turn_begins(chat.turn + 1, 15, final=False), delta(chat.turn + 1, self.scenario.written)]
+        self.look().log(ref).append(events)
 
     def abort(self, ref: ChatRef, error: str) -> None:
         """The Abort state."""
