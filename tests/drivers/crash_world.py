@@ -33,7 +33,7 @@ from dualtrack.frozen import freeze
 from dualtrack.ids import parse_record_id
 from dualtrack.models.anthropic import Claude
 from dualtrack.requests import ChatRef
-from dualtrack.storage.chats import CHAT_SECONDS, Chat, chat_of, turn_key
+from dualtrack.storage.chats import CHAT_SECONDS, LAST_CALL_SECONDS, Chat, chat_of, turn_key
 from dualtrack.storage.dynamo import from_wire
 from dualtrack.storage.history import record_key
 from dualtrack.storage.stores import Stores, build_stores
@@ -106,6 +106,9 @@ class Scenario:
     stopped_after: str = ""
     stopped_by: str = "cancel"
     """From outside, after this step: "cancel", "abort" or "deadline"."""
+
+    late_after: str = ""
+    """This step ends in minute 11."""
 
     written: str = ""
     """What the next turn has written when the chat is stopped; its worker died before it was recorded."""
@@ -401,7 +404,9 @@ class World:
             self.state(f"tool {call_id}", partial(self.tool, ref, call_id, fn=fn), 1)
 
     def _is_over(self, ref: ChatRef, step: str) -> bool:
-        """After a step: somebody may stop the chat, its workers may vanish."""
+        """After a step: it may have taken long, somebody may stop the chat, its workers may vanish."""
+        if self.scenario.late_after == step:
+            self.clock.now += CHAT_SECONDS - LAST_CALL_SECONDS
         if self.scenario.stopped_after == step:
             self._begin_turn(ref)
             self._interfere(self.scenario.stopped_by)

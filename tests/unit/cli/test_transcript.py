@@ -175,7 +175,7 @@ def test_facts_name_work_credits_tokens_and_ids() -> None:
 
 
 @pytest.mark.parametrize(
-    "stop", ["max_turns", "insufficient_credits", "max_tokens", "context_window", "refusal"]
+    "stop", ["max_turns", "insufficient_credits", "max_tokens", "context_window", "timeout", "refusal"]
 )
 def test_an_answer_that_is_not_complete_carries_a_note(stop: str) -> None:
     assert stop_note(chat_object(stop=stop))
