@@ -81,7 +81,7 @@ class Unpaid:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The authoritative answer, Markdown."""
+    """The authoritative answer, or the text that a cancelled chat keeps; Markdown."""
 
     response: str
 
@@ -156,7 +156,15 @@ def _answer(before: Transcript, data: Mapping[str, Any], now: float) -> Step:
 
 
 def _done(before: Transcript, data: Mapping[str, Any], _now: float) -> Step:
-    return replace(before, text="", running=()), (Ended(data),)
+    after = replace(before, text="", running=())
+    if data.get("status") == "cancelled":
+        return after, (*_unseen(before), *_kept(data), Ended(data))
+    return after, (Ended(data),)
+
+
+def _kept(chat: Mapping[str, Any]) -> tuple[Block, ...]:
+    """What a cancelled chat had written."""
+    return (Answered(clean(chat["response"])),) if chat.get("response") else ()
 
 
 def _error(before: Transcript, data: Mapping[str, Any], _now: float) -> Step:
@@ -224,12 +232,16 @@ _STOPS: Final = {
     "insufficient_credits": "the credits for more tools ran out: this is what was found until then",
     "max_tokens": "the answer reached its length limit and is cut",
     "context_window": "the context window is full",
+    "timeout": "the time for the chat was up: this is what was found until then",
     "refusal": "the model declined to answer",
+    "cancelled": "the chat was cancelled: this is what was written until then",
 }
 
 
 def stop_note(chat: Mapping[str, Any]) -> str:
     """A sentence for an answer that is not a complete one, else nothing."""
+    if chat.get("response") is None:
+        return ""
     return _STOPS.get(str(chat.get("stop")), "")
 
 

@@ -34,11 +34,13 @@ SCENARIOS: Final = (
     Scenario("two rounds of tools", rounds=TWO_ROUNDS, charged=20),
     Scenario("two megabytes", rounds=((DOCUMENTATION,),), charged=15, result=BIG),
     Scenario("out of credits", rounds=((NOTE, DOCUMENTATION), (NOTE,)), used_before=41, charged=8, stop="insufficient_credits"),
+    Scenario("out of time", rounds=TWO_ROUNDS, late_after="tool q1-t2", charged=18, stop="timeout"),
     Scenario("refused by the model", status="failed", stop="", charged=0, refused_by_model=True),
     Scenario("cancelled before its tools", rounds=TWO_ROUNDS, stopped_after="turn 1", status="cancelled", stop="cancelled", charged=18),
     Scenario("cancelled after a tool", rounds=TWO_ROUNDS, stopped_after="tool q1-t1", status="cancelled", stop="cancelled", charged=18),
     Scenario("cancelled before a turn", rounds=TWO_ROUNDS, stopped_after="tool q1-t2", status="cancelled", stop="cancelled", charged=18),
     Scenario("cancelled before the answer", rounds=TWO_ROUNDS, stopped_after="tool q1-t4", status="cancelled", stop="cancelled", charged=20),
+    Scenario("cancelled while it writes", rounds=TWO_ROUNDS, stopped_after="tool q1-t4", written="It is 80", status="cancelled", stop="cancelled", charged=20),
     Scenario("cancelled too late", stopped_after="answer"),
     Scenario("aborted from outside", rounds=TWO_ROUNDS, stopped_after="turn 1", stopped_by="abort", status="failed", stop="", charged=0),
     Scenario("past its deadline", rounds=TWO_ROUNDS, stopped_after="tool q1-t1", stopped_by="deadline", status="failed", stop="", charged=0),
@@ -184,9 +186,10 @@ def _allowed(case: Case) -> set[str]:
 
 def _price(scenario: Scenario, chat: Chat) -> Iterator[str]:
     """Invariants know what was begun; here is what the whole scenario costs."""
-    wanted = (
-        ("complete", 20) if scenario.stopped_after and scenario.rounds else (scenario.stop, scenario.charged)
-    )
+    wanted = scenario.stop, scenario.charged
+    if scenario.stopped_after and scenario.rounds:
+        # The next call of a chat that goes on past its deadline is the last one.
+        wanted = ("timeout", 18) if scenario.stopped_by == "deadline" else ("complete", 20)
     if chat.status == "done" and (chat.stop, chat.credits_used) != wanted:
         yield f"done, {chat.stop}, for {chat.credits_used} credits"
 

@@ -28,11 +28,12 @@ from dualtrack.chat.start_chat import NewChat, Repeat, fingerprint, first_chat, 
 from dualtrack.chat.summarise import SummariseDeps, summarise
 from dualtrack.chat.sweep import sweep
 from dualtrack.errors import ApiError
+from dualtrack.events import delta, turn_begins
 from dualtrack.frozen import freeze
 from dualtrack.ids import parse_record_id
 from dualtrack.models.anthropic import Claude
 from dualtrack.requests import ChatRef
-from dualtrack.storage.chats import CHAT_SECONDS, Chat, chat_of, turn_key
+from dualtrack.storage.chats import CHAT_SECONDS, LAST_CALL_SECONDS, Chat, chat_of, turn_key
 from dualtrack.storage.dynamo import from_wire
 from dualtrack.storage.history import record_key
 from dualtrack.storage.stores import Stores, build_stores
@@ -105,6 +106,12 @@ class Scenario:
     stopped_after: str = ""
     stopped_by: str = "cancel"
     """From outside, after this step: "cancel", "abort" or "deadline"."""
+
+    late_after: str = ""
+    """This step ends in minute 11."""
+
+    written: str = ""
+    """What the next turn has written when the chat is stopped; its worker died before it was recorded."""
 
     refused_by_model: bool = False
     vanishes_after: str = ""
@@ -397,10 +404,20 @@ class World:
             self.state(f"tool {call_id}", partial(self.tool, ref, call_id, fn=fn), 1)
 
     def _is_over(self, ref: ChatRef, step: str) -> bool:
-        """After a step: somebody may stop the chat, its workers may vanish."""
+        """After a step: it may have taken long, somebody may stop the chat, its workers may vanish."""
+        if self.scenario.late_after == step:
+            self.clock.now += CHAT_SECONDS - LAST_CALL_SECONDS
         if self.scenario.stopped_after == step:
+            self._begin_turn(ref)
             self._interfere(self.scenario.stopped_by)
         return self.scenario.vanishes_after == step or self.execution(ref.chat_id) != "RUNNING"
+
+    def _begin_turn(self, ref: ChatRef) -> None:
+        (chat,) = [chat for chat in self.chats() if chat.chat_id == ref.chat_id]
+        if not self.scenario.written or chat.status != "running":
+            return
+        events = [turn_begins(chat.turn + 1, 15, final=False), delta(chat.turn + 1, self.scenario.written)]
+        self.look().log(ref).append(events)
 
     def abort(self, ref: ChatRef, error: str) -> None:
         """The Abort state."""

@@ -166,6 +166,21 @@ def _records(
     answered = next((event for event in events if event.event == "answer"), None)
     if answered and response and answered.data["response"] != response.content:
         yield "the answer is not what is on record"
+    if chat.status == "cancelled" and response:
+        yield from _kept(chat, response, events)
+
+
+def _kept(chat: Chat, response: Record, events: Sequence[StoredEvent]) -> Iterator[str]:
+    """A cancelled chat keeps what its running turn had written when it was closed."""
+    written = _shown(events).get(chat.turn + 1, "")
+    if not written.strip():
+        kept = (response.content, response.stop) == ("(no answer: cancelled)", "")
+    else:
+        kept = response.stop == "cancelled" and written.startswith(response.content)
+    if not kept:
+        yield f"it had written {written!r:.80} and kept {response.content!r:.80} ({response.stop})"
+    if events[-1].data.get("response") != (response.content if response.stop else None):
+        yield "its last event does not have what it kept"
 
 
 def _price(chat: Chat, turns: Sequence[RecordedTurn], events: Sequence[StoredEvent]) -> Iterator[str]:

@@ -177,10 +177,14 @@ def test_a_chat_is_cancelled_while_its_answer_streams(root: Root, ann: Person, s
     started = ann.start(script.question())
     seen = ann.until(started["chat_id"], lambda event: event.kind == "delta")
     cancelled = ann.cancel(started["chat_id"])
-    assert (cancelled["status"], cancelled["stop"], cancelled["response"]) == ("cancelled", "cancelled", None)
+    assert (cancelled["status"], cancelled["stop"]) == ("cancelled", "cancelled")
     assert (cancelled["credits_used"], cancelled["credits_remaining"]) == (5, 45)
     rest = ann.events(started["chat_id"], after=seen[-1].id)
     assert rest[-1].kind == "done"
+    written = "".join(event.data["text"] for event in (*seen, *rest) if event.kind == "delta")
+    kept = cancelled["response"]
+    assert kept
+    assert written.startswith(kept)
     assert {key: rest[-1].data[key] for key in cancelled} == cancelled
     assert not [event for event in rest if event.kind in ("answer", "error")]
     assert ann.cancel(started["chat_id"]) == cancelled == ann.chat(started["chat_id"])
@@ -190,8 +194,10 @@ def test_a_chat_is_cancelled_while_its_answer_streams(root: Root, ann: Person, s
     following.says("Gone on.")
     assert ann.ask(following.question(), started["conversation_id"])["response"] == "Gone on."
     (request,) = following.requests()
-    assert "[ID:q1-r] (no answer: cancelled)" in str(request["messages"])
-    # the cancelled run's words came to nothing, and nothing more was written for it
+    (past,) = request["messages"][1]["content"]
+    assert past["text"].startswith("[ID:q1-r-sum, ref:q1-r] word")
+    assert past["text"].endswith(" (stopped by the user)")
+    # nothing more was written for the cancelled run
     assert ann.events(started["chat_id"])[-1].id == rest[-1].id
 
 

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from dualtrack.events import delta, turn_begins
 from dualtrack.ids import parse_record_id
 from dualtrack.text import neutralise
 from dualtrack.tool import ToolResult
@@ -43,7 +44,9 @@ NASTY = st.sampled_from(
     ]
 )
 CONTENT = st.one_of(TEXT, NASTY)
-ENDS = st.sampled_from(["done", "done", "done", "no summaries", "unsummarised", "failed", "cancelled"])
+ENDS = st.sampled_from(
+    ["done", "done", "done", "no summaries", "unsummarised", "failed", "cancelled", "stopped"]
+)
 
 
 SLOW = partial(
@@ -97,6 +100,11 @@ def play(world: World, user: str, query: dict[str, Any], conversation_id: str) -
     """Run a query to its end; one that stays unsummarised is closed by the caller."""
     script(world, query)
     chat = world.start(query["message"], user, conversation_id)
+    if query["end"] == "stopped":
+        log = world.stores.log(chat)
+        log.append([turn_begins(1, 15, final=False), delta(1, query["answer"])])
+        _cancel(world, chat)
+        return world.load(chat)
     if query["end"] in ("failed", "cancelled"):
         outcome = world.turn(chat, 0)
         for call in outcome["calls"]:
@@ -203,6 +211,10 @@ def check_records(world: World, chat: Chat, query: dict[str, Any]) -> None:
     n = chat.query
     assert ids[0] == f"q{n}"
     assert ids[-1] == f"q{n}-r"
+    if query["end"] == "stopped":
+        kept = query["answer"] if query["answer"].strip() else "(no answer: cancelled)"
+        assert (ids, records[-1].content) == ([f"q{n}", f"q{n}-r"], kept)
+        return
     results = [result[:500] for results in query["rounds"] for result in results]
     tools = [record for record in records if record.call]
     assert [record.record_id for record in tools] == [f"q{n}-t{m}" for m in range(1, len(tools) + 1)]

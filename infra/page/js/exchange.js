@@ -140,12 +140,14 @@ function withCall(exchange, record, thought) {
 }
 
 function withResponse(exchange, record) {
-  const none = NO_ANSWER.exec(record.content);
+  // what a cancelled chat had written is kept with its stop reason; without one there is no answer
+  const none = record.stop ? null : NO_ANSWER.exec(record.content);
+  const cancelled = record.stop === "cancelled";
   return {
     ...exchange,
-    responseId: record.record_id, stop: record.stop ?? "", status: none ? none[1] : "done",
+    responseId: record.record_id, stop: record.stop ?? "", status: none ? none[1] : cancelled ? "cancelled" : "done",
     response: none ? null : record.content,
     // a written answer took one model call more than the turns with tools
-    turnCount: exchange.turns.length + (none ? 0 : 1),
+    turnCount: exchange.turns.length + (none || cancelled ? 0 : 1),
   };
 }

@@ -9,6 +9,7 @@ const STOPS = {
   insufficient_credits: "The credits did not suffice for more tools; this is the answer without them.",
   max_tokens: "The answer was cut at its greatest length.",
   context_window: "The answer was cut: the model's context window is full.",
+  timeout: "The time was up; this is the answer from what was found until then.",
   refusal: "The model declined to answer.",
 };
 
@@ -46,7 +47,7 @@ export class ExchangeView {
     if (changed("messageId", "question", "attachments")) this.#drawQuestion();
     if (changed("status", "turns", "calls", "shortage", "turnCount")) this.#drawSteps(before);
     if (changed("status", "turns", "response")) this.#drawAnswer();
-    if (changed("status", "sources", "usage", "stop", "error", "credits", "responseId")) this.#drawFoot();
+    if (changed("status", "sources", "usage", "stop", "error", "credits", "responseId", "response")) this.#drawFoot();
     this.#trouble.hidden = !exchange.trouble || !isOpen(exchange);
     this.#trouble.textContent = exchange.trouble;
     if (before) this.#say(before);
@@ -115,11 +116,11 @@ export class ExchangeView {
   }
 
   #drawFoot() {
-    const { status, stop, error, sources } = this.#exchange;
+    const { status, stop, error, sources, response } = this.#exchange;
     if (isOpen(this.#exchange)) return this.#foot.replaceChildren();
     const parts = [];
     if (status === "failed") parts.push(verdict("bad", error?.message ?? "This chat failed. Nothing was charged."));
-    else if (status === "cancelled") parts.push(verdict("", "Stopped."));
+    else if (status === "cancelled") parts.push(verdict("", response ? "Stopped: this is what was written until then." : "Stopped."));
     else if (STOPS[stop]) parts.push(verdict("", STOPS[stop]));
     if (sources.length > 0) parts.push(sourceList(sources));
     parts.push(this.#figures());

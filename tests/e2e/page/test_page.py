@@ -184,6 +184,22 @@ def test_a_chat_can_be_stopped_and_asked_again(reader: Reader, script: Script, t
     reader.exchange("done", place=1)
 
 
+def test_a_stopped_chat_keeps_what_it_had_written(reader: Reader, script: Script) -> None:
+    script.says("word " * 400, chunk=5, delay_chunk=0.1)
+    reader.send(script.question())
+    reader.shows("word word")
+    reader.page.get_by_role("button", name="Stop").click()
+    stopped = reader.exchange("cancelled")
+    kept = stopped.locator(".answer").inner_text()
+    assert kept.startswith("word")
+    assert "Stopped: this is what was written until then." in stopped.inner_text()
+    reader.page.reload()
+    stopped = reader.exchange("cancelled")
+    assert stopped.locator(".answer").inner_text() == kept
+    stopped.get_by_role("button", name="Try again").wait_for()
+    assert "1 turn" not in stopped.locator(".figures").inner_text(), "it was not recorded"
+
+
 def test_without_credits_one_is_told_what_to_do(reader: Reader, root: Root, script: Script) -> None:
     ledger, user, now = root.stores().ledger, user_of(root, reader), time.time()
     account = ledger.load(user)

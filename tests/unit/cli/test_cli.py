@@ -184,6 +184,13 @@ class TestChat:
         assert result.exit_code == 4
         assert "cancelled" in result.stderr
 
+    def test_of_a_cancelled_chat_the_text_it_keeps_is_printed(self) -> None:
+        kept = chat_object(status="cancelled", stop="cancelled", response="It is port 80")
+        result = ask(Script(events=[("done", kept)]), "How?")
+        assert result.exit_code == 4
+        assert "It is port 80" in result.stdout
+        assert "Note: the chat was cancelled" in result.stdout
+
     def test_nothing_at_the_address_is_five_with_advice(self) -> None:
         with api_server(Script()) as url:
             pass

@@ -110,6 +110,18 @@ def test_a_failed_chat_ends_with_its_reason() -> None:
     assert transcript.text == ""
 
 
+def test_a_cancelled_chat_shows_what_it_had_written() -> None:
+    kept = freeze(chat_object(status="cancelled", stop="cancelled", response="It is\x1b[2J 80"))
+    _, seen = watch([turn(1), delta(1, "It is 80"), ("done", kept)])
+    assert seen[-2:] == [Answered("It is[2J 80"), Ended(kept)]
+    assert stop_note(kept)
+    none = freeze(chat_object(status="cancelled", stop="cancelled", response=None))
+    _, seen = watch([turn(1), ("done", none)])
+    assert seen[-1] == Ended(none)
+    assert Answered not in [type(one) for one in seen]
+    assert not stop_note(none)
+
+
 def test_events_of_a_later_version_change_nothing() -> None:
     assert watch([("confetti", {"anything": 1})]) == (Transcript(), [])
 
@@ -163,7 +175,7 @@ def test_facts_name_work_credits_tokens_and_ids() -> None:
 
 
 @pytest.mark.parametrize(
-    "stop", ["max_turns", "insufficient_credits", "max_tokens", "context_window", "refusal"]
+    "stop", ["max_turns", "insufficient_credits", "max_tokens", "context_window", "timeout", "refusal"]
 )
 def test_an_answer_that_is_not_complete_carries_a_note(stop: str) -> None:
     assert stop_note(chat_object(stop=stop))

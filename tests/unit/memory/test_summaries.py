@@ -137,3 +137,14 @@ def test_a_query_without_an_answer_says_so(why: str) -> None:
     """By the record itself, not by a summary."""
     track = track_of((query(), response(f"(no answer: {why})", stop="")), {}, AT)
     assert track.blocks[1].text == f"[ID:q2-r] (no answer: {why})"
+
+
+def test_what_a_cancelled_query_had_written_is_marked_as_cut_off() -> None:
+    """The mark stands behind the text or its extract, whatever the text says."""
+    for text, sent in [
+        ("Two ways:\n- one\n", "Two ways:\n- one (stopped by the user)"),
+        ("(no answer: failed)", "(no answer: failed) (stopped by the user)"),
+        ("word " * 100, f"{('word ' * 60)}… (stopped by the user)"),
+    ]:
+        track = track_of((query(), response(text, stop="cancelled")), {}, AT)
+        assert track.blocks[1].text == f"[ID:q2-r-sum, ref:q2-r] {sent}"

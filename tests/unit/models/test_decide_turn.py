@@ -96,7 +96,7 @@ def test_a_paused_turn_goes_on() -> None:
     assert decided(reply("pause_turn", text("…"))) == Decision("turn", "…")
 
 
-@pytest.mark.parametrize("limit", ["max_turns", "insufficient_credits"])
+@pytest.mark.parametrize("limit", ["max_turns", "insufficient_credits", "timeout"])
 def test_the_last_call_answers_whatever_the_model_wants(limit: Limit) -> None:
     """Even if it asks for tools against tool_choice none."""
     decision = decided(reply("tool_use", text("Found this."), use(1)), limit)

@@ -52,6 +52,17 @@ def delta(turn: int, text: str) -> Event:
     return _event("delta", turn=turn, text=text)
 
 
+def text_of_turn(events: Sequence[StoredEvent], turn: int) -> str:
+    """What a turn has written so far: its deltas behind its last `turn` event."""
+    pieces: list[str] = []
+    for event in events:
+        if event.event == "turn" and event.data["turn"] == turn:
+            pieces.clear()
+        elif event.event == "delta" and event.data["turn"] == turn:
+            pieces.append(event.data["text"])
+    return "".join(pieces)
+
+
 def tool_calls_start(turn: int, calls: Sequence[Mapping[str, Any]]) -> Event:
     """Calls: ``{"id", "tool", "input"}``."""
     return _event("tool_calls_start", turn=turn, calls=calls)

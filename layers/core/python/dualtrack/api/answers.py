@@ -111,6 +111,7 @@ class Chat(Closed):
             "insufficient_credits",
             "max_tokens",
             "context_window",
+            "timeout",
             "refusal",
             "cancelled",
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.chat.chat_view import chat_json
+from dualtrack.chat.chat_view import WITH_RESPONSE, chat_json
 from dualtrack.errors import ApiError, not_found
 from dualtrack.ids import is_chat_id, query_id, response_id
 from dualtrack.storage.leases import WAITS
@@ -29,7 +29,7 @@ def show_chat(stores: Stores, chat: Chat) -> dict[str, Any]:
     """The chat object. Only the response's text is read. A chat whose records are gone is being deleted."""
     response = response_id(chat.query)
     records = stores.history.query_records(chat.user, chat.conversation_id, chat.query, texts={response})
-    expected = {query_id(chat.query)} | ({response} if chat.status in ("answered", "done") else set())
+    expected = {query_id(chat.query)} | ({response} if chat.status in WITH_RESPONSE else set())
     if not expected <= {record.record_id for record in records}:
         raise not_found("There is no such chat.")
     track = (

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.events import source_json
 from dualtrack.ids import query_id, response_id, summary_id
 from dualtrack.memory.sources import sources_of
 from dualtrack.storage.chats import usage_json
+
+WITH_RESPONSE: Final = frozenset({"answered", "done", "cancelled"})
+"""The statuses of a chat whose response is on record, or that it has none."""
 
 if TYPE_CHECKING:
     from dualtrack.memory.records import QueryTrack, Record
@@ -16,7 +19,6 @@ if TYPE_CHECKING:
 
 def chat_json(chat: Chat, records: tuple[Record, ...], track: QueryTrack | None) -> dict[str, Any]:
     """The chat object from its state, the records of its query and, once written, its short track."""
-    answered = chat.status in ("answered", "done")
     body: dict[str, Any] = {
         "chat_id": chat.chat_id,
         "conversation_id": chat.conversation_id,
@@ -24,7 +26,7 @@ def chat_json(chat: Chat, records: tuple[Record, ...], track: QueryTrack | None)
         "profile": chat.profile,
         "status": chat.status,
         "stop": chat.stop or None,
-        "response": _response(chat, records) if answered else None,
+        "response": _response(chat, records),
         "summary": _summary(chat, track) if chat.status == "done" else None,
         "sources": [source_json(one) for one in sources_of(records)],
         "tool_calls": [_call(record) for record in records if record.call],
@@ -39,8 +41,11 @@ def chat_json(chat: Chat, records: tuple[Record, ...], track: QueryTrack | None)
 
 
 def _response(chat: Chat, records: tuple[Record, ...]) -> str | None:
+    """The answer, or what a cancelled chat had written. Without a stop reason its record says that there is none."""
+    if chat.status not in WITH_RESPONSE:
+        return None
     wanted = response_id(chat.query)
-    return next((record.content for record in records if record.record_id == wanted), None)
+    return next((record.content for record in records if record.record_id == wanted and record.stop), None)
 
 
 def _summary(chat: Chat, track: QueryTrack | None) -> str | None:

@@ -1,8 +1,11 @@
 """The end of a chat, whatever ended it: idempotent, and read off the status (DESIGN 2.5).
 
-running  ──► failed | cancelled   hold released or settled, fixed no-answer record, terminal event
+running  ──► failed | cancelled   hold released or settled, response record, terminal event
 answered ──► done                 with mechanical summaries: a delivered answer stays delivered
 ended    ──► nothing
+
+The response record says that there is no answer. Only a cancelled chat whose running turn has written something
+keeps that text, with the stop reason `cancelled` (CONTRACT 6).
 """
 
 from __future__ import annotations
@@ -15,14 +18,14 @@ from dualtrack.chat.chat_view import chat_json
 from dualtrack.chat.move_credits import move_credits
 from dualtrack.clock import iso
 from dualtrack.errors import ChatClosed, Contended, Superseded
-from dualtrack.events import Event, credits_now, done, error, record_stored
+from dualtrack.events import Event, credits_now, done, error, record_stored, text_of_turn
 from dualtrack.ids import response_id
 from dualtrack.memory.records import QueryTrack, Record
 from dualtrack.memory.summaries import NO_ANSWER, track_of
 from dualtrack.storage.dynamo import Lost
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from dualtrack.chat.move_credits import Recorded
     from dualtrack.credits.account import Account
@@ -62,7 +65,7 @@ def end_chat(stores: Stores, ref: ChatRef, how: Failure | Cancelled) -> Chat | N
 
     Raises `Contended` if it goes on and on meanwhile.
     """
-    for _ in range(_TRIES):
+    for left in reversed(range(_TRIES)):
         log = stores.log(ref)
         try:
             # The tail comes before the state: what is committed behind it takes the slot, and is noticed.
@@ -77,9 +80,11 @@ def end_chat(stores: Stores, ref: ChatRef, how: Failure | Cancelled) -> Chat | N
                 records = stores.history.query_records(chat.user, chat.conversation_id, chat.query)
                 finish(stores, chat, records, {}, 0)
             else:
-                _end_running(stores, log, chat, how)
+                fence = _read_anew if left and isinstance(how, Cancelled) else _decide_anew
+                _end_running(stores, log, chat, how, fence)
         except (Superseded, Lost):
             continue
+        return stores.chats.load(ref.user, ref.chat_id)
     raise Contended("The chat moved on every time that it was to be ended.")
 
 
@@ -120,23 +125,38 @@ class _End:
 
     @property
     def response(self) -> Record:
-        """The last record: that there is no answer."""
+        """The last record: the text that is kept, or that there is no answer."""
         return self.records[-1]
 
 
-def _end_running(stores: Stores, log: EventLog, chat: Chat, how: Failure | Cancelled) -> None:
+def _end_running(
+    stores: Stores,
+    log: EventLog,
+    chat: Chat,
+    how: Failure | Cancelled,
+    fence: Callable[[StoredEvent], None],
+) -> None:
     """Close a running chat: everything about it in one transaction."""
-    now, charge = stores.clock(), _charge(stores, chat, how)
-    response = Record(
-        response_id(chat.query), "message", "assistant", NO_ANSWER[_status(how)], iso(now), chat.turn + 1
-    )
+    now = stores.clock()
+    events = log.events() if isinstance(how, Cancelled) else []
+    charge = _charge(chat, how, events)
+    response = _response(chat, how, events, iso(now))
     records = (*stores.history.query_records(chat.user, chat.conversation_id, chat.query), response)
     end = _End(chat, how, now, charge, records, track_of(records, {}, iso(now)))
 
     def decide(account: Account) -> Credits:
         return account.settle(chat.chat_id, charge, now) if charge else account.release(chat.chat_id, now)
 
-    move_credits(stores, log, chat.user, decide, partial(_recorded_end, stores, end), _decide_anew)
+    move_credits(stores, log, chat.user, decide, partial(_recorded_end, stores, end), fence)
+
+
+def _response(chat: Chat, how: Failure | Cancelled, events: Sequence[StoredEvent], now: str) -> Record:
+    """The text of the running turn of a cancelled chat, or that there is no answer."""
+    turn = chat.turn + 1
+    text, stop = text_of_turn(events, turn), "cancelled"
+    if not text.strip():
+        text, stop = NO_ANSWER[_status(how)], ""
+    return Record(response_id(chat.query), "message", "assistant", text, now, turn, stop=stop)
 
 
 def _recorded_end(stores: Stores, end: _End, credits: Credits) -> Recorded:  # noqa: A002
@@ -182,11 +202,16 @@ def _decide_anew(event: StoredEvent) -> None:
         raise Superseded(event.event)
 
 
-def _charge(stores: Stores, chat: Chat, how: Failure | Cancelled) -> int:
+def _read_anew(event: StoredEvent) -> None:
+    """The same, and text that came in between is kept, too."""
+    raise Superseded(event.event)
+
+
+def _charge(chat: Chat, how: Failure | Cancelled, events: Sequence[StoredEvent]) -> int:
     """A failure costs nothing; a cancelled chat all that it holds, once a model call has begun."""
     if isinstance(how, Failure):
         return 0
-    begun = chat.turn > 0 or any(event.event == "turn" for event in stores.log(chat).events())
+    begun = chat.turn > 0 or any(event.event == "turn" for event in events)
     return chat.held if begun else 0
 
 

@@ -38,7 +38,7 @@ from dualtrack.memory.sources import sources_of
 from dualtrack.memory.view import Sent, build
 from dualtrack.models.turn import Decision, Limit, ModelReply, ToolCall, decide
 from dualtrack.profiles import all_profiles
-from dualtrack.storage.chats import Chat, RecordedTurn, calls_to_run, with_usage
+from dualtrack.storage.chats import LAST_CALL_SECONDS, Chat, RecordedTurn, calls_to_run, with_usage
 from dualtrack.storage.dynamo import Lost
 from dualtrack.streaming.delta_writer import DeltaWriter
 
@@ -127,7 +127,7 @@ def _attempt(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
     if closed:
         raise ChatClosed(ref.chat_id)
     profile = all_profiles()[chat.profile]
-    limit: Limit = chat.limit or ("max_turns" if ref.turn + 1 > profile.max_turns else "")
+    limit = limit_of(chat, ref.turn + 1, profile.max_turns, stores.clock())
     run = _Run(deps, chat, profile, log, ref.turn + 1, limit)
     try:
         return _call_model(run, turns)
@@ -136,6 +136,18 @@ def _attempt(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
     except Superseded:
         _let_the_other_finish(run)
         raise
+
+
+def limit_of(chat: Chat, turn: int, max_turns: int, now: float) -> Limit:
+    """Why a turn that begins ``now`` (epoch seconds) is the chat's last one (CONTRACT 7, 8).
+
+    A retry may begin later and decide otherwise. The turn that is recorded counts, whichever run it was.
+    """
+    if chat.limit:
+        return chat.limit
+    if turn > max_turns:
+        return "max_turns"
+    return "timeout" if now >= chat.deadline - LAST_CALL_SECONDS else ""
 
 
 def _let_the_other_finish(run: _Run) -> None:

@@ -31,6 +31,10 @@ _FINAL_NOTES: Final[Mapping[str, str]] = {
         "(The user's credits do not suffice for more tools. Answer now, in writing, from what you have "
         "found, and say what is missing.)"
     ),
+    "timeout": (
+        "(The time for this chat is up. Use no more tools: answer now, in writing, from what you have "
+        "found, and say what is missing.)"
+    ),
 }
 _FILES_LEFT_OUT: Final = "(Files of this result that could not be shown here: {count}.)"
 _FILES_REFUSED: Final = "(The files could not be shown: one of them is broken or too large.)"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 MAX_CALLS_PER_TURN: Final = 20
 
 Next = Literal["tools", "turn", "answered"]
-Limit = Literal["", "max_turns", "insufficient_credits"]
+Limit = Literal["", "max_turns", "insufficient_credits", "timeout"]
 """Why a call is the last one and may use no tools; empty: it is not."""
 
 _STOPS: Final[Mapping[str, str]] = {

@@ -21,7 +21,7 @@ from botocore.exceptions import ClientError
 
 from dualtrack.errors import Gone
 from dualtrack.frozen import dumps, freeze, loads
-from dualtrack.models.turn import Decision, ModelReply, ToolCall, Usage
+from dualtrack.models.turn import Decision, Limit, ModelReply, ToolCall, Usage
 from dualtrack.requests import ChatRef
 from dualtrack.storage.bodies import partition, put_with_text
 from dualtrack.storage.dynamo import (
@@ -49,6 +49,9 @@ if TYPE_CHECKING:
 Status = Literal["running", "answered", "done", "failed", "cancelled"]
 
 CHAT_SECONDS: Final = 15 * 60
+LAST_CALL_SECONDS: Final = 4 * 60
+"""Before the deadline: a model call that begins in this time is the chat's last one (CONTRACT 7)."""
+
 OPEN_SHARDS: Final = 4
 """Partitions of the index of open chats: one takes 1,000 writes a second, so 4 carry 2,000 chats/s."""
 
@@ -84,7 +87,7 @@ class Chat:
     thoughts: int = 0
     held: int = 0
     documentation_paid: bool = False
-    limit: Literal["", "max_turns", "insufficient_credits"] = ""
+    limit: Limit = ""
     credits_used: int = 0
     credits_remaining: int = 0
     usage: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))

@@ -1,0 +1,120 @@
+"""The call that has to answer, since there is no time for another round of tools (CONTRACT 7, 8)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from dualtrack.chat.run_turn import limit_of
+from dualtrack.errors import ModelUnavailable
+from dualtrack.storage.chats import CHAT_SECONDS, Chat
+from dualtrack.tool import ToolResult
+
+from tests.drivers.invariants import account_faults, chat_faults
+from tests.drivers.world import World, make_world
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dualtrack.models.turn import Limit
+
+ASK = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "port"}}
+MINUTE = 60
+CHAT = Chat("ann", "ch_1", "cv_1", 1, "assistant", "", deadline=10_000 + CHAT_SECONDS)
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with make_world() as made:
+        yield made
+
+
+def tool_seconds(world: World, seconds: float) -> None:
+    """Every tool call takes so long."""
+
+    def run(_: object) -> ToolResult:
+        world.clock.sleep(seconds)
+        return ToolResult("Port 8080.")
+
+    world.tools = {"retrieve_documentation": run}
+
+
+def requests(world: World) -> list[dict[str, Any]]:
+    return [dict(one.body) for one in world.model.requests if one.body.get("stream")]
+
+
+def turns_of(world: World, chat: Chat) -> list[tuple[int, bool]]:
+    events = world.stores.log(chat).events()
+    return [(one.data["turn"], one.data["final"]) for one in events if one.event == "turn"]
+
+
+@pytest.mark.parametrize(
+    ("minute", "turn", "limit"),
+    [
+        (0, 1, ""),
+        (10.99, 15, ""),
+        (11, 1, "timeout"),
+        (14, 15, "timeout"),
+        (20, 2, "timeout"),
+        (11, 16, "max_turns"),
+    ],
+)
+def test_a_call_that_begins_after_minute_11_is_the_last_one(minute: float, turn: int, limit: Limit) -> None:
+    assert limit_of(CHAT, turn, 15, 10_000 + minute * MINUTE) == limit
+
+
+def test_a_model_that_never_stops_asking_answers_when_the_time_is_up(world: World) -> None:
+    """Eleven rounds of a minute each; the twelfth call may use no tools, and is charged like any answer."""
+    tool_seconds(world, MINUTE)
+    world.model.script.add(
+        *[{"match": "Search.", "content": [ASK]}] * 11, {"match": "Search.", "text": "So far."}
+    )
+    chat = world.ask("Search.")
+    assert (chat.status, chat.stop, chat.turn, chat.credits_used) == ("done", "timeout", 12, 15)
+    assert turns_of(world, chat) == [(number, number == 12) for number in range(1, 13)]
+    *before, last = requests(world)
+    assert [one.get("tool_choice") for one in before] == [None] * 11
+    assert last["tool_choice"] == {"type": "none"}
+    assert last["tools"] == before[0]["tools"]
+    assert last["messages"][-1]["content"][-1]["text"].startswith("(The time for this chat is up.")
+    record = world.stores.history.record("ann", chat.conversation_id, "q1-r")
+    assert record is not None
+    assert (record.content, record.stop) == ("So far.", "timeout")
+    assert chat_faults(world.stores, chat) == []
+    assert account_faults(world.stores, "ann", [chat]) == []
+
+
+def test_a_retry_that_begins_after_minute_11_is_the_last_call(world: World) -> None:
+    world.model.script.add({"match": "Search.", "status": 529}, {"match": "Search.", "text": "So far."})
+    chat = world.start("Search.")
+    world.clock.now = chat.deadline - 4 * MINUTE - 1
+    with pytest.raises(ModelUnavailable):
+        world.turn(chat, 0)
+    world.clock.sleep(2)
+    assert world.turn(chat, 0)["next"] == "answered"
+    assert turns_of(world, chat) == [(1, False), (1, True)]
+    world.summarise(chat)
+    ended = world.load(chat)
+    assert (ended.status, ended.stop) == ("done", "timeout")
+    assert chat_faults(world.stores, ended) == []
+
+
+def test_what_was_recorded_before_minute_11_stays_when_it_is_delivered_again_after(world: World) -> None:
+    tool_seconds(world, 1)
+    world.model.script.add({"match": "Search.", "content": [ASK]}, {"match": "Search.", "text": "So far."})
+    chat = world.start("Search.")
+    world.clock.now = chat.deadline - 4 * MINUTE - 1
+    outcome = world.turn(chat, 0)
+    assert outcome["next"] == "tools"
+    world.clock.sleep(MINUTE)
+    assert world.turn(chat, 0) == outcome
+    assert len(requests(world)) == 1
+    ended = world.run(chat)
+    assert (ended.status, ended.stop, ended.turn) == ("done", "timeout", 2)
+    assert chat_faults(world.stores, ended) == []
+
+
+def test_credits_that_ran_out_are_the_reason_that_is_told() -> None:
+    """The user can do something about them."""
+    chat = Chat("ann", "ch_1", "cv_1", 1, "assistant", "", CHAT.deadline, limit="insufficient_credits")
+    assert limit_of(chat, 2, 15, CHAT.deadline) == "insufficient_credits"
