@@ -11,7 +11,7 @@ own should go, and stops (`Superseded`).
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,6 +36,7 @@ from dualtrack.ids import response_id, thought_id
 from dualtrack.memory.records import Record
 from dualtrack.memory.sources import sources_of
 from dualtrack.memory.view import Sent, build
+from dualtrack.models.thinking import Thinking, turn_fields
 from dualtrack.models.turn import Decision, Limit, ModelReply, ToolCall, decide
 from dualtrack.profiles import all_profiles
 from dualtrack.storage.chats import Chat, RecordedTurn, calls_to_run, with_usage
@@ -74,6 +75,7 @@ class TurnDeps:
     model_name: str
     invalid: Callable[[ToolSpec, Mapping[str, Any]], str]
     sleep: Callable[[float], None] = time.sleep
+    thinking: Thinking = field(default_factory=Thinking)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,8 +202,7 @@ def _request(run: _Run, state: QueryState, sent: Sent) -> dict[str, Any]:
     """The call to the Messages API. The last one keeps its tools, so that it keeps the cached prefix."""
     system = {"type": "text", "text": run.profile.system, "cache_control": {"type": "ephemeral"}}
     request: dict[str, Any] = {
-        "model": run.profile.model or run.deps.model_name,
-        "max_tokens": run.profile.max_tokens,
+        **turn_fields(run.profile.model or run.deps.model_name, run.profile.max_tokens, run.deps.thinking),
         "system": [system],
         "messages": list(sent.messages),
     }
