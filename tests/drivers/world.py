@@ -94,19 +94,18 @@ class World:
     clock: FakeClock
     claude: Model
     executions: NoExecutions = field(default_factory=NoExecutions)
+    model_name: str = "claude-haiku-4-5-20251001"
     tools: Mapping[str, Callable[[Running], ToolResult]] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def turn_deps(self) -> TurnDeps:
         """What `run_turn` needs."""
-        return TurnDeps(
-            self.stores, self.claude, "claude-haiku-4-5-20251001", invalid_arguments, self.clock.sleep
-        )
+        return TurnDeps(self.stores, self.claude, self.model_name, invalid_arguments, self.clock.sleep)
 
     @property
     def summarise_deps(self) -> SummariseDeps:
         """What `summarise` needs."""
-        return SummariseDeps(self.stores, self.claude, "claude-haiku-4-5-20251001", self.clock.sleep)
+        return SummariseDeps(self.stores, self.claude, self.model_name, self.clock.sleep)
 
     def start(self, message: str, user: str = "ann", conversation_id: str = "", **more: Any) -> Chat:
         """Admit a chat as POST /v1/chats does."""

@@ -11,6 +11,7 @@ from dualtrack.models.thinking import (
     short_fields,
     thinking_from,
     turn_fields,
+    without_thinking,
 )
 
 HAIKU = "claude-haiku-5-5"
@@ -23,6 +24,7 @@ def test_a_model_of_the_fourth_generation_is_asked_as_before() -> None:
     thinking = Thinking(room=9_000, effort="high")
     assert turn_fields(EARLIER, 4_096, thinking) == {"model": EARLIER, "max_tokens": 4_096}
     assert short_fields(EARLIER, 300, thinking) == {"model": EARLIER, "max_tokens": 300}
+    assert without_thinking({"model": EARLIER, "max_tokens": 4_096}, 4_096) is None
 
 
 def test_a_turn_has_room_for_its_thinking_and_shows_it() -> None:
@@ -64,6 +66,7 @@ def test_how_thinking_is_turned_off(model: str, thinking: Any) -> None:
 @pytest.mark.parametrize("model", ["claude-opus-5-5", "claude-fable-5", "claude-mythos-5-1"])
 def test_what_always_thinks_gets_room_in_every_call(model: str) -> None:
     assert short_fields(model, 300, Thinking(room=1_000)) == {"model": model, "max_tokens": 1_300}
+    assert without_thinking(turn_fields(model, 10, Thinking()), 10) is None
 
 
 @pytest.mark.parametrize(
@@ -78,6 +81,17 @@ def test_what_always_thinks_gets_room_in_every_call(model: str) -> None:
 )
 def test_effort_goes_to_models_that_take_it(model: str, takes: bool) -> None:
     assert ("output_config" in turn_fields(model, 10, Thinking(effort="low"))) == takes
+
+
+def test_a_request_again_without_thinking() -> None:
+    request = {**turn_fields(HAIKU, 4_096, Thinking(effort="xhigh")), "messages": [], "tools": []}
+    assert without_thinking(request, 4_096) == {
+        "model": HAIKU,
+        "max_tokens": 4_096,
+        "thinking": {"type": "disabled"},
+        "messages": [],
+        "tools": [],
+    }
 
 
 def test_settings_that_are_empty_are_the_defaults() -> None:

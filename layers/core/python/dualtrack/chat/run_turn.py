@@ -36,7 +36,8 @@ from dualtrack.ids import response_id, thought_id
 from dualtrack.memory.records import Record
 from dualtrack.memory.sources import sources_of
 from dualtrack.memory.view import Sent, build
-from dualtrack.models.thinking import Thinking, turn_fields
+from dualtrack.models.protocol import CALL_SECONDS
+from dualtrack.models.thinking import Thinking, turn_fields, without_thinking
 from dualtrack.models.turn import Decision, Limit, ModelReply, ToolCall, decide
 from dualtrack.profiles import all_profiles
 from dualtrack.storage.chats import Chat, RecordedTurn, calls_to_run, with_usage
@@ -60,6 +61,8 @@ if TYPE_CHECKING:
 _OVERTAKES: Final = 6
 _POLL_SECONDS: Final = 1.0
 _STILL_POLLS: Final = 8
+_LEAST_SECONDS: Final = 10.0
+"""A second try is not begun with less than this left of a call's time."""
 _FOR_ITS_CONTENT: Final = frozenset({400, 413})
 """What the model's service answers to a file that only it can read to the end: then the files are left out."""
 _UNPAID: Final = "Tool execution failed: not enough credits, so it was not run."
@@ -169,12 +172,12 @@ def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
     run.log.append([begins], fence=_no_commit)
     with DeltaWriter(run.log, run.number, _no_other_run) as writer:
         try:
-            reply = run.deps.model.stream(_request(run, state, sent), writer.write)
+            reply = _ask(run, _request(run, state, sent), writer.write)
         except ModelRefused as refused:
             if refused.status not in _FOR_ITS_CONTENT or not sent.files:
                 raise
             sent = build(replace(state.view, without_files=True))
-            reply = run.deps.model.stream(_request(run, state, sent), writer.write)
+            reply = _ask(run, _request(run, state, sent), writer.write)
     decision = decide(
         reply,
         query=run.chat.query,
@@ -184,6 +187,21 @@ def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
         invalid=run.deps.invalid,
     )
     return _record(replace(run, chat=state.chat), state, sent, reply, decision)
+
+
+def _ask(run: _Run, request: Mapping[str, Any], on_text: Callable[[str], None]) -> ModelReply:
+    """The model's answer. One that was cut off in its thinking is asked for once more without; both are counted."""
+    asked_at = time.monotonic()
+    reply = run.deps.model.stream(request, on_text)
+    again = without_thinking(request, run.profile.max_tokens) if reply.is_thought_alone else None
+    left = CALL_SECONDS - (time.monotonic() - asked_at)
+    if again is None or left < _LEAST_SECONDS:
+        return reply
+    try:
+        second = run.deps.model.stream(again, on_text, left)
+    except ModelRefused:
+        return reply
+    return replace(second, usage=reply.usage + second.usage)
 
 
 def _no_commit(event: StoredEvent) -> None:

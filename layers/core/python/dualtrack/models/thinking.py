@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 EFFORTS: Final = ("low", "medium", "high", "xhigh", "max")
 DEFAULT_ROOM: Final = 8_000
@@ -63,6 +66,15 @@ def short_fields(model: str, max_tokens: int, thinking: Thinking) -> dict[str, A
         return {"model": model, "max_tokens": max_tokens + thinking.room}
     off = {"thinking": {"type": family.off}} if family.off else {}
     return {"model": model, "max_tokens": max_tokens, **off}
+
+
+def without_thinking(request: Mapping[str, Any], max_tokens: int) -> dict[str, Any] | None:
+    """A turn's request once more without thinking; None if its model did not think or cannot do without."""
+    family = _family(request["model"])
+    if not family.off:
+        return None
+    kept = {name: value for name, value in request.items() if name != "output_config"}
+    return kept | {"max_tokens": max_tokens, "thinking": {"type": family.off}}
 
 
 def _family(model: str) -> _Family:
