@@ -19,6 +19,7 @@ from dualtrack.chat.run_turn import TurnDeps, run_turn
 from dualtrack.chat.start_chat import NewChat, start_chat
 from dualtrack.chat.summarise import SummariseDeps, summarise
 from dualtrack.models.anthropic import connect
+from dualtrack.models.thinking import Thinking
 from dualtrack.requests import ChatRef
 from dualtrack.settings import Settings
 from dualtrack.storage.bodies import Body
@@ -95,12 +96,15 @@ class World:
     claude: Model
     executions: NoExecutions = field(default_factory=NoExecutions)
     model_name: str = "claude-haiku-4-5-20251001"
+    thinking: Thinking = field(default_factory=Thinking)
     tools: Mapping[str, Callable[[Running], ToolResult]] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def turn_deps(self) -> TurnDeps:
         """What `run_turn` needs."""
-        return TurnDeps(self.stores, self.claude, self.model_name, invalid_arguments, self.clock.sleep)
+        return TurnDeps(
+            self.stores, self.claude, self.model_name, invalid_arguments, self.clock.sleep, self.thinking
+        )
 
     @property
     def summarise_deps(self) -> SummariseDeps:

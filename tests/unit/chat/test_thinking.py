@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.frozen import dumps
+from dualtrack.models.thinking import Thinking
 from dualtrack.tool import Media, ToolResult
 from dualtrack.tools.documentation.questions import Questions
 from pydantic import BaseModel
@@ -126,6 +127,32 @@ def test_files_that_are_refused_take_the_thinking_about_them_along(world: World)
     assert [one.refused for one in world.model.requests] == [""] * len(world.model.requests)
     last = [body for body in bodies(world) if body.get("tools")][-1]
     assert "thinking" not in [block["type"] for message in last["messages"] for block in message["content"]]
+
+
+def test_a_deployment_in_between_changes_neither_model_nor_effort(world: World) -> None:
+    before = replace(world, thinking=Thinking(effort="high"))
+    after = replace(world, model_name="claude-haiku-4-5-20251001", thinking=Thinking(effort="low"))
+    world.model.script.add({"match": "turn", "content": [THOUGHT, CALL]}, {"match": "turn", "text": "Done."})
+    chat = world.start("Hello")
+    (call,) = before.turn(chat, 0)["calls"]
+    before.tool(chat, 1, call["id"])
+    assert after.turn(chat, 1)["next"] == "answered"
+    asked = [(body["model"], body["output_config"]) for body in bodies(world)]
+    assert asked == [("claude-haiku-5-5", {"effort": "high"})] * 2
+    assert after.load(chat).model == "claude-haiku-5-5"
+
+
+def test_a_chat_of_the_first_release_goes_on_with_the_deployments_model(world: World) -> None:
+    """Its items name no model; what they hold was said without thinking, which any model takes."""
+    world.model.script.add({"match": "turn", "content": [CALL]}, {"match": "turn", "text": "Done."})
+    earlier = replace(world, model_name="claude-haiku-4-5-20251001")
+    chat = world.start("Hello")
+    (call,) = earlier.turn(chat, 0)["calls"]
+    earlier.tool(chat, 1, call["id"])
+    key = {"pk": {"S": chat.pk}, "sk": {"S": "STATE"}}
+    world.stores.dynamodb.update_item(TableName="chats", Key=key, UpdateExpression="REMOVE asked")
+    assert world.turn(chat, 1)["next"] == "answered"
+    assert bodies(world)[-1]["model"] == "claude-haiku-5-5"
 
 
 class Choice(BaseModel):

@@ -92,6 +92,17 @@ class _Run:
     number: int
     limit: Limit
 
+    @property
+    def model(self) -> str:
+        """Whom the chat has asked so far: a deployment in between changes nothing for it."""
+        return self.chat.model or self.profile.model or self.deps.model_name
+
+    @property
+    def thinking(self) -> Thinking:
+        """The deployment's settings, with the chat's own effort if its turns had one."""
+        chosen = self.deps.thinking
+        return replace(chosen, effort=self.chat.effort) if self.chat.model else chosen
+
 
 def run_turn(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
     """Run turn ``ref.turn`` + 1 and return ``{"turn", "next", "calls": [{"id", "fn"}]}``.
@@ -220,7 +231,7 @@ def _request(run: _Run, state: QueryState, sent: Sent) -> dict[str, Any]:
     """The call to the Messages API. The last one keeps its tools, so that it keeps the cached prefix."""
     system = {"type": "text", "text": run.profile.system, "cache_control": {"type": "ephemeral"}}
     request: dict[str, Any] = {
-        **turn_fields(run.profile.model or run.deps.model_name, run.profile.max_tokens, run.deps.thinking),
+        **turn_fields(run.model, run.profile.max_tokens, run.thinking),
         "system": [system],
         "messages": list(sent.messages),
     }
@@ -255,6 +266,7 @@ def _record(
     """Commit the turn with its credits; a lost account is decided anew, a lost turn was recorded by another."""
     after = with_usage(run.chat, reply.usage, sent.sent_tokens, sent.full_history_tokens)
     after = replace(after, turn=run.number, calls=run.chat.calls + len(decision.calls))
+    after = replace(after, model=run.model, effort=run.thinking.effort)
     turn = _Turn(run, reply, decision, after, run.deps.stores.clock())
     try:
         if decision.next == "answered":
