@@ -13,7 +13,7 @@ from dualtrack.tools.mcp.config import dump_servers, github_server, parse_server
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-DEFAULT_MODEL: Final = "claude-haiku-4-5-20251001"
+DEFAULT_MODEL: Final = "claude-haiku-5-5"
 MAX_THINKING_TOKENS: Final = 64_000
 """With a profile's most ``max_tokens`` it is what a model of generation 5 may write."""
 DEFAULT_EMBEDDING_MODEL: Final = "voyage-3-large"

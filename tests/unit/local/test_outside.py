@@ -24,7 +24,7 @@ def test_the_functions_are_told_the_stand_ins_addresses() -> None:
     outside = outside_from({}).with_stand_ins({MODEL: "http://m", DOCUMENTS: "http://d"})
     parameters = outside.parameters()
     assert (parameters["AnthropicBaseUrl"], parameters["Context7BaseUrl"]) == ("http://m", "http://d")
-    assert parameters["Model"] == "claude-haiku-4-5-20251001"
+    assert parameters["Model"] == "claude-haiku-5-5"
     assert parameters["McpServers"] == "[]"
 
 

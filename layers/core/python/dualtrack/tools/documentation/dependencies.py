@@ -63,7 +63,7 @@ class Dependencies:
 class SearchEnvironment:
     """The function's environment, read once. Secrets are named here, not held."""
 
-    model: str = "claude-haiku-4-5-20251001"
+    model: str = "claude-haiku-5-5"
     thinking: Thinking = field(default_factory=Thinking)
     voyage_base_url: str = ""
     voyage_secret: str = ""
