@@ -7,12 +7,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import urlsplit
 
+from dualtrack.models.thinking import DEFAULT_ROOM, EFFORTS
 from dualtrack.tools.mcp.config import dump_servers, github_server, parse_servers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-DEFAULT_MODEL: Final = "claude-haiku-4-5-20251001"
+DEFAULT_MODEL: Final = "claude-haiku-5-5"
+MAX_THINKING_TOKENS: Final = 64_000
+"""With a profile's most ``max_tokens`` it is what a model of generation 5 may write."""
 DEFAULT_EMBEDDING_MODEL: Final = "voyage-3-large"
 SECRET_NOT_SET: Final = "none"  # noqa: S105 - the word that says that there is none
 """What a secret holds until the operator puts a key there (`dualtrack.runtime.secrets.NOT_SET`)."""
@@ -33,6 +36,8 @@ class Services:
     context7_base_url: str | None
     model: str | None
     summary_model: str | None
+    effort: str | None
+    thinking_tokens: str | None
     embedding_model: str | None
     mcp_servers: str | None
     allowed_origins: str | None
@@ -45,6 +50,8 @@ PARAMETER_NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "context7_base_url": "Context7BaseUrl",
         "model": "Model",
         "summary_model": "SummaryModel",
+        "effort": "Effort",
+        "thinking_tokens": "ThinkingTokens",
         "embedding_model": "EmbeddingModel",
         "mcp_servers": "McpServers",
         "allowed_origins": "AllowedOrigins",
@@ -52,11 +59,14 @@ PARAMETER_NAMES: Final[Mapping[str, str]] = MappingProxyType(
 )
 """The local template's parameters, by the field of `Services` that they stand for."""
 
-AS_PARAMETERS: Final = Services(None, None, None, None, None, None, None, None)
+AS_PARAMETERS: Final = Services(**dict.fromkeys(PARAMETER_NAMES))
 
 
 def services_from(environment: Mapping[str, str]) -> Services:
-    """The services that the settings of CONTRACT 2 name, with the defaults of the public ones."""
+    """The services that the settings of CONTRACT 2 name, with the defaults of the public ones.
+
+    Raises ValueError for a setting that no service takes.
+    """
     model = environment.get("DUALTRACK_MODEL") or DEFAULT_MODEL
     return Services(
         anthropic_base_url=environment.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com",
@@ -64,10 +74,27 @@ def services_from(environment: Mapping[str, str]) -> Services:
         context7_base_url=environment.get("CONTEXT7_BASE_URL") or "https://context7.com",
         model=model,
         summary_model=environment.get("DUALTRACK_SUMMARY_MODEL") or model,
+        effort=_effort(environment),
+        thinking_tokens=_thinking_tokens(environment),
         embedding_model=environment.get("DUALTRACK_EMBEDDING_MODEL") or DEFAULT_EMBEDDING_MODEL,
         mcp_servers=_mcp_servers(environment),
         allowed_origins=environment.get("ALLOWED_ORIGINS") or origin_of(environment.get("PAGE_URL") or ""),
     )
+
+
+def _effort(environment: Mapping[str, str]) -> str:
+    """Empty for the service's own."""
+    effort = environment.get("DUALTRACK_EFFORT", "")
+    if effort and effort not in EFFORTS:
+        raise ValueError(f"DUALTRACK_EFFORT: {effort} is none of {', '.join(EFFORTS)}")
+    return effort
+
+
+def _thinking_tokens(environment: Mapping[str, str]) -> str:
+    given = environment.get("DUALTRACK_THINKING_TOKENS") or str(DEFAULT_ROOM)
+    if not (given.isascii() and given.isdecimal() and int(given) <= MAX_THINKING_TOKENS):
+        raise ValueError(f"DUALTRACK_THINKING_TOKENS: must be a number from 0 to {MAX_THINKING_TOKENS}")
+    return given
 
 
 def origin_of(url: str) -> str:

@@ -11,6 +11,7 @@ with collecting_later():
     from aws_lambda_powertools import Logger
     from dualtrack.chat.summarise import SummariseDeps, summarise
     from dualtrack.models.open_model import open_model
+    from dualtrack.models.thinking import thinking_from
     from dualtrack.requests import chat_ref
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import open_stores
@@ -23,10 +24,11 @@ if TYPE_CHECKING:
 logger = Logger()
 settings = settings_from(os.environ)
 stores = open_stores(settings)
+thinking = thinking_from(settings.dualtrack_thinking_tokens, settings.dualtrack_effort)
 
 
 @logger.inject_lambda_context(correlation_id_path="chat_id")
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
     """``{"user", "chat_id", "conversation_id"}`` → ``{}``."""
-    deps = SummariseDeps(stores, open_model(settings), settings.dualtrack_summary_model)
+    deps = SummariseDeps(stores, open_model(settings), settings.dualtrack_summary_model, thinking=thinking)
     return summarise(chat_ref(event), deps)

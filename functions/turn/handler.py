@@ -12,6 +12,7 @@ with collecting_later():
     from aws_lambda_powertools.metrics import MetricUnit
     from dualtrack.chat.run_turn import TurnDeps, run_turn
     from dualtrack.models.open_model import open_model
+    from dualtrack.models.thinking import thinking_from
     from dualtrack.requests import chat_ref
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import open_stores
@@ -26,13 +27,16 @@ logger = Logger()
 metrics = Metrics()
 settings = settings_from(os.environ)
 stores = open_stores(settings)
+thinking = thinking_from(settings.dualtrack_thinking_tokens, settings.dualtrack_effort)
 
 
 @logger.inject_lambda_context(correlation_id_path="chat_id")
 @metrics.log_metrics
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
     """``{"user", "chat_id", "conversation_id", "turn"}`` → ``{"turn", "next", "calls"}``."""
-    deps = TurnDeps(stores, open_model(settings), settings.dualtrack_model, invalid_arguments)
+    deps = TurnDeps(
+        stores, open_model(settings), settings.dualtrack_model, invalid_arguments, thinking=thinking
+    )
     outcome = run_turn(chat_ref(event), deps)
     metrics.add_metric("Turns", MetricUnit.Count, 1)
     metrics.add_metric("ToolCalls", MetricUnit.Count, len(outcome["calls"]))

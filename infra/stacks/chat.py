@@ -125,6 +125,8 @@ class ChatStack(Stack):
             "ANTHROPIC_SECRET": secrets["anthropic"],
             "DUALTRACK_MODEL": self._value("model"),
             "DUALTRACK_SUMMARY_MODEL": self._value("summary_model"),
+            "DUALTRACK_EFFORT": self._value("effort"),
+            "DUALTRACK_THINKING_TOKENS": self._value("thinking_tokens"),
             "DUALTRACK_EMBEDDING_MODEL": self._value("embedding_model"),
             "VOYAGE_BASE_URL": self._value("voyage_base_url"),
             "VOYAGE_SECRET": secrets["voyage"],

@@ -36,10 +36,10 @@ FEW: Final = (
 CALLS: Final = 3
 """Model calls of a typical chat with tools."""
 
-INPUT, WRITE, READ = 1.00, 1.25, 0.10
-"""Dollars per million tokens of the default model: plain, written to and read from the prompt cache."""
+INPUT, WRITE, READ = 0.10, 0.125, 0.01
+"""Dollars per million tokens of the default model, for prompts up to 100,000: plain, written to and read from the prompt cache."""
 
-CACHE_FLOOR: Final = 4096
+CACHE_FLOOR: Final = 512
 """The shortest prefix that the default model caches."""
 
 SEARCH_TOOL: Final = 250
@@ -81,14 +81,14 @@ def tokens_of(specs: tuple[ToolSpec, ...]) -> list[int]:
 
 
 def dollars(tokens: int, *, warm: bool) -> float:
-    """What the schemas cost in one chat of `CALLS` model calls, cached where the model caches.
+    """What the schemas cost in 1,000 chats of `CALLS` model calls, cached where the model caches.
 
     ``warm``: another chat has used the prefix within five minutes. Tools and system prompt are the same
     for every user, so under traffic nearly every chat is warm.
     """
     if tokens < CACHE_FLOOR:
-        return tokens * CALLS * INPUT / 1e6
-    return tokens * ((READ if warm else WRITE) + (CALLS - 1) * READ) / 1e6
+        return tokens * CALLS * INPUT / 1e3
+    return tokens * ((READ if warm else WRITE) + (CALLS - 1) * READ) / 1e3
 
 
 def deferred(tokens: list[int]) -> tuple[int, float]:
@@ -98,7 +98,7 @@ def deferred(tokens: list[int]) -> tuple[int, float]:
     itself is free and what it found is cached from then on.
     """
     found = SEARCH_TOOL + round(FOUND * statistics.mean(tokens))
-    return found, found * (WRITE + (CALLS - 1) * READ) / 1e6
+    return found, found * (WRITE + (CALLS - 1) * READ) / 1e3
 
 
 def main() -> None:
@@ -117,8 +117,8 @@ def main() -> None:
             later, later_dollars = deferred(tokens)
             cold, warm = dollars(sum(tokens), warm=False), dollars(sum(tokens), warm=True)
             print(
-                f"{choice.name:32} {len(tokens):5} {sum(tokens):7} {cold:8.5f} {warm:8.5f}"
-                f"   {later:8} {later_dollars:8.5f}"
+                f"{choice.name:32} {len(tokens):5} {sum(tokens):7} {cold:8.2f} {warm:8.2f}"
+                f"   {later:8} {later_dollars:8.2f}"
             )
 
 

@@ -19,6 +19,7 @@ from dualtrack.chat.run_turn import TurnDeps, run_turn
 from dualtrack.chat.start_chat import NewChat, start_chat
 from dualtrack.chat.summarise import SummariseDeps, summarise
 from dualtrack.models.anthropic import connect
+from dualtrack.models.thinking import Thinking
 from dualtrack.requests import ChatRef
 from dualtrack.settings import Settings
 from dualtrack.storage.bodies import Body
@@ -94,19 +95,21 @@ class World:
     clock: FakeClock
     claude: Model
     executions: NoExecutions = field(default_factory=NoExecutions)
+    model_name: str = "claude-haiku-4-5-20251001"
+    thinking: Thinking = field(default_factory=Thinking)
     tools: Mapping[str, Callable[[Running], ToolResult]] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
     def turn_deps(self) -> TurnDeps:
         """What `run_turn` needs."""
         return TurnDeps(
-            self.stores, self.claude, "claude-haiku-4-5-20251001", invalid_arguments, self.clock.sleep
+            self.stores, self.claude, self.model_name, invalid_arguments, self.clock.sleep, self.thinking
         )
 
     @property
     def summarise_deps(self) -> SummariseDeps:
         """What `summarise` needs."""
-        return SummariseDeps(self.stores, self.claude, "claude-haiku-4-5-20251001", self.clock.sleep)
+        return SummariseDeps(self.stores, self.claude, self.model_name, self.clock.sleep)
 
     def start(self, message: str, user: str = "ann", conversation_id: str = "", **more: Any) -> Chat:
         """Admit a chat as POST /v1/chats does."""

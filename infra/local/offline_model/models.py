@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .refusal import RefusalError
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """``max_output`` and ``context_window`` in tokens; ``cache_minimum``: shorter prefixes are not cached."""
+    """``max_output`` and ``context_window`` in tokens; ``cache_minimum``: shorter prefixes are not cached.
+
+    ``thinking``: the types that are taken; ``thinks``: without being told to, and what it thought is valid only
+    behind the very prompt that it was thought about.
+    """
 
     max_output: int
     context_window: int
     cache_minimum: int
-    manual_thinking: bool
-    adaptive_thinking: bool
+    thinking: frozenset[str]
+    thinks: bool
+    effort: bool
     system_messages: bool
 
 
@@ -24,10 +29,12 @@ _CURRENT = Limits(
     max_output=128_000,
     context_window=1_000_000,
     cache_minimum=512,
-    manual_thinking=False,
-    adaptive_thinking=True,
+    thinking=frozenset({"adaptive", "between_tools", "disabled"}),
+    thinks=True,
+    effort=True,
     system_messages=True,
 )
+_NEVER_OFF = replace(_CURRENT, thinking=frozenset({"adaptive", "between_tools"}))
 _BY_PREFIX = (
     (
         "claude-haiku-4-5",
@@ -35,8 +42,9 @@ _BY_PREFIX = (
             max_output=64_000,
             context_window=200_000,
             cache_minimum=4096,
-            manual_thinking=True,
-            adaptive_thinking=False,
+            thinking=frozenset({"enabled", "disabled"}),
+            thinks=False,
+            effort=False,
             system_messages=False,
         ),
     ),
@@ -46,11 +54,17 @@ _BY_PREFIX = (
             max_output=64_000,
             context_window=1_000_000,
             cache_minimum=1024,
-            manual_thinking=True,
-            adaptive_thinking=True,
+            thinking=frozenset({"enabled", "adaptive", "disabled"}),
+            thinks=False,
+            effort=True,
             system_messages=False,
         ),
     ),
+    ("claude-opus-4", replace(_CURRENT, thinking=frozenset({"adaptive", "disabled"}), thinks=False)),
+    ("claude-sonnet-5-5", _NEVER_OFF),
+    ("claude-opus-5-5", _NEVER_OFF),
+    ("claude-fable", _NEVER_OFF),
+    ("claude-mythos", _NEVER_OFF),
 )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from . import answer, signing, structured, summary, tool_picking, transcript, wire
+from .models import limits_of
 from .tokens import estimate
 
 if TYPE_CHECKING:
@@ -58,9 +59,9 @@ def decide(request: wire.Request) -> Reply:
 
 def _unlimited(request: wire.Request) -> Reply:
     if request.output_config and request.output_config.format:
-        return _text(_structured(request, request.output_config.format))
+        return _text(request, _structured(request, request.output_config.format))
     if summary.is_summary_request(request):
-        return _text(summary.summarise(request))
+        return _text(request, summary.summarise(request))
     seen = transcript.read(request)
     calls = _calls(request, seen)
     thinking = _thinking(request, calls)
@@ -70,8 +71,8 @@ def _unlimited(request: wire.Request) -> Reply:
     return Reply((*thinking, said, *_search(request, calls), *map(_tool_use, calls)), "tool_use")
 
 
-def _text(text: str) -> Reply:
-    return Reply(({"type": "text", "text": text},))
+def _text(request: wire.Request, text: str) -> Reply:
+    return Reply((*_thinking(request, ()), {"type": "text", "text": text}))
 
 
 def _structured(request: wire.Request, wanted: wire.JsonFormat) -> str:
@@ -127,13 +128,30 @@ def _found(request: wire.Request) -> set[str]:
 
 
 def _thinking(request: wire.Request, calls: tuple[Call, ...]) -> Blocks:
-    config = request.thinking
-    if not isinstance(config, wire.ThinkingAdaptive | wire.ThinkingEnabled):
+    """Unsigned as yet for models that sign it together with all that stands before it (`signed`)."""
+    config, thinks = request.thinking, limits_of(request.model).thinks
+    if not isinstance(config, wire.ThinkingAdaptive | wire.ThinkingEnabled) and not (thinks and not config):
         return ()
     thought = f"Rules applied: {', '.join(call.tool for call in calls) or 'answer from what is there'}."
-    if config.display == "omitted":
-        return ({"type": "thinking", "thinking": "", "signature": signing.sign_omitted(thought)},)
-    return ({"type": "thinking", "thinking": thought, "signature": signing.sign(thought)},)
+    display = getattr(config, "display", None) or ("omitted" if thinks else "summarized")
+    if display == "omitted":
+        signature = "" if thinks else signing.sign_omitted(thought)
+        return ({"type": "thinking", "thinking": "", "signature": signature},)
+    return ({"type": "thinking", "thinking": thought, "signature": "" if thinks else signing.sign(thought)},)
+
+
+def signed(request: wire.Request, reply: Reply) -> Reply:
+    """The reply with its thinking signed as the model signs it: some do so over all that stands before."""
+    if not limits_of(request.model).thinks:
+        blocks = tuple(_signed_alone(block) for block in reply.content)
+        return replace(reply, content=blocks)
+    return replace(reply, content=signing.bind(request, reply.content))
+
+
+def _signed_alone(block: dict[str, Any]) -> dict[str, Any]:
+    if block["type"] != "thinking" or block.get("signature"):
+        return block
+    return {**block, "signature": signing.sign(block["thinking"])}
 
 
 def fitted(request: wire.Request, reply: Reply) -> Reply:

@@ -301,22 +301,28 @@ def _check_tool_choice(request: wire.Countable) -> None:
 
 
 def _check_thinking(request: wire.Countable, merged: tuple[Turn, ...]) -> None:
-    for block in blocks_of(request):
-        if isinstance(block, wire.Thinking) and not signing.is_signed(block.thinking, block.signature):
-            raise RefusalError("messages: Invalid `signature` in `thinking` block")
-    config = request.thinking
     limits = limits_of(request.model)
-    if isinstance(config, wire.ThinkingAdaptive) and not limits.adaptive_thinking:
-        raise RefusalError("adaptive thinking is not supported on this model")
+    if not all(signing.valid(request) if limits.thinks else _signed_alone(request)):
+        raise RefusalError("messages: Invalid `signature` in `thinking` block")
+    if request.output_config and request.output_config.effort and not limits.effort:
+        raise RefusalError("output_config.effort is not supported on this model")
+    config = request.thinking
+    if config and config.type not in limits.thinking:
+        raise RefusalError(f"thinking.type: '{config.type}' is not supported on this model")
     if not isinstance(config, wire.ThinkingEnabled):
         return
-    if not limits.manual_thinking:
-        raise RefusalError("thinking.type: 'enabled' is not supported on this model, use 'adaptive'")
     if isinstance(request, wire.Request) and config.budget_tokens >= request.max_tokens:
         raise RefusalError("`max_tokens` must be greater than `thinking.budget_tokens`")
     if isinstance(request.tool_choice, wire.ToolChoiceAny | wire.ToolChoiceTool):
         raise RefusalError("Thinking may not be enabled when tool_choice forces tool use.")
     _check_thinking_kept(merged)
+
+
+def _signed_alone(request: wire.Countable) -> Iterator[bool]:
+    """Of each thinking block, whether it came from here, whatever stands before it."""
+    for block in blocks_of(request):
+        if isinstance(block, wire.Thinking):
+            yield signing.is_signed(block.thinking, block.signature)
 
 
 def _check_thinking_kept(merged: tuple[Turn, ...]) -> None:

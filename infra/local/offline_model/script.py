@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from . import signing, summary, transcript, wire
+from . import summary, transcript, wire
 from .reply import Reply, fresh_id
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class ScriptedResponse(BaseModel):
         return kind == (self.kind or "turn") and self.match in question
 
     def reply(self) -> Reply:
-        """The message to give, with fresh ids and valid signatures."""
+        """The message to give, with fresh ids."""
         blocks = self.content or ({"type": "text", "text": self.text or ""},)
         asks = any(block.get("type") == "tool_use" for block in blocks)
         return Reply(
@@ -81,8 +81,6 @@ class ScriptedResponse(BaseModel):
 def _completed(block: dict[str, Any]) -> dict[str, Any]:
     if block.get("type") == "tool_use":
         return {**block, "id": block.get("id") or fresh_id("toolu"), "input": block.get("input", {})}
-    if block.get("type") == "thinking":
-        return {**block, "signature": block.get("signature") or signing.sign(block["thinking"])}
     return dict(block)
 
 

@@ -148,7 +148,7 @@ async def _messages(http: HttpRequest) -> Response:
         await asyncio.sleep(step.delay_first)
     if step.status != 200:
         return _error(step.status, step.error_message, step.error_type, step.retry_after)
-    reply = scripted.reply() if scripted else replies.decide(request)
+    reply = replies.signed(request, scripted.reply() if scripted else replies.decide(request))
     if reply.stop_reason == "pause_turn":
         state.paused.add(_fingerprint(_as_sent_back(reply.content)))
     usage = state.cache.use(request)

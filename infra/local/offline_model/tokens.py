@@ -78,10 +78,10 @@ def block_tokens(block: Any) -> int:
         return 4 + sum(block_tokens(part) for part in block.content)
     if isinstance(block, wire.Text):
         return estimate(block.text)
-    return estimate(_canonical(block))
+    return estimate(canonical(block))
 
 
-def _canonical(block: Any) -> str:
+def canonical(block: Any) -> str:
     """The content of a block as text, without its breakpoints."""
     return json.dumps(_without_marks(block.model_dump(mode="json", by_alias=True)), ensure_ascii=False)
 
@@ -108,7 +108,7 @@ def _prefixes(request: wire.Countable) -> list[_Prefix]:
 
     def add(where: str, block: Any) -> None:
         nonlocal tokens
-        digest.update(f"\0{where}\0{_canonical(block)}".encode())
+        digest.update(f"\0{where}\0{canonical(block)}".encode())
         tokens += block_tokens(block)
         found.append(_Prefix(digest.hexdigest(), tokens, _ttl(block)))
 

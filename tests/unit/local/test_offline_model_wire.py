@@ -175,14 +175,18 @@ def test_structured_output(client: anthropic.Anthropic) -> None:
     ("name", "thinking", "shown"),
     [
         (MODEL, {"type": "enabled", "budget_tokens": 1024}, True),
-        ("claude-haiku-5-5", {"type": "adaptive"}, True),
+        ("claude-haiku-5-5", None, False),
+        ("claude-haiku-5-5", {"type": "adaptive"}, False),
+        ("claude-haiku-5-5", {"type": "adaptive", "display": "summarized"}, True),
+        ("claude-opus-5-5", None, False),
         ("claude-haiku-5-5", {"type": "adaptive", "display": "omitted"}, False),
     ],
 )
 def test_thinking_goes_back_unchanged_or_not_at_all(
     client: anthropic.Anthropic, name: str, thinking: Any, shown: bool
 ) -> None:
-    fixed: Any = {"model": name, "max_tokens": 4096, "thinking": thinking, "tools": [DOCS]}
+    fixed: Any = {"model": name, "max_tokens": 4096, "tools": [DOCS]}
+    fixed |= {"thinking": thinking} if thinking else {}
     with client.messages.stream(messages=HOW, **fixed) as stream:
         asked = stream.get_final_message()
     first, use = asked.content[0], asked.content[-1]
@@ -200,6 +204,66 @@ def test_thinking_goes_back_unchanged_or_not_at_all(
     forged: Any = {"role": "assistant", "content": changed}
     with pytest.raises(anthropic.BadRequestError, match="signature"):
         client.messages.create(messages=[*HOW, forged, results], **fixed)
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"tools": [{**DOCS, "description": "another"}]},
+        {"system": "Another prompt."},
+        {"messages": [{"role": "user", "content": "How do I set up something else?"}]},
+    ],
+)
+def test_nothing_before_replayed_thinking_may_change(
+    client: anthropic.Anthropic, edit: dict[str, Any]
+) -> None:
+    """The fifth generation signs thinking together with all that stands before it; what is behind may grow."""
+    fixed: Any = {"model": "claude-haiku-5-5", "max_tokens": 4096, "system": "A prompt.", "tools": [DOCS]}
+    asked = client.messages.create(messages=HOW, **fixed)
+    result = {"type": "tool_result", "tool_use_id": asked.content[-1].id, "content": "x"}
+    back: Any = [asked.to_param(), {"role": "user", "content": [result, {"type": "text", "text": "more"}]}]
+    marked: Any = [
+        {
+            "role": "user",
+            "content": [{"type": "text", "text": HOW[0]["content"], "cache_control": {"type": "ephemeral"}}],
+        }
+    ]
+    client.messages.create(messages=[*marked, *back], **fixed)
+    changed: Any = {**fixed, "messages": HOW, **edit}
+    changed["messages"] = [*changed["messages"], *back]
+    with pytest.raises(anthropic.BadRequestError, match="signature"):
+        client.messages.create(**changed)
+
+
+def test_thinking_is_paid_from_what_may_be_written(client: anthropic.Anthropic) -> None:
+    short = client.messages.create(model="claude-haiku-5-5", max_tokens=3, messages=HELLO)
+    assert (short.content, short.stop_reason) == ([], "max_tokens")
+    silent: Any = {"type": "disabled"}
+    written = client.messages.create(model="claude-haiku-5-5", max_tokens=3, messages=HELLO, thinking=silent)
+    assert [block.type for block in written.content] == ["text"]
+
+
+@pytest.mark.parametrize("system", ["Summarise this record.", "Answer."])
+def test_the_fifth_generation_thinks_in_every_call(client: anthropic.Anthropic, system: str) -> None:
+    fixed: Any = {"model": "claude-haiku-5-5", "max_tokens": 200, "system": system, "messages": HELLO}
+    kinds = [block.type for block in client.messages.create(**fixed).content]
+    assert kinds == ["thinking", "text"]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (MODEL, {"output_config": {"effort": "low"}}),
+        (MODEL, {"thinking": {"type": "adaptive"}}),
+        ("claude-haiku-5-5", {"thinking": {"type": "enabled", "budget_tokens": 1024}}),
+        ("claude-opus-5-5", {"thinking": {"type": "disabled"}}),
+        ("claude-sonnet-5-5", {"thinking": {"type": "disabled"}}),
+        ("claude-opus-4-8", {"thinking": {"type": "enabled", "budget_tokens": 1024}}),
+    ],
+)
+def test_what_a_model_does_not_take(client: anthropic.Anthropic, name: str, said: dict[str, Any]) -> None:
+    with pytest.raises(anthropic.BadRequestError, match="not supported"):
+        client.messages.create(model=name, max_tokens=4096, messages=HELLO, **said)
 
 
 def test_a_deferred_tool_is_searched_for_first(client: anthropic.Anthropic) -> None:

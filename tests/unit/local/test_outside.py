@@ -24,7 +24,7 @@ def test_the_functions_are_told_the_stand_ins_addresses() -> None:
     outside = outside_from({}).with_stand_ins({MODEL: "http://m", DOCUMENTS: "http://d"})
     parameters = outside.parameters()
     assert (parameters["AnthropicBaseUrl"], parameters["Context7BaseUrl"]) == ("http://m", "http://d")
-    assert parameters["Model"] == "claude-haiku-4-5-20251001"
+    assert parameters["Model"] == "claude-haiku-5-5"
     assert parameters["McpServers"] == "[]"
 
 
@@ -71,3 +71,12 @@ def test_githubs_server_is_a_list_of_one() -> None:
 def test_a_wrong_list_of_servers_is_refused_before_anything_starts() -> None:
     with pytest.raises(ValueError, match="MCP_SERVERS"):
         outside_from({"MCP_SERVERS": '[{"name": "x"}]'})
+
+
+def test_effort_and_thinking_are_checked_before_anything_is_deployed() -> None:
+    given = outside_from({"DUALTRACK_EFFORT": "low", "DUALTRACK_THINKING_TOKENS": "0"}).parameters()
+    assert (given["Effort"], given["ThinkingTokens"]) == ("low", "0")
+    assert outside_from({}).parameters()["Effort"] == ""
+    for wrong in ({"DUALTRACK_EFFORT": "most"}, {"DUALTRACK_THINKING_TOKENS": "64001"}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            outside_from(wrong)

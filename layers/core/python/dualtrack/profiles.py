@@ -31,7 +31,7 @@ class Profile:
     """What an agent is: prompt, tools, limits.
 
     ``tools`` names in-house tools; ``mcp`` names MCP servers of which all listed tools are offered.
-    ``max_turns``: model calls that may use tools; ``max_tokens`` per call; ``result_limit``:
+    ``max_turns``: model calls that may use tools; ``max_tokens`` per call in writing; ``result_limit``:
     characters of one tool result on the wire. ``model``: of its turns, empty for the deployment's.
     ``query_template``: what a query is sent in; its record is what the user wrote.
     ``suggestions``: first questions that a page may offer.

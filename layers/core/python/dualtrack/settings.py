@@ -28,6 +28,8 @@ class Settings:
     anthropic_secret: str = ""
     dualtrack_model: str = ""
     dualtrack_summary_model: str = ""
+    dualtrack_effort: str = ""
+    dualtrack_thinking_tokens: str = ""
     jwks_url: str = ""
     token_issuer: str = ""
     token_audience: str = ""

@@ -11,7 +11,7 @@ own should go, and stops (`Superseded`).
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,6 +36,8 @@ from dualtrack.ids import response_id, thought_id
 from dualtrack.memory.records import Record
 from dualtrack.memory.sources import sources_of
 from dualtrack.memory.view import Sent, build
+from dualtrack.models.protocol import CALL_SECONDS
+from dualtrack.models.thinking import Thinking, turn_fields, without_thinking
 from dualtrack.models.turn import Decision, Limit, ModelReply, ToolCall, decide
 from dualtrack.profiles import all_profiles
 from dualtrack.storage.chats import LAST_CALL_SECONDS, Chat, RecordedTurn, calls_to_run, with_usage
@@ -59,6 +61,8 @@ if TYPE_CHECKING:
 _OVERTAKES: Final = 6
 _POLL_SECONDS: Final = 1.0
 _STILL_POLLS: Final = 8
+_LEAST_SECONDS: Final = 10.0
+"""A second try is not begun with less than this left of a call's time."""
 _FOR_ITS_CONTENT: Final = frozenset({400, 413})
 """What the model's service answers to a file that only it can read to the end: then the files are left out."""
 _UNPAID: Final = "Tool execution failed: not enough credits, so it was not run."
@@ -74,6 +78,7 @@ class TurnDeps:
     model_name: str
     invalid: Callable[[ToolSpec, Mapping[str, Any]], str]
     sleep: Callable[[float], None] = time.sleep
+    thinking: Thinking = field(default_factory=Thinking)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +91,17 @@ class _Run:
     log: EventLog
     number: int
     limit: Limit
+
+    @property
+    def model(self) -> str:
+        """Whom the chat has asked so far: a deployment in between changes nothing for it."""
+        return self.chat.model or self.profile.model or self.deps.model_name
+
+    @property
+    def thinking(self) -> Thinking:
+        """The deployment's settings, with the chat's own effort if its turns had one."""
+        chosen = self.deps.thinking
+        return replace(chosen, effort=self.chat.effort) if self.chat.model else chosen
 
 
 def run_turn(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
@@ -179,12 +195,12 @@ def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
     run.log.append([begins], fence=_no_commit)
     with DeltaWriter(run.log, run.number, _no_other_run) as writer:
         try:
-            reply = run.deps.model.stream(_request(run, state, sent), writer.write)
+            reply = _ask(run, _request(run, state, sent), writer.write)
         except ModelRefused as refused:
             if refused.status not in _FOR_ITS_CONTENT or not sent.files:
                 raise
             sent = build(replace(state.view, without_files=True))
-            reply = run.deps.model.stream(_request(run, state, sent), writer.write)
+            reply = _ask(run, _request(run, state, sent), writer.write)
     decision = decide(
         reply,
         query=run.chat.query,
@@ -194,6 +210,21 @@ def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
         invalid=run.deps.invalid,
     )
     return _record(replace(run, chat=state.chat), state, sent, reply, decision)
+
+
+def _ask(run: _Run, request: Mapping[str, Any], on_text: Callable[[str], None]) -> ModelReply:
+    """The model's answer. One that was cut off in its thinking is asked for once more without; both are counted."""
+    asked_at = time.monotonic()
+    reply = run.deps.model.stream(request, on_text)
+    again = without_thinking(request, run.profile.max_tokens) if reply.is_thought_alone else None
+    left = CALL_SECONDS - (time.monotonic() - asked_at)
+    if again is None or left < _LEAST_SECONDS:
+        return reply
+    try:
+        second = run.deps.model.stream(again, on_text, left)
+    except ModelRefused:
+        return reply
+    return replace(second, usage=reply.usage + second.usage)
 
 
 def _no_commit(event: StoredEvent) -> None:
@@ -212,8 +243,7 @@ def _request(run: _Run, state: QueryState, sent: Sent) -> dict[str, Any]:
     """The call to the Messages API. The last one keeps its tools, so that it keeps the cached prefix."""
     system = {"type": "text", "text": run.profile.system, "cache_control": {"type": "ephemeral"}}
     request: dict[str, Any] = {
-        "model": run.profile.model or run.deps.model_name,
-        "max_tokens": run.profile.max_tokens,
+        **turn_fields(run.model, run.profile.max_tokens, run.thinking),
         "system": [system],
         "messages": list(sent.messages),
     }
@@ -248,6 +278,7 @@ def _record(
     """Commit the turn with its credits; a lost account is decided anew, a lost turn was recorded by another."""
     after = with_usage(run.chat, reply.usage, sent.sent_tokens, sent.full_history_tokens)
     after = replace(after, turn=run.number, calls=run.chat.calls + len(decision.calls))
+    after = replace(after, model=run.model, effort=run.thinking.effort)
     turn = _Turn(run, reply, decision, after, run.deps.stores.clock())
     try:
         if decision.next == "answered":

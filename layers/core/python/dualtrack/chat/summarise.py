@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.chat.end_chat import finish
 from dualtrack.errors import ModelRefused, ModelUnavailable, Superseded
 from dualtrack.memory.summaries import SummaryRequest, summary_call, summary_requests
+from dualtrack.models.thinking import Thinking
 from dualtrack.storage.dynamo import Lost
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class SummariseDeps:
     model: Model
     model_name: str
     sleep: Callable[[float], None] = time.sleep
+    thinking: Thinking = field(default_factory=Thinking)
 
 
 def summarise(ref: ChatRef, deps: SummariseDeps) -> dict[str, Any]:
@@ -72,7 +74,8 @@ def _summarise_one(request: SummaryRequest, deps: SummariseDeps, deadline: float
         if left < 1:
             break
         try:
-            return deps.model.complete(summary_call(request, deps.model_name), min(_CALL_SECONDS, left))
+            asked = summary_call(request, deps.model_name, deps.thinking)
+            return deps.model.complete(asked, min(_CALL_SECONDS, left))
         except ModelRefused:
             break
         except ModelUnavailable:

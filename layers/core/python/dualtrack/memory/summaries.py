@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any, Final
 from dualtrack.frozen import dumps
 from dualtrack.ids import parse_record_id, summary_id
 from dualtrack.memory.records import Block, QueryTrack, Record, block_of, data_of, full_tokens
+from dualtrack.models.thinking import short_fields
 from dualtrack.text import neutralise, one_line, strip_echoes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from dualtrack.models.thinking import Thinking
 
 OWN_SUMMARY: Final = 200
 """Characters up to which a record is its own summary: no summary would be shorter."""
@@ -142,11 +145,10 @@ def _query_number(records: tuple[Record, ...]) -> int:
     return found.query
 
 
-def summary_call(request: SummaryRequest, model: str) -> dict[str, Any]:
+def summary_call(request: SummaryRequest, model: str, thinking: Thinking) -> dict[str, Any]:
     """The request to the Messages API."""
     return {
-        "model": model,
-        "max_tokens": SUMMARY_MAX_TOKENS,
+        **short_fields(model, SUMMARY_MAX_TOKENS, thinking),
         "system": request.system,
         "messages": [{"role": "user", "content": [{"type": "text", "text": request.text}]}],
     }

@@ -36,6 +36,7 @@ _FINAL_NOTES: Final[Mapping[str, str]] = {
         "found, and say what is missing.)"
     ),
 }
+_THINKING: Final = ("thinking", "redacted_thinking")
 _FILES_LEFT_OUT: Final = "(Files of this result that could not be shown here: {count}.)"
 _FILES_REFUSED: Final = "(The files could not be shown: one of them is broken or too large.)"
 
@@ -132,7 +133,7 @@ def _with_files_that_fit(view: View) -> tuple[View, int]:
     The first come first: what was sent once is sent again, and the cached prefix stays.
     """
     if view.without_files:
-        view = replace(view, attachments=())
+        view = replace(view, attachments=(), turns=tuple(map(_without_thinking, view.turns)))
     count, characters = len(view.attachments), sum(len(one["data"]) for one in view.attachments)
     turns = []
     for turn in view.turns:
@@ -147,6 +148,12 @@ def _with_files_that_fit(view: View) -> tuple[View, int]:
             results[call.id] = replace(result, media=result.media[:fitting], note=note)
         turns.append(replace(turn, results=MappingProxyType(results)))
     return replace(view, turns=tuple(turns)), count
+
+
+def _without_thinking(turn: PastTurn) -> PastTurn:
+    """What was thought about other messages than those that are sent now would be refused."""
+    kept = (block for block in turn.content if block["type"] not in _THINKING)
+    return replace(turn, content=tuple(kept))
 
 
 def _query_blocks(view: View) -> list[dict[str, Any]]:
@@ -219,5 +226,5 @@ def _mark_breakpoints(messages: list[Message], track_lengths: list[int]) -> None
         ends.add(total - track_lengths[-1] - 1)
     for place in ends:
         block = messages[place]["content"][-1]
-        if block["type"] not in ("thinking", "redacted_thinking"):
+        if block["type"] not in _THINKING:
             block["cache_control"] = {"type": "ephemeral"}

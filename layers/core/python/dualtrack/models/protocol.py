@@ -1,8 +1,9 @@
 """What is asked of a model, whoever serves it (DESIGN 5). A provider is a module beside this one that does these
 three things, and one line in `dualtrack.models.open_model`.
 
-A request is the body of a call of the Messages API, without ``stream`` and ``output_config``. All three raise
-`ModelUnavailable` for what another try may mend and `ModelRefused` for what none will.
+A request is the body of a call of the Messages API, without ``stream`` and the format of the output. What it says
+of thinking is decided in `dualtrack.models.thinking`. All three raise `ModelUnavailable` for what another try may
+mend and `ModelRefused` for what none will.
 """
 
 from __future__ import annotations

@@ -50,6 +50,15 @@ class Usage:
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
 
+    def __add__(self, other: Usage) -> Usage:
+        """Of two calls."""
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cache_read_tokens + other.cache_read_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
@@ -62,6 +71,12 @@ class ModelReply:
     stop_reason: str
     usage: Usage = Usage()
     broken: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+
+    @property
+    def is_thought_alone(self) -> bool:
+        """Whether it was cut off before a word of text: all that it might write went into thinking."""
+        written = any(block["type"] == "text" for block in self.content)
+        return self.stop_reason == "max_tokens" and not written
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,6 +93,9 @@ class Chat:
     usage: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     error: Mapping[str, str] | None = None
     pin: Pin | None = None
+    model: str = ""
+    effort: str = ""
+    """Whom its first recorded turn asked, and so every later one; empty before, and with turns of release 1."""
     sweeps: int = 0
     """Sweeps that have begun to start or to end it: more than none is a chat that one of them could not."""
 
@@ -251,6 +254,9 @@ class ChatStore:
             ":rest": dumps(_rest(after)),
         }
         sets = "SET #status = :status, #turn = :turn, calls = :calls, held = :held, #rest = :rest"
+        if after.model:
+            sets += ", asked = :asked"
+            values[":asked"] = dumps({"model": after.model, "effort": after.effort})
         removes = " REMOVE #open" if after.status in ("done", "failed", "cancelled") else ""
         names = {"#status": "status", "#turn": "turn", "#rest": "rest"} | (
             {"#open": "open"} if removes else {}
@@ -351,6 +357,7 @@ def chat_of(item: Item) -> Chat:
         held=item["held"],
         pin=Pin(tuple(pin["stand_in"]), pin["catalogue"]) if pin else None,
         sweeps=item.get("sweeps", 0),
+        **loads(item.get("asked", "{}")),
         **loads(item.get("rest", "{}")),
     )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import httpx
 
+from dualtrack.models.thinking import Thinking, thinking_from
 from dualtrack.tools.documentation.context7 import Context7
 from dualtrack.tools.documentation.loop import BackgroundLoop
 from dualtrack.tools.documentation.questions import Questions
@@ -62,7 +63,8 @@ class Dependencies:
 class SearchEnvironment:
     """The function's environment, read once. Secrets are named here, not held."""
 
-    model: str = "claude-haiku-4-5-20251001"
+    model: str = "claude-haiku-5-5"
+    thinking: Thinking = field(default_factory=Thinking)
     voyage_base_url: str = ""
     voyage_secret: str = ""
     embedding_model: str = "voyage-3-large"
@@ -75,6 +77,7 @@ def search_environment(environ: Mapping[str, str]) -> SearchEnvironment:
     defaults = SearchEnvironment()
     return SearchEnvironment(
         model=environ.get("DUALTRACK_MODEL") or defaults.model,
+        thinking=thinking_from(environ.get("DUALTRACK_THINKING_TOKENS", ""), ""),
         voyage_base_url=environ.get("VOYAGE_BASE_URL", ""),
         voyage_secret=environ.get("VOYAGE_SECRET", ""),
         embedding_model=environ.get("DUALTRACK_EMBEDDING_MODEL") or defaults.embedding_model,
@@ -101,11 +104,15 @@ def build_dependencies(
             _context7_http(environment.context7_base_url, secret(environment.context7_secret)), chosen
         ),
         embedder=_embedder(environment, secret(environment.voyage_secret), chosen),
-        questions=Questions(model, environment.model, chosen.claude_max_tokens) if model else None,
+        questions=_questions(model, environment, chosen) if model else None,
         cache=cache,
         logger=logger,
         settings=chosen,
     )
+
+
+def _questions(model: Model, environment: SearchEnvironment, settings: RetrievalSettings) -> Questions:
+    return Questions(model, environment.model, settings.claude_max_tokens, environment.thinking)
 
 
 def _context7_http(base_url: str, api_key: str) -> httpx.AsyncClient:

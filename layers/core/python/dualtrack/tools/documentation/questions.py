@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dualtrack.errors import ModelRefused, ModelUnavailable
+from dualtrack.models.thinking import Thinking, short_fields
 from dualtrack.tools.documentation.values import Degraded
 
 if TYPE_CHECKING:
@@ -15,13 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """The model, its name, and the most tokens of an answer. One attempt per question: every one here has a
+    """The model, its name, and the most tokens of an answer in writing. One attempt per question: every one here has a
     substitute that is better than waiting.
     """
 
     model: Model
     model_name: str
     max_tokens: int
+    thinking: Thinking = field(default_factory=Thinking)
 
     async def ask(self, system: str, prompt: str, form: type[Form], timeout: float) -> Form:
         """The answer in the form that is asked for. Raises `Degraded` where there is none.
@@ -30,8 +32,7 @@ class Questions:
         call ends by its own time-out.
         """
         request = {
-            "model": self.model_name,
-            "max_tokens": self.max_tokens,
+            **short_fields(self.model_name, self.max_tokens, self.thinking),
             "system": system,
             "messages": [{"role": "user", "content": prompt}],
         }

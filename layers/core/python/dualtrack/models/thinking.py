@@ -1,0 +1,94 @@
+"""What a request says of thinking, by the model that is asked. Pure.
+
+Up to generation 4 a model thinks if it is told to, which it is not here.
+From generation 5 on it thinks unless told otherwise, and its thinking counts toward ``max_tokens``. Which types
+a model takes: "Troubleshooting thinking" and the migration guides of Haiku, Sonnet and Opus 5.5 (2026-11).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+EFFORTS: Final = ("low", "medium", "high", "xhigh", "max")
+DEFAULT_ROOM: Final = 8_000
+
+_NAME: Final = re.compile(r"(?:^|\.)claude-([a-z]+)-(\d{1,2})(?:-(\d{1,2}))?(?!\d)")
+"""``claude-haiku-4-5-20251001``, and ``anthropic.claude-sonnet-5`` as Bedrock has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thinking:
+    """A deployment's settings: ``room`` in tokens, on top of what an answer may have in writing; ``effort`` is one
+    of `EFFORTS`, or empty for the service's own."""
+
+    room: int = DEFAULT_ROOM
+    effort: str = ""
+
+
+def thinking_from(room: str, effort: str) -> Thinking:
+    """The settings as the environment has them; empty is the default."""
+    return Thinking(int(room or DEFAULT_ROOM), effort)
+
+
+@dataclass(frozen=True, slots=True)
+class _Family:
+    """``thinks``: unless told otherwise; ``off``: the type that turns it off, empty where none does."""
+
+    thinks: bool = False
+    off: Literal["", "disabled", "between_tools"] = ""
+    takes_effort: bool = False
+
+
+def turn_fields(model: str, max_tokens: int, thinking: Thinking) -> dict[str, Any]:
+    """What the body of a turn says beside its content. Thinking is asked for in words: the full track keeps it."""
+    family = _family(model)
+    fields: dict[str, Any] = {"model": model, "max_tokens": max_tokens}
+    if family.thinks:
+        fields["max_tokens"] += thinking.room
+        fields["thinking"] = {"type": "adaptive", "display": "summarized"}
+    if family.takes_effort and thinking.effort:
+        fields["output_config"] = {"effort": thinking.effort}
+    return fields
+
+
+def short_fields(model: str, max_tokens: int, thinking: Thinking) -> dict[str, Any]:
+    """What the body of a call says that is not worth a thought; a model that always thinks gets room for it.
+
+    No effort is named: without thinking, some models take no high one.
+    """
+    family = _family(model)
+    if family.thinks and not family.off:
+        return {"model": model, "max_tokens": max_tokens + thinking.room}
+    off = {"thinking": {"type": family.off}} if family.off else {}
+    return {"model": model, "max_tokens": max_tokens, **off}
+
+
+def without_thinking(request: Mapping[str, Any], max_tokens: int) -> dict[str, Any] | None:
+    """A turn's request once more without thinking; None if its model did not think or cannot do without."""
+    family = _family(request["model"])
+    if not family.off:
+        return None
+    kept = {name: value for name, value in request.items() if name != "output_config"}
+    return kept | {"max_tokens": max_tokens, "thinking": {"type": family.off}}
+
+
+def _family(model: str) -> _Family:
+    """By the name; an unknown one is asked as one of generation 4 is."""
+    found = _NAME.search(model)
+    if found is None:
+        return _Family()
+    line, version = found[1], (int(found[2]), int(found[3] or 0))
+    if version >= (5, 0):
+        return _Family(thinks=True, off=_off(line, version), takes_effort=True)
+    return _Family(takes_effort=version >= (4, 6) or (line, version) == ("opus", (4, 5)))
+
+
+def _off(line: str, version: tuple[int, int]) -> Literal["", "disabled", "between_tools"]:
+    if line == "haiku" or (line in ("sonnet", "opus") and version < (5, 5)):
+        return "disabled"
+    return "between_tools" if line == "sonnet" else ""

@@ -1,0 +1,181 @@
+"""A model that thinks by default, through the steps of a chat (CONTRACT 7, DESIGN 3)."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from dualtrack.frozen import dumps
+from dualtrack.models.thinking import Thinking
+from dualtrack.tool import Media, ToolResult
+from dualtrack.tools.documentation.questions import Questions
+from pydantic import BaseModel
+
+from tests.drivers.world import World, make_world, ref_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dualtrack.storage.chats import Chat
+    from dualtrack.tools.running import Running
+
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(8)
+HOW = "How do I set up OAuth for Twitter ads?"
+CALL = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "x"}}
+THOUGHT = {"type": "thinking", "thinking": "Hm."}
+THOUGHT_ALONE = {
+    "match": "turn",
+    "content": [THOUGHT],
+    "stop_reason": "max_tokens",
+    "usage": {"output_tokens": 900},
+}
+
+
+def tool(running: Running) -> ToolResult:
+    return ToolResult("## OAuth\n\n" + "Ask for a token. " * 40, media=(image(),))
+
+
+def image() -> Media:
+    return Media("image/png", base64.b64encode(PNG).decode())
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with make_world(retrieve_documentation=tool) as made:
+        yield replace(made, model_name="claude-haiku-5-5")
+
+
+def bodies(world: World) -> list[dict[str, Any]]:
+    return [one.body for one in world.model.requests]
+
+
+def answer_of(world: World, chat: Chat) -> str:
+    record = world.stores.history.record(chat.user, chat.conversation_id, f"q{chat.query}-r")
+    assert record is not None
+    return record.content
+
+
+def test_thinking_goes_with_the_query_and_stays_out_of_its_text(world: World) -> None:
+    """The offline model signs it together with the prompt, so nothing that was sent before may have changed."""
+    chat = world.ask(HOW)
+    asked, answered = [body for body in bodies(world) if body.get("tools")]
+    assert chat.status == "done"
+    assert asked["thinking"] == {"type": "adaptive", "display": "summarized"}
+    assert [one.refused for one in world.model.requests] == [""] * len(world.model.requests)
+    kinds = [block["type"] for block in answered["messages"][-2]["content"]]
+    assert kinds == ["thinking", "text", "tool_use"]
+    events = "".join(dumps(one.data) for one in world.stores.log(ref_of(chat)).events())
+    assert "Rules applied" not in events
+    thought = world.stores.history.record(chat.user, chat.conversation_id, "q1-a1")
+    assert thought is not None
+    assert thought.content.startswith("Rules applied: retrieve_documentation.")
+
+
+def test_the_last_call_keeps_its_thinking(world: World) -> None:
+    world.model.script.add({"match": "turn", "content": [THOUGHT, CALL], "always": True})
+    chat = world.ask("Go on for ever.")
+    last = [body for body in bodies(world) if body.get("tools")][-1]
+    assert (chat.status, chat.stop) == ("done", "max_turns")
+    assert last["tool_choice"] == {"type": "none"}
+    assert not any(one.refused for one in world.model.requests)
+
+
+def test_an_answer_that_was_thought_alone_is_asked_for_again_without_thinking(world: World) -> None:
+    again = {"match": "turn", "text": "In words.", "usage": {"output_tokens": 7}}
+    world.model.script.add(THOUGHT_ALONE, again)
+    chat = world.ask("Hello")
+    first, second = bodies(world)
+    assert (answer_of(world, chat), chat.stop) == ("In words.", "complete")
+    assert second == {**first, "max_tokens": first["max_tokens"] - 8_000, "thinking": {"type": "disabled"}}
+    assert (chat.usage["output_tokens"], chat.credits_used) == (907, 5)
+
+
+def test_it_is_asked_for_once(world: World) -> None:
+    world.model.script.add(THOUGHT_ALONE, {**THOUGHT_ALONE, "content": []})
+    chat = world.ask("Hello")
+    assert len(bodies(world)) == 2
+    assert chat.stop == "max_tokens"
+    assert answer_of(world, chat) == "(The answer was cut off before any text was written.)"
+
+
+def test_a_second_try_that_is_refused_leaves_the_first(world: World) -> None:
+    world.model.script.add(THOUGHT_ALONE, {"match": "turn", "status": 400})
+    chat = world.ask("Hello")
+    assert (chat.status, chat.stop, chat.usage["output_tokens"]) == ("done", "max_tokens", 900)
+
+
+def test_a_model_that_does_not_think_is_not_asked_again(world: World) -> None:
+    world = replace(world, model_name="claude-haiku-4-5-20251001")
+    world.model.script.add({**THOUGHT_ALONE, "content": []})
+    chat = world.ask("Hello")
+    assert (len(bodies(world)), chat.stop) == (1, "max_tokens")
+
+
+def test_files_that_are_refused_take_the_thinking_about_them_along(world: World) -> None:
+    """The first result's image was taken and thought about; without it that thinking is another prompt's."""
+    world.model.script.add(
+        {"match": "turn", "content": [THOUGHT, CALL]},
+        {"match": "turn", "content": [THOUGHT, CALL]},
+        {"match": "turn", "status": 400},
+        {"match": "turn", "text": "Seen."},
+    )
+    chat = world.ask("Look.")
+    assert (chat.status, answer_of(world, chat)) == ("done", "Seen.")
+    assert [one.refused for one in world.model.requests] == [""] * len(world.model.requests)
+    last = [body for body in bodies(world) if body.get("tools")][-1]
+    assert "thinking" not in [block["type"] for message in last["messages"] for block in message["content"]]
+
+
+def test_a_deployment_in_between_changes_neither_model_nor_effort(world: World) -> None:
+    before = replace(world, thinking=Thinking(effort="high"))
+    after = replace(world, model_name="claude-haiku-4-5-20251001", thinking=Thinking(effort="low"))
+    world.model.script.add({"match": "turn", "content": [THOUGHT, CALL]}, {"match": "turn", "text": "Done."})
+    chat = world.start("Hello")
+    (call,) = before.turn(chat, 0)["calls"]
+    before.tool(chat, 1, call["id"])
+    assert after.turn(chat, 1)["next"] == "answered"
+    asked = [(body["model"], body["output_config"]) for body in bodies(world)]
+    assert asked == [("claude-haiku-5-5", {"effort": "high"})] * 2
+    assert after.load(chat).model == "claude-haiku-5-5"
+
+
+def test_a_chat_of_the_first_release_goes_on_with_the_deployments_model(world: World) -> None:
+    """Its items name no model; what they hold was said without thinking, which any model takes."""
+    world.model.script.add({"match": "turn", "content": [CALL]}, {"match": "turn", "text": "Done."})
+    earlier = replace(world, model_name="claude-haiku-4-5-20251001")
+    chat = world.start("Hello")
+    (call,) = earlier.turn(chat, 0)["calls"]
+    earlier.tool(chat, 1, call["id"])
+    key = {"pk": {"S": chat.pk}, "sk": {"S": "STATE"}}
+    world.stores.dynamodb.update_item(TableName="chats", Key=key, UpdateExpression="REMOVE asked")
+    assert world.turn(chat, 1)["next"] == "answered"
+    assert bodies(world)[-1]["model"] == "claude-haiku-5-5"
+
+
+class Choice(BaseModel):
+    """What a short call asks for."""
+
+    library: str
+
+
+def test_short_calls_do_not_think(world: World) -> None:
+    world.ask(HOW)
+    asyncio.run(Questions(world.claude, world.model_name, 100).ask("Choose.", HOW, Choice, 30))
+    short = [body for body in bodies(world) if not body.get("tools")]
+    assert len(short) > 1
+    assert {body["thinking"]["type"] for body in short} == {"disabled"}
+
+
+def test_thinking_that_is_not_shown_goes_back_as_it_came(world: World) -> None:
+    hidden = [{"type": "thinking", "thinking": ""}, {"type": "redacted_thinking", "data": "c2VjcmV0"}]
+    world.model.script.add(
+        {"match": "turn", "content": [*hidden, CALL]}, {"match": "turn", "text": "In words."}
+    )
+    assert answer_of(world, world.ask("Hello")) == "In words."
+    (_, body) = [body for body in bodies(world) if body.get("tools")]
+    thinking, redacted = body["messages"][-2]["content"][:2]
+    assert (thinking["thinking"], redacted) == ("", hidden[1])
+    assert thinking["signature"]
