@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.chat.start_chat import NewChat, start_chat
-from dualtrack.storage.chats import CHAT_SECONDS
+from dualtrack.storage.chats import CHAT_SECONDS, chat_partition
+from dualtrack.storage.dynamo import to_wire
 from dualtrack.storage.stores import build_stores
 
 from tests.clients.stack_client import ENDED, wait_for
@@ -240,6 +241,16 @@ def _admit(root: Root, person: Person, message: str, age: float, executions: Any
     return {"chat_id": chat.chat_id, "conversation_id": chat.conversation_id}
 
 
+def _let_its_time_pass(root: Root, person: Person, chat_id: str) -> None:
+    """The deadline of a running chat lies behind it."""
+    root.client("dynamodb").update_item(
+        TableName=root.settings.chats_table,
+        Key=to_wire({"pk": chat_partition(person.id, chat_id), "sk": "STATE"}),
+        UpdateExpression="SET deadline = :past",
+        ExpressionAttributeValues=to_wire({":past": int(time.time()) - 1}),
+    )
+
+
 def test_the_sweep_starts_what_was_never_started_and_leaves_the_young_and_the_running(
     root: Root, tools: ToolServer, ann: Person, script: Script
 ) -> None:
@@ -265,8 +276,9 @@ def test_the_sweep_ends_what_is_past_its_deadline_and_what_lost_its_execution(
 ) -> None:
     dead = _admit(root, ann, "I was never started.", age=CHAT_SECONDS + 1)
     script.asks(("kit_hold", {"name": script.marker}))
-    stuck = _admit(root, ann, script.question(), age=CHAT_SECONDS + 1, executions=root.executions())
+    stuck = _admit(root, ann, script.question(), age=0, executions=root.executions())
     assert tools.place(script.marker).arrived.wait(30)
+    _let_its_time_pass(root, ann, stuck["chat_id"])
     root.invoke("Sweep", {"source": "schedule"})
     assert_failed(ann, dead["chat_id"], "timeout")
     assert_failed(ann, stuck["chat_id"], "timeout")
