@@ -6,6 +6,7 @@ which never raises for what the model should know: it returns an error result.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -21,6 +22,16 @@ MCP: Final[Kind] = "github"
 
 PriceClass = Literal["documentation", "github", "other"]
 """How it is charged: `credits.plans` has the figures."""
+
+MAX_NAME: Final = 64
+"""Claude's limit on a tool's name: 1 to 64 characters out of letters, digits, ``_`` and ``-``."""
+
+_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def name_of(text: str) -> str:
+    """The text as a tool's name: its first 64 characters, with ``_`` for each that no name may have."""
+    return _NOT_IN_NAMES.sub("_", text[:MAX_NAME])
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from dualtrack.text import clean, neutralise, one_line, tokens_of
+from dualtrack.tool import name_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Role = Literal["user", "assistant"]
 RecordType = Literal["message", "tool_call", "summary"]
-
-_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
-_NAME_LIMIT: Final = 64
-"""Claude's rule for a tool's name; a name that it makes up keeps to nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +112,7 @@ def data_of(call: ToolCallDetail, text: str) -> str:
     One line, so that nothing in it looks like a message of its own. What began one of its lines is neutralised
     first: on the one line it would pass.
     """
-    name = _NOT_IN_NAMES.sub("_", call.tool[:_NAME_LIMIT])
-    return f"(data from {name}) {one_line(neutralise(clean(text)))}"
+    return f"(data from {name_of(call.tool)}) {one_line(neutralise(clean(text)))}"
 
 
 def full_tokens(records: tuple[Record, ...]) -> int:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import freeze
 from dualtrack.text import clean
-from dualtrack.tool import MCP, ToolSpec
+from dualtrack.tool import MCP, ToolSpec, name_of
 from dualtrack.tools.arguments import is_usable
 
 if TYPE_CHECKING:
@@ -16,13 +15,9 @@ if TYPE_CHECKING:
 
     from dualtrack.tools.mcp.config import McpServer
 
-MAX_NAME: Final = 64
-"""Claude's limit on a tool's name: 1 to 64 characters out of letters, digits, ``_`` and ``-``."""
-
 MAX_TOOLS: Final = 200
 MAX_DESCRIPTION: Final = 4_000
 
-_NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
 _NOT_AT_TOP: Final = {"anyOf", "oneOf", "allOf"}
 
 
@@ -39,7 +34,7 @@ class ListedTool:
 
 def offered_name(prefix: str, remote_name: str) -> str:
     """``github_list_issues``: what the model calls. Signs that Claude refuses become ``_``."""
-    return _NOT_IN_NAMES.sub("_", f"{prefix}_{remote_name}")[:MAX_NAME]
+    return name_of(f"{prefix}_{remote_name}")
 
 
 def specs_of(server: McpServer, listed: Iterable[ListedTool]) -> tuple[ToolSpec, ...]:
