@@ -11,6 +11,8 @@ import boto3
 from dualtrack.storage.ledger import ACTIVE_INDEX, Ledger
 from moto import mock_aws
 
+from tests.drivers.tables import make_table
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -40,25 +42,15 @@ def make_ledger(client: DynamoDBClient) -> Ledger:
         ],
         "Projection": {"ProjectionType": "KEYS_ONLY"},
     }
-    _make(client, name, ("pk", "sk", "active", "day"), GlobalSecondaryIndexes=[index])
+    make_table(client, name, ("pk", "sk", "active", "day"), GlobalSecondaryIndexes=[index])
     return Ledger(client, name)
 
 
 def make_chats(client: DynamoDBClient) -> str:
     """The name of a new table for chats."""
     name = f"chats-{uuid.uuid4().hex[:12]}"
-    _make(client, name, ("pk", "sk"))
+    make_table(client, name)
     return name
-
-
-def _make(client: DynamoDBClient, name: str, attributes: tuple[str, ...], **more: Any) -> None:
-    client.create_table(
-        TableName=name,
-        BillingMode="PAY_PER_REQUEST",
-        AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key in attributes],
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
-        **more,
-    )
 
 
 def rows(client: DynamoDBClient, table: str, index: str | None = None) -> list[dict[str, Any]]:

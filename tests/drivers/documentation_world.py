@@ -15,6 +15,7 @@ from dualtrack.tools.documentation.pipeline import retrieve_documentation
 from dualtrack.tools.documentation.settings import Limits, RetrievalSettings
 from moto import mock_aws
 
+from tests.drivers.tables import make_table
 from tests.servers.context7 import FakeContext7, library, serve_context7, snippet
 from tests.servers.structured_claude import FakeClaude, serve_structured_claude
 from tests.servers.voyage import FakeVoyage, serve_voyage
@@ -111,18 +112,6 @@ def world_of_ads() -> FakeContext7:
     )
 
 
-def make_cache_table(dynamodb: Any) -> None:
-    dynamodb.create_table(
-        TableName="cache",
-        BillingMode="PAY_PER_REQUEST",
-        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
-        AttributeDefinitions=[
-            {"AttributeName": "pk", "AttributeType": "S"},
-            {"AttributeName": "sk", "AttributeType": "S"},
-        ],
-    )
-
-
 @cache
 def _dynamodb() -> Any:
     """One client for all: making one reads megabytes of service descriptions."""
@@ -145,7 +134,7 @@ def documentation_world(
         )
         stack.enter_context(mock_aws())
         dynamodb = _dynamodb()
-        make_cache_table(dynamodb)
+        make_table(dynamodb, "cache")
         now = [NOW]
         logger = RecordingLogger()
         environment = search_environment(

@@ -25,6 +25,8 @@ from dualtrack.storage.dynamo import (
 )
 from moto import mock_aws
 
+from tests.drivers.tables import make_table
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -73,15 +75,7 @@ def client() -> Iterator[Any]:
     """A table on moto."""
     with mock_aws():
         made = boto3.client("dynamodb", region_name="us-east-1")
-        made.create_table(
-            TableName=TABLE,
-            BillingMode="PAY_PER_REQUEST",
-            KeySchema=[
-                {"AttributeName": "pk", "KeyType": "HASH"},
-                {"AttributeName": "sk", "KeyType": "RANGE"},
-            ],
-            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
-        )
+        make_table(made, TABLE)
         yield made
 
 

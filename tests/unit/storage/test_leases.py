@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from moto import mock_aws
 
+from tests.drivers.tables import make_table
 from tests.drivers.world import FakeClock
 
 if TYPE_CHECKING:
@@ -71,18 +72,7 @@ def client() -> Iterator[Any]:
     """The cache table on moto."""
     with mock_aws():
         made = boto3.client("dynamodb", region_name="us-east-1")
-        made.create_table(
-            TableName=TABLE,
-            BillingMode="PAY_PER_REQUEST",
-            KeySchema=[
-                {"AttributeName": "pk", "KeyType": "HASH"},
-                {"AttributeName": "sk", "KeyType": "RANGE"},
-            ],
-            AttributeDefinitions=[
-                {"AttributeName": "pk", "AttributeType": "S"},
-                {"AttributeName": "sk", "AttributeType": "S"},
-            ],
-        )
+        make_table(made, TABLE)
         yield made
 
 

@@ -27,6 +27,8 @@ from dualtrack.tools.mcp.config import McpServer, github_server
 from dualtrack.tools.mcp.specs import MAX_TOOLS, ListedTool, offered_name, specs_of
 from moto import mock_aws
 
+from tests.drivers.tables import make_table
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -43,18 +45,7 @@ def cache() -> Iterator[CacheStore]:
     module._DECODED.clear()
     with mock_aws():
         client = boto3.client("dynamodb", "us-east-1")
-        client.create_table(
-            TableName=TABLE,
-            BillingMode="PAY_PER_REQUEST",
-            KeySchema=[
-                {"AttributeName": "pk", "KeyType": "HASH"},
-                {"AttributeName": "sk", "KeyType": "RANGE"},
-            ],
-            AttributeDefinitions=[
-                {"AttributeName": "pk", "AttributeType": "S"},
-                {"AttributeName": "sk", "AttributeType": "S"},
-            ],
-        )
+        make_table(client, TABLE)
         yield CacheStore(client, TABLE, lambda: NOW)
 
 

@@ -17,6 +17,8 @@ from dualtrack.tools.mcp.refresh import refresh_catalogue
 from dualtrack.tools.mcp.specs import ListedTool
 from moto import mock_aws
 
+from tests.drivers.tables import make_table
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -47,13 +49,7 @@ def cache() -> Iterator[CacheStore]:
     module._DECODED.clear()
     with mock_aws():
         client = boto3.client("dynamodb", "us-east-1")
-        keys = [("pk", "HASH"), ("sk", "RANGE")]
-        client.create_table(
-            TableName="cache",
-            BillingMode="PAY_PER_REQUEST",
-            KeySchema=[{"AttributeName": name, "KeyType": kind} for name, kind in keys],  # type: ignore[typeddict-item]
-            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name, _ in keys],
-        )
+        make_table(client, "cache")
         yield CacheStore(client, "cache", lambda: NOW)
 
 

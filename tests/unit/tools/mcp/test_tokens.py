@@ -12,6 +12,8 @@ from dualtrack.storage.cache import CacheStore
 from dualtrack.tools.mcp.tokens import Connection, Connections, check_token
 from moto import mock_aws
 
+from tests.drivers.tables import make_table
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -23,18 +25,7 @@ def connections() -> Iterator[Connections]:
     with mock_aws():
         dynamodb = boto3.client("dynamodb", "us-east-1")
         kms = boto3.client("kms", "us-east-1")
-        dynamodb.create_table(
-            TableName="cache",
-            BillingMode="PAY_PER_REQUEST",
-            KeySchema=[
-                {"AttributeName": "pk", "KeyType": "HASH"},
-                {"AttributeName": "sk", "KeyType": "RANGE"},
-            ],
-            AttributeDefinitions=[
-                {"AttributeName": "pk", "AttributeType": "S"},
-                {"AttributeName": "sk", "AttributeType": "S"},
-            ],
-        )
+        make_table(dynamodb, "cache")
         key = kms.create_key()["KeyMetadata"]["Arn"]
         yield Connections(CacheStore(dynamodb, "cache", system_clock), kms, key)
 
