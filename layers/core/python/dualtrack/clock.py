@@ -23,6 +23,11 @@ def iso(epoch: float) -> str:
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
 
 
+def epoch_of(text: str) -> float:
+    """The epoch seconds of what `iso` wrote."""
+    return datetime.fromisoformat(text).timestamp()
+
+
 def day_of(epoch: float) -> str:
     """The UTC day, ``2026-11-21``."""
     return datetime.fromtimestamp(epoch, UTC).strftime("%Y-%m-%d")

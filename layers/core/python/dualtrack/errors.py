@@ -42,11 +42,13 @@ class ModelUnavailable(Transient):
 
 
 class ModelRefused(DualtrackError):
-    """The model's service will not take this request (4xx): a retry cannot mend it. ``status`` is what it answered."""
+    """The model's service will not take this request (4xx): a retry cannot mend it. ``status`` is what it answered;
+    ``too_long``: it has said that there is too much of it, in tokens or in bytes."""
 
-    def __init__(self, text: str, status: int) -> None:
+    def __init__(self, text: str, status: int, *, too_long: bool = False) -> None:
         super().__init__(text)
         self.status = status
+        self.too_long = too_long
 
 
 class Contended(Transient):

@@ -8,15 +8,16 @@ import time
 from dataclasses import dataclass
 from typing import Final, Literal
 
-RecordKind = Literal["query", "thought", "tool", "response"]
+RecordKind = Literal["query", "file", "thought", "tool", "response"]
 
-_RECORD: Final = re.compile(r"q([1-9]\d{0,8})(?:-(?:(a|t)([1-9]\d{0,5})|(r)))?(-sum)?", re.ASCII)
-_KINDS: Final[dict[str, RecordKind]] = {"a": "thought", "t": "tool", "r": "response"}
+_RECORD: Final = re.compile(r"q([1-9]\d{0,8})(?:-(?:(a|f|t)([1-9]\d{0,5})|(r)))?(-sum)?", re.ASCII)
+_DIGEST: Final = re.compile(r"d([1-9]\d{0,5})", re.ASCII)
+_KINDS: Final[dict[str, RecordKind]] = {"a": "thought", "f": "file", "t": "tool", "r": "response"}
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class RecordId:
-    """``q3``, ``q3-a1``, ``q3-t2``, ``q3-r``; with ``summary`` the same and ``-sum``."""
+    """``q3``, ``q3-f1``, ``q3-a1``, ``q3-t2``, ``q3-r``; with ``summary`` the same and ``-sum`` (no file or thought has one)."""
 
     query: int
     kind: RecordKind = "query"
@@ -24,7 +25,13 @@ class RecordId:
     summary: bool = False
 
     def __str__(self) -> str:
-        middle = {"query": "", "thought": f"-a{self.number}", "tool": f"-t{self.number}", "response": "-r"}
+        middle = {
+            "query": "",
+            "file": f"-f{self.number}",
+            "thought": f"-a{self.number}",
+            "tool": f"-t{self.number}",
+            "response": "-r",
+        }
         return f"q{self.query}{middle[self.kind]}{'-sum' if self.summary else ''}"
 
     @property
@@ -34,13 +41,13 @@ class RecordId:
 
 
 def parse_record_id(text: str) -> RecordId | None:
-    """The id, or None for anything that is not one (a query and a thought have no summary)."""
+    """The id, or None for anything that is not one (a file and a thought have no summary)."""
     match = _RECORD.fullmatch(text)
     if match is None:
         return None
     query, letter, number, response, summary = match.groups()
     kind = _KINDS[letter or response] if letter or response else "query"
-    if summary and kind in ("query", "thought"):
+    if summary and kind in ("file", "thought"):
         return None
     return RecordId(int(query), kind, int(number or 0), bool(summary))
 
@@ -48,6 +55,11 @@ def parse_record_id(text: str) -> RecordId | None:
 def query_id(query: int) -> str:
     """``q3``."""
     return str(RecordId(query))
+
+
+def file_id(query: int, number: int) -> str:
+    """``q3-f1``: the first text file that came with the query."""
+    return str(RecordId(query, "file", number))
 
 
 def thought_id(query: int, number: int) -> str:
@@ -70,7 +82,18 @@ def summary_id(record_id: str) -> str:
     return f"{record_id}-sum"
 
 
-_OPAQUE: Final = re.compile(r"(ch|cv)_[0-9a-v]{26}", re.ASCII)
+def digest_id(number: int) -> str:
+    """``d3``: the third digest of a conversation."""
+    return f"d{number}"
+
+
+def parse_digest_id(text: str) -> int | None:
+    """The digest's number, or None for anything else."""
+    match = _DIGEST.fullmatch(text)
+    return int(match[1]) if match else None
+
+
+_OPAQUE: Final = re.compile(r"(ch|cv|jb)_[0-9a-v]{26}", re.ASCII)
 _ALPHABET: Final = "0123456789abcdefghijklmnopqrstuv"
 
 
@@ -94,8 +117,31 @@ def is_conversation_id(text: str) -> bool:
     return text.startswith("cv_") and _OPAQUE.fullmatch(text) is not None
 
 
+def new_job_id() -> str:
+    """``jb_…``, sortable by time."""
+    return f"jb_{_sortable()}"
+
+
+def new_upload_id() -> str:
+    """``up_…``, sortable by time."""
+    return f"up_{_sortable()}"
+
+
+def job_id_at(epoch: float) -> str:
+    """Less than the id of every job from then on."""
+    return f"jb_{_digits(int(epoch * 1_000) << 80)}"
+
+
+def is_job_id(text: str) -> bool:
+    """Whether it can be a job's id at all."""
+    return text.startswith("jb_") and _OPAQUE.fullmatch(text) is not None
+
+
 def _sortable() -> str:
-    number = (time.time_ns() // 1_000_000 << 80) | secrets.randbits(80)
+    return _digits((time.time_ns() // 1_000_000 << 80) | secrets.randbits(80))
+
+
+def _digits(number: int) -> str:
     digits = []
     for _ in range(26):
         number, rest = divmod(number, 32)

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from dualtrack.errors import invalid_request
 
@@ -19,11 +19,27 @@ PLACEHOLDER: Final = "{query}"
 """Where a query stands in a profile's ``query_template``."""
 
 
+Policy = Literal["dual_track", "window", "tool_rounds"]
+DUAL_TRACK: Final[Policy] = "dual_track"
+WINDOW: Final[Policy] = "window"
+TOOL_ROUNDS: Final[Policy] = "tool_rounds"
+
+
 @dataclass(frozen=True, slots=True)
 class History:
-    """How past queries are sent: a policy of `dualtrack.memory.policies`, by name."""
+    """How past queries are sent: a policy of `dualtrack.memory.policies`, by name.
 
-    policy: str = "dual_track"
+    ``exchanges`` belongs to `WINDOW`, ``rounds`` to `TOOL_ROUNDS`.
+    """
+
+    policy: Policy = DUAL_TRACK
+    exchanges: int = 2
+    rounds: int = 10
+
+    @property
+    def is_summed_up(self) -> bool:
+        """Whether the past is sent as its summarised track; every other policy sends records."""
+        return self.policy == DUAL_TRACK
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +48,8 @@ class Profile:
 
     ``tools`` names in-house tools; ``mcp`` names MCP servers of which all listed tools are offered.
     ``max_turns``: model calls that may use tools; ``max_tokens`` per call in writing; ``result_limit``:
-    characters of one tool result on the wire. ``model``: of its turns, empty for the deployment's.
+    characters of one tool result on the wire. ``context_tokens``: what one call may send, system, tools and room
+    for the answer included; ``track_tokens``: what of it the past may take (CONTRACT 6). ``model``: of its turns, empty for the deployment's.
     ``query_template``: what a query is sent in; its record is what the user wrote.
     ``suggestions``: first questions that a page may offer.
     """
@@ -45,6 +62,8 @@ class Profile:
     max_turns: int
     max_tokens: int
     result_limit: int
+    context_tokens: int = 95_000
+    track_tokens: int = 24_000
     history: History = History()
     model: str = ""
     query_template: str = PLACEHOLDER

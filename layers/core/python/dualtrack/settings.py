@@ -22,18 +22,22 @@ class Settings:
     cache_table: str = ""
     bodies_bucket: str = ""
     state_machine_arn: str = ""
+    corpus_machine_arn: str = ""
     connections_key: str = ""
     allowed_origins: str = ""
     anthropic_base_url: str = ""
     anthropic_secret: str = ""
     dualtrack_model: str = ""
     dualtrack_summary_model: str = ""
+    dualtrack_summary_characters: str = ""
     dualtrack_effort: str = ""
     dualtrack_thinking_tokens: str = ""
     jwks_url: str = ""
     token_issuer: str = ""
     token_audience: str = ""
     user_pool_id: str = ""
+    ledger_retention_days: str = ""
+    token_hours: str = ""
 
 
 def split_origins(text: str) -> list[str]:

@@ -13,6 +13,8 @@ from dualtrack.api.models import PlanName
 from dualtrack.credits.account import Kind as Movement
 from dualtrack.memory.records import RecordType, Role
 from dualtrack.storage.chats import Status
+from dualtrack.storage.corpus_jobs import Outcome
+from dualtrack.storage.corpus_jobs import Status as JobStatus
 from dualtrack.tool import Kind
 
 Count = Annotated[int, Field(ge=0)]
@@ -182,10 +184,12 @@ class Conversations(Closed):
 
 
 class Attachment(Closed):
-    """A file of a query; its size in bytes."""
+    """A file of a query or of a tool's result; its size in bytes; of a text file the record that it is."""
 
     media_type: str
     size: Count
+    name: NotRequired[str]
+    record_id: NotRequired[str]
 
 
 class Record(Closed):
@@ -312,3 +316,78 @@ class Connection(Closed):
     """Whether there is one."""
 
     connected: bool
+
+
+class Erasure(Closed):
+    """That it has begun: the user is refused from now on, and all that is theirs goes."""
+
+    status: Literal["erasing"]
+
+
+# ── corpora ───────────────────────────────────────────────────────────────────────────────────────
+
+
+class Upload(Closed):
+    """Where to put a file: by this method, with these headers and the size that was named, until it expires."""
+
+    upload_id: str
+    name: str
+    method: Literal["PUT"]
+    url: str
+    headers: dict[str, str]
+    expires_at: Time
+
+
+class Uploads(Closed):
+    """An address for each file, in order."""
+
+    uploads: list[Upload]
+
+
+class JobFile(Closed):
+    """What became of a file. A refused one has the reason, the others have what was read of them; `outcome` is there
+    once the job is done."""
+
+    name: str
+    state: Literal["waiting", "read", "refused"]
+    reason: NotRequired[str]
+    title: NotRequired[str]
+    counts: NotRequired[dict[str, Count]]
+    outcome: NotRequired[Outcome]
+
+
+class CorpusJob(Closed):
+    """A change of a corpus: files that are taken in, titles that are removed, and how far it is."""
+
+    job_id: str
+    status: JobStatus
+    created_at: Time
+    ended_at: Time | None
+    reset: bool
+    removes: list[str]
+    embedded: Count
+    to_embed: Count
+    files: list[JobFile]
+    url: str
+    error: NotRequired[str]
+
+
+class CorpusDocument(Closed):
+    """A document of a corpus; its title is the key, and the file's name is where it comes from."""
+
+    document_id: str
+    title: str
+    name: str
+    counts: dict[str, Count]
+    updated_at: Time
+
+
+class Corpus(Closed):
+    """What is published, in which version, with which model's vectors (empty: keywords alone)."""
+
+    corpus: str
+    version: str | None
+    model: str
+    counts: dict[str, Count]
+    updated_at: Time | None
+    documents: list[CorpusDocument]

@@ -7,19 +7,22 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from dualtrack.api.attachments import attachment_json, files_of
+from dualtrack.chat.replay import records_to_send
 from dualtrack.clock import iso
 from dualtrack.errors import not_found
 from dualtrack.frozen import dumps
-from dualtrack.ids import is_conversation_id, new_conversation_id, parse_record_id, query_id
-from dualtrack.profiles import DEFAULT_PROFILE, profile_named
+from dualtrack.ids import is_conversation_id, new_conversation_id, parse_record_id, query_id, response_id
+from dualtrack.profiles import DEFAULT_PROFILE, all_profiles, profile_named
 from dualtrack.storage.conversations import Conversation
+from dualtrack.storage.digests import digest_record
 from dualtrack.storage.dynamo import Lost
 from dualtrack.storage.history import summary_record
 from dualtrack.storage.pages import Page, cursor_of, foreign_cursor, place_of
 from dualtrack.tools.full_context import read_reference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from dualtrack.memory.records import Record
     from dualtrack.storage.stores import Stores
@@ -60,11 +63,13 @@ def record_json(
     body: dict[str, Any] = {"record_id": record.record_id}
     if found and found.summary:
         body["ref"] = str(found.whole)
+    elif record.ref:
+        body["ref"] = record.ref
     body |= {"type": record.type, "role": record.role}
     text = _text_of(stores, user, conversation_id, record)
     body |= _piece(text, offset, "result" if record.call else "content")
-    if record.attachments:
-        body["attachments"] = [{"media_type": one.media_type, "size": one.size} for one in record.attachments]
+    if files := files_of(record):
+        body["attachments"] = [attachment_json(one) for one in files]
     body["created_at"] = record.created_at
     if record.chat_id:
         body["chat_id"] = record.chat_id
@@ -149,13 +154,21 @@ def rename_conversation(stores: Stores, user: str, conversation_id: str, title: 
 
 
 def list_records(stores: Stores, conversation: Conversation, track: Track, cursor: str) -> Page:
-    """A page of a conversation's records in order. The cursor is a place: query and record within it."""
+    """A page of a conversation's records in order. The cursor is a place: query and record within it.
+
+    The summarised track begins with the digest in force, as what is sent does: it stands at place 0. With a policy
+    that sends no summaries it is what the next query sends of the past, and a query that is still running.
+    """
     start, skip = _place(cursor)
+    sent = _sent_as_records(stores, conversation) if track == "summarised" else None
     taken: list[dict[str, Any]] = []
     size = 0
     for number in range(start, conversation.queries + 1):
         first = skip if number == start else 0
-        records = _track_records(stores, conversation, track, number, first)
+        if sent is None:
+            records = _track_records(stores, conversation, track, number, first)
+        else:
+            records = iter(sent.get(number, [])[first:])
         for index, record in enumerate(records, start=first):
             shown = record_json(stores, conversation.user, conversation.conversation_id, record)
             size += _bytes(shown)
@@ -163,6 +176,18 @@ def list_records(stores: Stores, conversation: Conversation, track: Track, curso
                 return Page(tuple(taken), cursor_of(f"{number}:{index}"))
             taken.append(shown)
     return Page(tuple(taken))
+
+
+def _sent_as_records(stores: Stores, conversation: Conversation) -> Mapping[int, list[Record]] | None:
+    """By query, where the conversation's policy sends records; None where it sends the summarised track."""
+    profile = all_profiles().get(conversation.profile)
+    if profile is None or profile.history.is_summed_up or not conversation.queries:
+        return None
+    user, conversation_id, last = conversation.user, conversation.conversation_id, conversation.queries
+    if stores.history.has_record(user, conversation_id, response_id(last)):
+        return records_to_send(stores, user, conversation_id, last + 1, profile)
+    running = stores.history.records(user, conversation_id, [query_id(last)])
+    return {**records_to_send(stores, user, conversation_id, last, profile), last: list(running)}
 
 
 def _bytes(shown: dict[str, Any] | str) -> int:
@@ -174,16 +199,23 @@ def _track_records(
     stores: Stores, conversation: Conversation, track: Track, number: int, skip: int
 ) -> Iterator[Record]:
     user, conversation_id = conversation.user, conversation.conversation_id
+    if number == 0:
+        return _digest_in_force(stores, user, conversation_id) if track == "summarised" else iter(())
     if track == "full":
         return stores.history.read_on(user, conversation_id, number, skip)
     return iter(_short_track(stores, user, conversation_id, number)[skip:])
+
+
+def _digest_in_force(stores: Stores, user: str, conversation_id: str) -> Iterator[Record]:
+    digest, _ = stores.digests.newest(user, conversation_id)
+    return iter([digest_record(digest)] if digest else [])
 
 
 def _short_track(stores: Stores, user: str, conversation_id: str, number: int) -> list[Record]:
     """The track is read before the records: what it names is written with it, or before."""
     track = stores.history.track(user, conversation_id, number)
     blocks = track.blocks if track else ()
-    verbatim = {one.record_id for one in blocks if not one.ref} | {query_id(number)}
+    verbatim = {one.record_id for one in blocks if not one.ref} if track else {query_id(number)}
     records = stores.history.query_records(user, conversation_id, number, texts=verbatim)
     by_id = {one.record_id: one for one in records if one.record_id in verbatim}
     if track is None:
@@ -195,7 +227,8 @@ def _short_track(stores: Stores, user: str, conversation_id: str, number: int) -
 def find_record(stores: Stores, conversation: Conversation, record_id: str, offset: int) -> dict[str, Any]:
     """A record of either track, from character ``offset`` of its text on; 404 if it is not there (any more)."""
     user, conversation_id = conversation.user, conversation.conversation_id
-    record = stores.history.record(user, conversation_id, record_id)
+    digest = stores.digests.named(user, conversation_id, record_id)
+    record = digest_record(digest) if digest else stores.history.record(user, conversation_id, record_id)
     if record is None:
         raise not_found("There is no such record.")
     return record_json(stores, user, conversation_id, record, offset)
@@ -203,8 +236,8 @@ def find_record(stores: Stores, conversation: Conversation, record_id: str, offs
 
 def _place(cursor: str) -> tuple[int, int]:
     if not cursor:
-        return 1, 0
+        return 0, 0
     query_part, _, index = place_of(cursor).partition(":")
     if not (query_part.isdecimal() and index.isdecimal() and len(query_part) < 9 and len(index) < 9):
         raise foreign_cursor()
-    return max(int(query_part), 1), int(index)
+    return int(query_part), int(index)

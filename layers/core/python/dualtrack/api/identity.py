@@ -17,6 +17,8 @@ from dualtrack.errors import ApiError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from dualtrack.storage.deletions import Deletions
+
 ADMIN_GROUP: Final = "admin"
 
 
@@ -43,6 +45,12 @@ def identity_of(claims: Mapping[str, Any], authorizations: Sequence[str] = ()) -
         raise ApiError("unauthorized", "A valid ID token is needed.")
     listed = _listed_groups(authorizations[0]) if len(authorizations) == 1 else ()
     return Identity(str(user), groups_of(claims.get("cognito:groups"), listed))
+
+
+def refuse_erased(deletions: Deletions, user: str) -> None:
+    """401 for a user who was erased while their token is still valid: nothing may come back under their key."""
+    if deletions.is_refused(user):
+        raise ApiError("unauthorized", "This user was erased.")
 
 
 def groups_of(claim: object, listed: Sequence[str] = ()) -> frozenset[str]:

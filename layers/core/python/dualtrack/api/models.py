@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import (
@@ -18,11 +19,20 @@ from pydantic import (
     Field,
     GetJsonSchemaHandler,
     ValidationError,
+    WithJsonSchema,
 )
 
-from dualtrack.chat.start_chat import File
+from dualtrack.chat.attached_files import File
 from dualtrack.errors import ApiError, invalid_request
-from dualtrack.media import refusal
+from dualtrack.media import VIEWABLE, refusal
+from dualtrack.message_files import (
+    FILES_BYTES,
+    MAX_FILES,
+    TEXT_TYPE_PATTERN,
+    clean_name,
+    is_text_type,
+    not_text,
+)
 from dualtrack.profiles import all_profiles
 from dualtrack.text import preview
 from dualtrack.tools.mcp.tokens import MAX_TOKEN, TOKEN_PATTERN
@@ -32,11 +42,20 @@ if TYPE_CHECKING:
     from pydantic_core import CoreSchema
 
 MESSAGE_CHARACTERS: Final = 32_000
-MAX_FILES: Final = 5
-FILES_BYTES: Final = 4 * 1024 * 1024
+MEDIA_TYPE_CHARACTERS: Final = 200
+NAME_CHARACTERS: Final = 1_000
+
+UPLOAD_BYTES: Final = 20_000_000
+"""Of one file for a corpus (CONTRACT 4)."""
+
+JOB_FILES: Final = 200
+"""Of one job."""
 
 PlanName = Literal["free", "pro"]
-MediaType = Literal["image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"]
+
+_PICTURES: Final = "|".join(sorted(VIEWABLE))
+_CHARSET: Final = re.compile(r"\s*;\s*charset=\"?utf-8\"?\s*\Z", re.IGNORECASE)
+_UNREADABLE: Final = "an attachment is an image (PNG, JPEG, GIF, WebP), a PDF, or UTF-8 text of a text type"
 
 
 def _plain_text(text: str) -> str:
@@ -44,6 +63,14 @@ def _plain_text(text: str) -> str:
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise ValueError("must not contain NUL or unpaired surrogates")
     return text
+
+
+def _media_type(text: str) -> str:
+    """In lower case, without a charset: what is text is UTF-8."""
+    plain = _CHARSET.sub("", text[:MEDIA_TYPE_CHARACTERS]).lower()
+    if plain not in VIEWABLE and not is_text_type(plain):
+        raise ValueError(_UNREADABLE)
+    return plain
 
 
 def _whole(number: Any) -> Any:
@@ -68,6 +95,14 @@ ConversationId = Annotated[Text, Field(min_length=1, max_length=64)]
 ProfileName = Annotated[Text, Field(min_length=1, max_length=64, json_schema_extra=_name_profiles)]
 
 
+MediaType = Annotated[
+    str,
+    Field(max_length=MEDIA_TYPE_CHARACTERS),
+    AfterValidator(_media_type),
+    WithJsonSchema({"type": "string", "pattern": f"^(?:{_PICTURES}|{TEXT_TYPE_PATTERN})$"}),
+]
+
+
 class Body(BaseModel):
     """What every body is."""
 
@@ -75,9 +110,15 @@ class Body(BaseModel):
 
 
 class AttachmentBody(Body):
-    """A file: an image or a PDF, base64."""
+    """A file: an image, a PDF, or text in UTF-8; base64."""
 
     media_type: MediaType
+    name: Annotated[
+        Text | None,
+        Field(
+            max_length=NAME_CHARACTERS, description="What the file is called; kept on one line, cut to 100."
+        ),
+    ] = None
     data: Annotated[
         str,
         Field(min_length=1, description="The file.", json_schema_extra={"contentEncoding": "base64"}),
@@ -132,6 +173,36 @@ class GrantBody(Body):
     credits: Annotated[int, Field(ge=1, le=100_000_000), BeforeValidator(_whole)]
     reason: Annotated[Text, Field(min_length=1, max_length=200)]
     grant_id: Annotated[Text, Field(min_length=1, max_length=200)]
+
+
+FileName = Annotated[Text, Field(min_length=1, max_length=NAME_CHARACTERS, description="What it is called.")]
+
+
+class UploadFile(Body):
+    """A file that is about to be uploaded; its size in bytes."""
+
+    name: FileName
+    size: Annotated[int, Field(ge=1, le=UPLOAD_BYTES), BeforeValidator(_whole)]
+
+
+class UploadsBody(Body):
+    """POST /v1/admin/corpora/{corpus}/uploads."""
+
+    files: Annotated[list[UploadFile], Field(min_length=1, max_length=JOB_FILES)]
+
+
+class JobFileBody(Body):
+    """A file that was uploaded."""
+
+    upload_id: Annotated[str, Field(pattern="^up_[0-9a-v]{26}$")]
+    name: FileName
+
+
+class JobBody(Body):
+    """POST /v1/admin/corpora/{corpus}/jobs."""
+
+    files: Annotated[list[JobFileBody], Field(max_length=JOB_FILES)] = []
+    reset: Annotated[bool, Field(description="Whether all else that is in the corpus goes.")] = False
 
 
 B = TypeVar("B", bound=Body)
@@ -191,6 +262,7 @@ def _file(place: int, attachment: AttachmentBody) -> File:
         data = base64.b64decode(attachment.data, validate=True)
     except (binascii.Error, ValueError):
         raise invalid_request(f"attachments.{place}.data: not valid base64") from None
-    if problem := refusal(attachment.media_type, data):
+    problem = not_text(data) if is_text_type(attachment.media_type) else refusal(attachment.media_type, data)
+    if problem:
         raise invalid_request(f"attachments.{place}: {problem}")
-    return File(attachment.media_type, data)
+    return File(attachment.media_type, data, clean_name(attachment.name or ""))

@@ -79,6 +79,9 @@ def _operation(route: Route) -> dict[str, Any]:
 def _answer(kind: type | None) -> dict[str, Any]:
     if kind is None:
         return {"description": "Done"}
+    if kind is bytes:
+        description = "The file from offset on, at most 4 MB of it, with its own type. Send Accept: application/octet-stream"
+        return {"description": description, "content": {"*/*": {}}}
     schema = {"schema": {"$ref": _REF + kind.__name__}}
     if kind is answers.Event:
         description = (
@@ -102,7 +105,7 @@ def _refusals(codes: Iterable[str]) -> dict[str, Any]:
 
 
 def _schemas(routes: tuple[Route, ...]) -> dict[str, Any]:
-    kinds = {kind for route in routes for kind in (route.body, *route.answers.values()) if kind}
+    kinds = {kind for route in routes for kind in (route.body, *route.answers.values()) if kind} - {bytes}
     listed = sorted(kinds | {answers.Error}, key=lambda kind: kind.__name__)
     inputs: Any = [(kind, "validation", TypeAdapter(kind)) for kind in listed]
     _, document = TypeAdapter.json_schemas(inputs, ref_template=_REF + "{model}")

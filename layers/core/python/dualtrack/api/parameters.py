@@ -27,6 +27,10 @@ PATH_EXAMPLES: Final = {
     "chat_id": "ch_01jd8m3v5q0000000000000000",
     "conversation_id": "cv_01jd8m3v5q0000000000000000",
     "record_id": "q1-r",
+    "place": "1",
+    "corpus": "courses",
+    "job_id": "jb_01jd8m3v5q0000000000000000",
+    "document_id": "9f86d081884c7d659a2feaa0c55ad015",
     "user_id": "0b5c4f6e-1111-2222-3333-444455556666",
 }
 """Every path parameter: its name and what one looks like."""
@@ -106,7 +110,7 @@ LIMIT: Final = Parameter(
 OFFSET: Final = Parameter(
     "offset",
     "query",
-    "The character of the text to begin at: the next_offset of the piece before",
+    "Where to begin: the character of a text (the next_offset of the piece before), or the byte of a file",
     {"type": "integer", "minimum": 0, "maximum": 999_999_999},
     _offset,
 )

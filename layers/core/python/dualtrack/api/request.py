@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from dualtrack.api.identity import Identity, identity_of
+from dualtrack.api.identity import Identity, identity_of, refuse_erased
 from dualtrack.api.models import Body, parse_body
 from dualtrack.api.rate_limit import count_request
 from dualtrack.errors import invalid_request
@@ -13,9 +13,11 @@ from dualtrack.errors import invalid_request
 if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.data_classes import APIGatewayProxyEvent
 
+    from dualtrack.api.corpora import CorpusServices
     from dualtrack.api.parameters import Parameter
     from dualtrack.api.route import Access
     from dualtrack.api.users import UserPool
+    from dualtrack.chat.erase_user import Retention
     from dualtrack.chat.executions import Executions
     from dualtrack.storage.stores import Stores
     from dualtrack.tools.mcp.tokens import Connections
@@ -32,6 +34,8 @@ class Services:
     executions: Executions
     connections: Connections
     user_pool: UserPool
+    retention: Retention
+    corpora: CorpusServices
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +74,7 @@ def admit(event: APIGatewayProxyEvent, services: Services, access: Access) -> Re
     if access == "open":
         return Request(event, services)
     identity = _caller(event)
+    refuse_erased(services.stores.deletions, identity.user)
     count_request(services.stores, identity.user)
     if access == "admin":
         identity.require_admin()

@@ -27,7 +27,7 @@ _PATH_PARAMETER: Final = re.compile(r"{(\w+)}")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A status, the JSON body (none for None) and headers of its own."""
+    """A status, the body (JSON, the bytes of a file, none for None) and headers of its own."""
 
     status: int
     body: Any = None
@@ -38,7 +38,8 @@ class Answer:
 class Route:
     """One operation; as a decorator it declares the function below it, which becomes ``serve``.
 
-    ``answers``: status → the type of the body (`dualtrack.api.answers`; None: no body). ``refused``: error codes
+    ``answers``: status → the type of the body (`dualtrack.api.answers`; bytes: a file;
+    None: no body). ``refused``: error codes
     of the contract beyond those that follow from the rest of the declaration.
     """
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.api import answers
 from dualtrack.api.openapi import openapi_document
 from dualtrack.api.route import Answer, Route
-from dualtrack.api.routes import account, admin, chats, conversations, tools
+from dualtrack.api.routes import account, admin, chats, conversations, corpora, tools
 
 if TYPE_CHECKING:
     from dualtrack.api.request import Request
@@ -26,7 +26,7 @@ def get_openapi(request: Request) -> Answer:  # noqa: ARG001
 ROUTES: Final = (
     *(
         declared
-        for resource in (chats, conversations, tools, account, admin)
+        for resource in (chats, conversations, tools, account, admin, corpora)
         for declared in vars(resource).values()
         if isinstance(declared, Route)
     ),

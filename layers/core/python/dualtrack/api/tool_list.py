@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dualtrack.credits.plans import price_calls
-from dualtrack.tools.registry import offered_tools
+from dualtrack.tools.registry import in_house_specs, offered_tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def tools_json(profiles: Iterable[Profile], catalogue: Catalogue) -> dict[str, Any]:
     """``{"tools": [...], "profiles": [...]}``."""
-    offered = {profile: offered_tools(profile, catalogue) for profile in profiles}
+    offered = {profile: offered_tools(profile, in_house_specs(profile), catalogue) for profile in profiles}
     distinct = {name: spec for tools in offered.values() for name, spec in tools.items()}
     return {
         "tools": [_tool(spec) for spec in distinct.values()],

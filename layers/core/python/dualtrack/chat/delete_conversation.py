@@ -1,67 +1,165 @@
-"""The deletion of a conversation with everything that belongs to it (CONTRACT 4)."""
+"""The deletion of a conversation with everything that belongs to it, however long it is (CONTRACT 4).
+
+    hidden and noted ─► its items, page by page from the end ─► empty ─► looked at again ─► crossed out
+    one transaction      a query's chat before the query's item            when nobody can write any more
+
+What is killed on the way is found in the list of deletions, and the partition itself is what is left to do. It is
+deleted whole, whatever kinds of items it holds. A step of a chat that is late may write behind the deletion's back
+until its chat's deadline: after that the conversation and its last chats are looked at once more.
+"""
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.end_chat import TIMED_OUT, Failure, end_chat
 from dualtrack.errors import ApiError, not_found
 from dualtrack.requests import ChatRef
+from dualtrack.runtime.time_limit import time_for
+from dualtrack.storage.chats import CHAT_SECONDS
+from dualtrack.storage.deletions import Deletion
 from dualtrack.storage.dynamo import Lost
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.conversations import Conversation
     from dualtrack.storage.stores import Stores
 
-_DELETE_SECONDS: Final = 60
+_LATE_SECONDS: Final = 60
+WRITERS_SECONDS: Final = CHAT_SECONDS + _LATE_SECONDS
+"""Whoever was about to write when something was hidden has written, or is dead: a chat's time and a step's more."""
+
+_REQUEST_SECONDS: Final = 30
+"""The request that deletes goes on by itself for at most so long; then the sweep does."""
+
+_LEFTOVERS_SECONDS: Final = 5
+"""What a request that was refused spends on what it had written."""
+
+_AT_ONCE: Final = 8
+"""Chats that are deleted at the same time: each takes three requests, which are all waiting."""
 
 
-def delete_conversation(stores: Stores, user: str, conversation_id: str) -> None:
-    """Delete it with every record, event and object; 409 while a chat runs in it.
-
-    It is locked first and its own item goes last: a deletion that was cut short leaves something to
-    delete again, never orphans.
-    """
+def delete_conversation(
+    stores: Stores, user: str, conversation_id: str, has_time: Callable[[], bool] = lambda: True
+) -> None:
+    """Hide it at once and delete it while there is time; the sweep does the rest. 409 while a chat runs in it."""
     found = stores.conversations.find(user, conversation_id)
     if found is None:
         raise not_found("There is no such conversation.")
-    _lock(stores, found)
-    for number in range(1, found.queries + 1):
-        _delete_chat(stores, user, conversation_id, number)
-    stores.history.delete(user, conversation_id)
-    stores.conversations.remove(found)
+    continue_deletion(stores, hide(stores, _free(stores, found)), has_time)
+
+
+def note_conversation(stores: Stores, user: str, conversation_id: str) -> None:
+    """Note a conversation that is about to be made: if it is not, the sweep deletes what was written for it."""
+    now = int(stores.clock())
+    stores.deletions.note(Deletion("CONV", user, conversation_id, now, now + WRITERS_SECONDS))
 
 
 def delete_leftovers(stores: Stores, user: str, conversation_id: str) -> None:
-    """Remove what was written for a conversation that is not there, or is being deleted; else nothing."""
+    """Remove what was written for a conversation that is not there, or is being deleted; else nothing.
+
+    What it has no time for is left to the sweep: such a conversation is in the list of deletions.
+    """
     found = stores.conversations.find(user, conversation_id)
     if found is None or found.is_being_deleted:
-        stores.history.delete(user, conversation_id)
+        _empty(stores, user, conversation_id, time_for(_LEFTOVERS_SECONDS))
 
 
-def _lock(stores: Stores, found: Conversation) -> None:
+def hide(stores: Stores, found: Conversation, *, whoever_holds_it: bool = False) -> Deletion:
+    """Hide a conversation and note its deletion. Raises 409 if a chat was faster."""
     now = int(stores.clock())
-    if found.lease and not found.is_being_deleted:
-        if found.lease_until > now:
-            raise ApiError("conversation_busy", "A chat is running in this conversation.")
-        dead = ChatRef(found.user, found.lease, found.conversation_id)
-        end_chat(stores, dead, TIMED_OUT)
+    one = Deletion("CONV", found.user, found.conversation_id, now, now + _REQUEST_SECONDS)
+    lock = stores.conversations.lock_action(found, now + _LATE_SECONDS, whoever_holds_it=whoever_holds_it)
     try:
-        stores.conversations.lock(found, now + _DELETE_SECONDS)
+        stores.deletions.note(one, [lock])
     except Lost:
         raise ApiError("conversation_busy", "A chat is running in this conversation.") from None
+    return one
 
 
-def _delete_chat(stores: Stores, user: str, conversation_id: str, number: int) -> None:
-    chat_id = stores.history.chat_of_query(user, conversation_id, number)
-    chat = stores.chats.load(user, chat_id) if chat_id else None
-    if chat is None:
+def _free(stores: Stores, found: Conversation) -> Conversation:
+    """The conversation, without a chat in it; a dead one is ended."""
+    if not found.lease or found.is_being_deleted:
+        return found
+    if found.lease_until > stores.clock():
+        raise ApiError("conversation_busy", "A chat is running in this conversation.")
+    end_chat(stores, ChatRef(found.user, found.lease, found.conversation_id), TIMED_OUT)
+    return found
+
+
+def continue_deletion(stores: Stores, one: Deletion, has_time: Callable[[], bool]) -> None:
+    """Delete what there is while there is time. Harmless at any time and any number of times."""
+    found = stores.conversations.find(one.user, one.what)
+    if found and not found.is_being_deleted:
+        stores.deletions.cross_out(one)  # noted ahead, and then it was made
         return
-    if chat.status == "answered":
-        # Its summaries are still being written: close it first, so that nothing is written afterwards.
-        end_chat(stores, ChatRef(user, chat.chat_id, conversation_id), Failure("internal", ""))
-    stores.chats.delete(chat, keep=_blank_end(stores, chat))
+    if not _empty(stores, one.user, one.what, has_time):
+        return
+    if found:
+        stores.conversations.remove(found)
+    _conclude(stores, one)
+
+
+def _empty(stores: Stores, user: str, conversation_id: str, has_time: Callable[[], bool]) -> bool:
+    """Delete the conversation's items, each query's chat before the item that names it; whether all are gone."""
+    while items := stores.history.last_items(user, conversation_id):
+        chats = [item["chat"] for item in items if "chat" in item]
+        if not _delete_chats(stores, user, chats, has_time):
+            return False
+        stores.history.delete_items(items)
+    stores.bodies.delete_objects(user, conversation_id)
+    return True
+
+
+def _conclude(stores: Stores, one: Deletion) -> None:
+    """Nothing is left: cross it out if nobody can write any more, else look at it again then."""
+    nobody_writes_after = one.since + WRITERS_SECONDS
+    if stores.clock() < nobody_writes_after:
+        stores.deletions.put_off(one, nobody_writes_after)
+    else:
+        stores.deletions.cross_out(one)
+
+
+def continue_chat_deletion(stores: Stores, one: Deletion) -> None:
+    """The second look at a chat: whatever late writers have left, and the blank end that kept them out."""
+    stores.chats.delete(one.user, one.what)
+    stores.deletions.cross_out(one)
+
+
+def _delete_chats(stores: Stores, user: str, chat_ids: list[str], has_time: Callable[[], bool]) -> bool:
+    """Delete chats while there is time; whether all are gone."""
+
+    def delete(chat_id: str) -> bool:
+        if not has_time():
+            return False
+        _delete_chat(stores, user, chat_id)
+        return True
+
+    if len(chat_ids) < 2:
+        return all(map(delete, chat_ids)) and has_time()
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return all(pool.map(delete, chat_ids)) and has_time()
+
+
+def _delete_chat(stores: Stores, user: str, chat_id: str) -> None:
+    chat = stores.chats.load(user, chat_id)
+    if chat and stores.clock() <= chat.deadline + _LATE_SECONDS:
+        now, due = int(stores.clock()), chat.deadline + _LATE_SECONDS
+        stores.deletions.note(Deletion("CHAT", user, chat_id, now, due))
+    if chat and chat.status == "answered":
+        _finish(stores, chat)
+    stores.chats.delete(user, chat_id, keep=_blank_end(stores, chat) if chat else "")
+
+
+def _finish(stores: Stores, chat: Chat) -> None:
+    """Its summaries are still being written: close it first, so that whoever follows it sees its end."""
+    try:
+        end_chat(stores, ChatRef(chat.user, chat.chat_id, chat.conversation_id), Failure("internal", ""))
+    except Exception:  # noqa: BLE001 - what cannot be read any more can still be deleted
+        return
 
 
 def _blank_end(stores: Stores, chat: Chat) -> str:
@@ -70,7 +168,7 @@ def _blank_end(stores: Stores, chat: Chat) -> str:
     A tool or a model call of it may still be running. Its log stays closed until none can be, so that
     nothing is written into a conversation that is gone.
     """
-    nobody_writes_after = chat.deadline + _DELETE_SECONDS
+    nobody_writes_after = chat.deadline + _LATE_SECONDS
     if chat.status not in ("failed", "cancelled") or stores.clock() > nobody_writes_after:
         return ""
     return stores.log(chat).blank_end(nobody_writes_after)

@@ -1,7 +1,8 @@
 """The end of a chat, whatever ended it: idempotent, and read off the status (DESIGN 2.5).
 
 running  ──► failed | cancelled   hold released or settled, response record, terminal event
-answered ──► done                 with mechanical summaries: a delivered answer stays delivered
+answered ──► done                 with the track that is there, else with mechanical summaries: a delivered answer
+                                  stays delivered
 ended    ──► nothing
 
 The response record says that there is no answer. Only a cancelled chat whose running turn has written something
@@ -22,7 +23,10 @@ from dualtrack.events import Event, credits_now, done, error, record_stored, tex
 from dualtrack.ids import response_id
 from dualtrack.memory.records import QueryTrack, Record
 from dualtrack.memory.summaries import NO_ANSWER, track_of
+from dualtrack.models.turn import Usage
+from dualtrack.storage.chats import with_summaries
 from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.history import TRACK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
     from dualtrack.credits.account import Decision as Credits
     from dualtrack.events import StoredEvent
     from dualtrack.requests import ChatRef
+    from dualtrack.storage.bodies import Write
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.event_log import EventLog
     from dualtrack.storage.stores import Stores
@@ -78,7 +83,7 @@ def end_chat(stores: Stores, ref: ChatRef, how: Failure | Cancelled) -> Chat | N
         try:
             if chat.status == "answered":
                 records = stores.history.query_records(chat.user, chat.conversation_id, chat.query)
-                finish(stores, chat, records, {}, 0)
+                finish(stores, chat, records, {}, Usage())
             else:
                 fence = _read_anew if left and isinstance(how, Cancelled) else _decide_anew
                 _end_running(stores, log, chat, how, fence)
@@ -100,16 +105,36 @@ def finish(
     chat: Chat,
     records: tuple[Record, ...],
     summaries: Mapping[str, str],
-    summary_tokens: int,
+    spent: Usage,
 ) -> None:
-    """Answered → done: the short track of the query's ``records``, and the terminal event with the chat object."""
+    """Answered → done: the short track of the query's ``records``, and the terminal event with the chat object.
+
+    A follow-up may have made the track final before (query_state.py): then the chat closes with that one.
+    What was ``spent`` on summaries counts either way.
+    """
+    after = replace(with_summaries(chat, spent), status="done")
     # none are left when the conversation was deleted meanwhile: then the closed log refuses what follows
     track = track_of(records, summaries, iso(stores.clock())) if records else QueryTrack(chat.query, (), 0)
-    usage = {**chat.usage, "summary_tokens": chat.usage.get("summary_tokens", 0) + summary_tokens}
-    after = replace(chat, status="done", usage=usage)
+    try:
+        writes = stores.history.track_writes(chat.user, chat.conversation_id, track)
+        _close_answered(stores, chat, after, records, track, writes)
+    except Lost as lost:
+        stored = stores.history.track(chat.user, chat.conversation_id, chat.query)
+        if lost.items.keys() != {TRACK} or stored is None:
+            raise
+        _close_answered(stores, chat, after, records, stored, [])
+
+
+def _close_answered(
+    stores: Stores,
+    chat: Chat,
+    after: Chat,
+    records: tuple[Record, ...],
+    track: QueryTrack,
+    writes: Sequence[Write],
+) -> None:
     events = [*_summary_events(track), done(chat_json(after, records, track))]
-    stored = stores.history.track_writes(chat.user, chat.conversation_id, track)
-    stores.log(chat).append(events, [stores.chats.change_action(chat, after), *stored])
+    stores.log(chat).append(events, [stores.chats.change_action(chat, after), *writes])
 
 
 @dataclass(frozen=True, slots=True)

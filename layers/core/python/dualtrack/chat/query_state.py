@@ -1,26 +1,39 @@
-"""The running query as the model will see it: its view, its turns, its results. Reads only."""
+"""The running query as the model will see it: its view, its turns, its results.
+
+Reads only, but for what is fixed when the query starts: the tracks of the queries before it, and its pin.
+"""
 
 from __future__ import annotations
 
 import base64
+import contextlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from dualtrack.errors import Gone
-from dualtrack.memory.policies import POLICIES
+from dualtrack.chat.past import fix_past, read_past
+from dualtrack.chat.replay import read_replay
+from dualtrack.clock import iso
+from dualtrack.errors import Gone, Superseded
+from dualtrack.ids import response_id
+from dualtrack.memory.blocks import Result
+from dualtrack.memory.digests import Past
 from dualtrack.memory.records import block_of
-from dualtrack.memory.view import PastTurn, Result, View, stand_in
+from dualtrack.memory.sending import Cuts
+from dualtrack.memory.summaries import track_of
+from dualtrack.memory.view import PastTurn, Replay, TextFile, View, stand_in
 from dualtrack.storage.chats import Pin
-from dualtrack.tools.full_context import read_reference
+from dualtrack.storage.dynamo import Lost
+from dualtrack.tools.full_context import result_text
 from dualtrack.tools.mcp.catalogue import load_catalogue
 from dualtrack.tools.registry import offered_tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from dualtrack.chat.agent import Agent
     from dualtrack.memory.records import Attachment, QueryTrack, Record
     from dualtrack.models.turn import Limit
     from dualtrack.profiles import Profile
@@ -31,8 +44,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SUMMARY_WAIT_SECONDS: Final = 3.0
-_POLL_SECONDS: Final = 0.2
+_TRACK_WAIT_SECONDS: Final = 0.2
+"""A follow-up is held up by summaries for half a second at most (CONTRACT 6), what it does behind the wait included."""
+_POLL_SECONDS: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +54,7 @@ class QueryState:
     """Everything a model call of this query is made from."""
 
     chat: Chat
-    """With its view pinned, if there was something to pin."""
+    """With its pin, if there was something to pin."""
     view: View
     offered: Mapping[str, ToolSpec]
     records: tuple[Record, ...]
@@ -51,20 +65,20 @@ class QueryState:
 class _Read:
     """What the tables say."""
 
-    tracks: tuple[QueryTrack, ...]
+    past: Past
     records: tuple[Record, ...]
     catalogue: Catalogue
 
     def missing(self, before: int) -> tuple[int, ...]:
-        """Earlier queries whose summaries are not written yet."""
-        written = {track.query for track in self.tracks}
-        return tuple(number for number in range(1, before) if number not in written)
+        """Earlier queries whose tracks are not written yet."""
+        written = {track.query for track in self.past.tracks}
+        return tuple(number for number in _sent_one_by_one(self.past, before) if number not in written)
 
 
 def read_query(
     stores: Stores,
     chat: Chat,
-    profile: Profile,
+    agent: Agent,
     turns: Sequence[RecordedTurn],
     limit: Limit,
     complete: Callable[[RecordedTurn], None],
@@ -72,58 +86,115 @@ def read_query(
 ) -> QueryState:
     """The query with its past pinned. ``complete`` gives the last turn's calls without a record one.
 
-    Raises `Gone` if something that has to be sent is not there any more.
+    Raises `Gone` if something that has to be sent is not there any more, and `Superseded` if another first attempt
+    has pinned another agent.
     """
-    read = _read(stores, chat, len(turns))
+    profile = agent.profile
+    read = _read(stores, chat, profile, turns)
     recorded = {record.record_id for record in read.records}
     if turns and any(call.id not in recorded for call in turns[-1].calls):
         complete(turns[-1])
         read = replace(
             read, records=stores.history.query_records(chat.user, chat.conversation_id, chat.query)
         )
-    if chat.pin is None and not turns:
-        read, chat = _pin(stores, chat, read, sleep)
+    if _is_new(chat, turns):
+        read, chat = _pin(stores, chat, agent, read, sleep)
     query = _there(next((one for one in read.records if one.type == "message" and one.role == "user"), None))
+    offered = offered_tools(profile, agent.tools, read.catalogue)
     view = View(
-        tracks=_tracks(stores, chat, profile, read.tracks),
+        digest=read.past.digest,
+        tracks=_tracks(stores, chat, profile, read.past),
         query=block_of(query),
-        attachments=_files(stores, chat, query.attachments),
+        attachments=_files(stores, chat, [one for one in query.attachments if not one.record_id]),
+        files=tuple(_text_file(one, read.records) for one in query.attachments if one.record_id),
         turns=tuple(_past_turn(stores, chat, turn, read.records) for turn in turns),
         limit=limit,
         max_turns=profile.max_turns,
         result_limit=profile.result_limit,
-        policy=POLICIES[profile.history.policy],
+        replay=_replay(stores, chat, profile, offered),
         template=profile.query_template,
+        cuts=turns[-1].sending.cuts if turns else Cuts(),
     )
-    return QueryState(chat, view, offered_tools(profile, read.catalogue), read.records)
+    return QueryState(chat, view, offered, read.records)
 
 
-def _read(stores: Stores, chat: Chat, turns: int) -> _Read:
+def _is_new(chat: Chat, turns: Sequence[RecordedTurn]) -> bool:
+    """Whether nothing of what is sent is fixed yet."""
+    return chat.pin is None and not turns and chat.status == "running"
+
+
+def _sent_one_by_one(past: Past, before: int) -> range:
+    """The earlier queries that are in no digest."""
+    return range(past.digest.through + 1 if past.digest else 1, before)
+
+
+def _replay(stores: Stores, chat: Chat, profile: Profile, offered: Mapping[str, ToolSpec]) -> Replay:
+    if profile.history.is_summed_up:
+        return Replay()
+    return read_replay(stores, chat.user, chat.conversation_id, chat.query, profile, offered)
+
+
+def _read(stores: Stores, chat: Chat, profile: Profile, turns: Sequence[RecordedTurn]) -> _Read:
     """Three reads that do not need each other, at once. Later turns get the tools that the first pinned."""
     version = chat.pin.catalogue if chat.pin else ("" if turns else None)
     user, conversation_id = chat.user, chat.conversation_id
     with ThreadPoolExecutor(2) as pool:
-        tracks = pool.submit(stores.history.tracks, user, conversation_id, chat.query - 1)
+        past = pool.submit(_read_past, stores, chat, profile, is_fixed=not _is_new(chat, turns))
         catalogue = pool.submit(load_catalogue, stores.cache, stores.clock(), version=version)
         records = stores.history.query_records(user, conversation_id, chat.query)
-        return _Read(tracks.result(), records, catalogue.result())
+        return _Read(past.result(), records, catalogue.result())
 
 
-def _pin(stores: Stores, chat: Chat, read: _Read, sleep: Callable[[float], None]) -> tuple[_Read, Chat]:
-    """Fix what of the past is sent. Summaries that are still missing are waited for, at most 3 s.
+def _read_past(stores: Stores, chat: Chat, profile: Profile, *, is_fixed: bool) -> Past:
+    return read_past(stores, chat, is_fixed=is_fixed) if profile.history.is_summed_up else Past(None, ())
 
-    Nothing is written where nothing has to be remembered: summaries never change once they are
-    there, so a retry finds the same ones.
+
+def _pin(
+    stores: Stores, chat: Chat, agent: Agent, read: _Read, sleep: Callable[[float], None]
+) -> tuple[_Read, Chat]:
+    """Fix what is sent: the agent, the tools of servers, the digest. Every track of the past is final then.
+
+    Nothing else has to be remembered: tracks and records never change once they are there, so a retry finds the same
+    ones. The agent is kept before the pin names it; nobody misses one that no pin names.
     """
-    deadline = stores.clock() + SUMMARY_WAIT_SECONDS
+    profile = agent.profile
+    stores.agents.keep(agent.version, agent.text)
+    if profile.history.is_summed_up:
+        read = _with_every_track(stores, chat, read, sleep)
+    wanted = Pin(catalogue=read.catalogue.version, agent=agent.version)
+    past, chat = fix_past(stores, chat, read.past, profile, wanted)
+    if chat.pin and chat.pin.agent not in ("", agent.version):
+        raise Superseded("another deployment's first attempt")
+    return replace(read, past=past), chat
+
+
+def _with_every_track(stores: Stores, chat: Chat, read: _Read, sleep: Callable[[float], None]) -> _Read:
+    """Tracks that are still missing are waited for, for a moment; then they are made final here, mechanically."""
+
+    def reread() -> _Read:
+        return replace(read, past=read_past(stores, chat, is_fixed=False))
+
+    deadline = stores.clock() + _TRACK_WAIT_SECONDS
     while read.missing(chat.query) and stores.clock() < deadline:
         sleep(_POLL_SECONDS)
-        tracks = stores.history.tracks(chat.user, chat.conversation_id, chat.query - 1)
-        read = replace(read, tracks=tracks)
+        read = reread()
     missing = read.missing(chat.query)
-    if missing or read.catalogue.version:
-        return read, stores.chats.pin(chat, Pin(missing, read.catalogue.version))
-    return read, chat
+    for number in missing:
+        _make_final(stores, chat, number)
+    return reread() if missing else read
+
+
+def _make_final(stores: Stores, chat: Chat, number: int) -> None:
+    """Write the mechanical track of an earlier query. Another may be first: what is stored counts, whoever wrote it.
+
+    The earlier chat may still be answered and not done: whoever closes it then closes it with this track.
+    """
+    user, conversation_id = chat.user, chat.conversation_id
+    records = stores.history.query_records(user, conversation_id, number)
+    _there(next((one for one in records if one.record_id == response_id(number)), None))
+    track = track_of(records, {}, iso(stores.clock()))
+    with contextlib.suppress(Lost):
+        stores.write_past(chat, stores.history.track_writes(user, conversation_id, track))
 
 
 def _past_turn(stores: Stores, chat: Chat, turn: RecordedTurn, records: tuple[Record, ...]) -> PastTurn:
@@ -132,20 +203,21 @@ def _past_turn(stores: Stores, chat: Chat, turn: RecordedTurn, records: tuple[Re
     return PastTurn(turn.content, turn.calls, MappingProxyType(results))
 
 
-def _tracks(
-    stores: Stores, chat: Chat, profile: Profile, tracks: tuple[QueryTrack, ...]
-) -> tuple[QueryTrack, ...]:
+def _tracks(stores: Stores, chat: Chat, profile: Profile, past: Past) -> tuple[QueryTrack, ...]:
+    if not profile.history.is_summed_up:
+        return ()
     full = chat.pin.stand_in if chat.pin else ()
-    written = {track.query: track for track in tracks}
+    written = {track.query: track for track in past.tracks}
     return tuple(
         _standing_in(stores, chat, number, profile.result_limit)
         if number in full
         else _there(written.get(number))
-        for number in range(1, chat.query)
+        for number in _sent_one_by_one(past, chat.query)
     )
 
 
 def _standing_in(stores: Stores, chat: Chat, number: int, limit: int) -> QueryTrack:
+    """What release 1 pinned in place of a track that was missing: the chat sends it to its end."""
     records = stores.history.query_records(chat.user, chat.conversation_id, number)
     _there(next(iter(records), None))
     return stand_in(records, number, limit)
@@ -158,14 +230,17 @@ def _there(found: T | None) -> T:
 
 
 def _result(stores: Stores, chat: Chat, record: Record) -> Result:
-    """What a call's record brings to the model; a reference is read anew, it always reads the same."""
+    """What a call's record brings to the model."""
     call = record.call
     if call is None:
         raise ValueError(record.record_id)
-    text = record.content
-    if call.reference:
-        text = read_reference(stores, chat.user, chat.conversation_id, call.reference)
+    text = result_text(stores, chat.user, chat.conversation_id, record)
     return Result(text, call.is_error, _files(stores, chat, call.media))
+
+
+def _text_file(file: Attachment, records: tuple[Record, ...]) -> TextFile:
+    record = _there(next((one for one in records if one.record_id == file.record_id), None))
+    return TextFile(record.record_id, file.name, record.content)
 
 
 def _files(stores: Stores, chat: Chat, attachments: Sequence[Attachment]) -> tuple[Mapping[str, str], ...]:

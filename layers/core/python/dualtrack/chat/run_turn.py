@@ -15,10 +15,12 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from dualtrack.chat.agent import agent_of
 from dualtrack.chat.end_chat import INCOMPLETE, Failure, end_chat
 from dualtrack.chat.move_credits import move_credits
 from dualtrack.chat.query_state import QueryState, read_query
 from dualtrack.chat.tool_results import complete_results
+from dualtrack.chat.turn_request import fixed_tokens, turn_request
 from dualtrack.clock import iso
 from dualtrack.credits.plans import price_calls
 from dualtrack.errors import ChatClosed, Contended, Gone, ModelRefused, Superseded
@@ -31,26 +33,33 @@ from dualtrack.events import (
     tool_calls_start,
     turn_begins,
 )
-from dualtrack.frozen import thaw
+from dualtrack.frozen import dumps
 from dualtrack.ids import response_id, thought_id
+from dualtrack.memory.budget import STEPS, fit, room_for, smaller, without_files
+from dualtrack.memory.estimate import message_tokens
+from dualtrack.memory.joint_summaries import is_cheaper_cached
 from dualtrack.memory.records import Record
+from dualtrack.memory.sending import Sending
 from dualtrack.memory.sources import sources_of
-from dualtrack.memory.view import Sent, build
+from dualtrack.memory.summaries import DEFAULT_CHARACTERS, summary_requests
+from dualtrack.memory.view import Sent, View, build
 from dualtrack.models.protocol import CALL_SECONDS
-from dualtrack.models.thinking import Thinking, turn_fields, without_thinking
+from dualtrack.models.thinking import Thinking, without_thinking
 from dualtrack.models.turn import Decision, Limit, ModelReply, ToolCall, decide
-from dualtrack.profiles import all_profiles
 from dualtrack.storage.chats import LAST_CALL_SECONDS, Chat, RecordedTurn, calls_to_run, with_usage
 from dualtrack.storage.dynamo import Lost
 from dualtrack.streaming.delta_writer import DeltaWriter
+from dualtrack.text import cautious_tokens
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from dualtrack.chat.agent import Agent
     from dualtrack.chat.move_credits import Recorded
     from dualtrack.credits.account import Account
     from dualtrack.credits.account import Decision as Credits
     from dualtrack.events import StoredEvent
+    from dualtrack.memory.budget import Step
     from dualtrack.models.protocol import Model
     from dualtrack.profiles import Profile
     from dualtrack.requests import ChatRef
@@ -63,7 +72,7 @@ _POLL_SECONDS: Final = 1.0
 _STILL_POLLS: Final = 8
 _LEAST_SECONDS: Final = 10.0
 """A second try is not begun with less than this left of a call's time."""
-_FOR_ITS_CONTENT: Final = frozenset({400, 413})
+_FOR_ITS_CONTENT: Final = 400
 """What the model's service answers to a file that only it can read to the end: then the files are left out."""
 _UNPAID: Final = "Tool execution failed: not enough credits, so it was not run."
 
@@ -79,6 +88,9 @@ class TurnDeps:
     invalid: Callable[[ToolSpec, Mapping[str, Any]], str]
     sleep: Callable[[float], None] = time.sleep
     thinking: Thinking = field(default_factory=Thinking)
+    summary_model: str = ""
+    """Who writes summaries one by one; empty for the turn's own."""
+    summary_characters: int = DEFAULT_CHARACTERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,21 +99,15 @@ class _Run:
 
     deps: TurnDeps
     chat: Chat
-    profile: Profile
+    agent: Agent
     log: EventLog
     number: int
     limit: Limit
 
     @property
-    def model(self) -> str:
-        """Whom the chat has asked so far: a deployment in between changes nothing for it."""
-        return self.chat.model or self.profile.model or self.deps.model_name
-
-    @property
-    def thinking(self) -> Thinking:
-        """The deployment's settings, with the chat's own effort if its turns had one."""
-        chosen = self.deps.thinking
-        return replace(chosen, effort=self.chat.effort) if self.chat.model else chosen
+    def profile(self) -> Profile:
+        """The agent's."""
+        return self.agent.profile
 
 
 def run_turn(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
@@ -142,9 +148,9 @@ def _attempt(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
         return _recorded_outcome(recorded)
     if closed:
         raise ChatClosed(ref.chat_id)
-    profile = all_profiles()[chat.profile]
-    limit = limit_of(chat, ref.turn + 1, profile.max_turns, stores.clock())
-    run = _Run(deps, chat, profile, log, ref.turn + 1, limit)
+    agent = agent_of(stores, chat, deps.model_name, deps.thinking)
+    limit = limit_of(chat, ref.turn + 1, agent.profile.max_turns, stores.clock())
+    run = _Run(deps, chat, agent, log, ref.turn + 1, limit)
     try:
         return _call_model(run, turns)
     except ChatClosed:
@@ -189,27 +195,88 @@ def _is_closed(log: EventLog) -> bool:
 def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
     stores = run.deps.stores
     complete = partial(complete_results, stores, run.chat, dead=True)
-    state = read_query(stores, run.chat, run.profile, turns, run.limit, complete, run.deps.sleep)
-    sent = build(state.view)
+    state = read_query(stores, run.chat, run.agent, turns, run.limit, complete, run.deps.sleep)
+    frame = turn_request(run.agent, state.offered, run.limit, (), run.profile.max_tokens)
+    fixed = cautious_tokens(dumps([frame["system"], frame.get("tools", [])]))
+    last = turns[-1].sending if turns else Sending()
+    view = fit(state.view, room_for(run.profile, run.agent.model, run.agent.thinking, fixed, last))
+    view = replace(view, is_read_again=_is_read_again(run, state, frame, view))
     begins = turn_begins(run.number, run.profile.max_turns, final=bool(run.limit))
     run.log.append([begins], fence=_no_commit)
     with DeltaWriter(run.log, run.number, _no_other_run) as writer:
-        try:
-            reply = _ask(run, _request(run, state, sent), writer.write)
-        except ModelRefused as refused:
-            if refused.status not in _FOR_ITS_CONTENT or not sent.files:
-                raise
-            sent = build(replace(state.view, without_files=True))
-            reply = _ask(run, _request(run, state, sent), writer.write)
+        said = _ask_for_less(run, frame, view, writer.write)
     decision = decide(
-        reply,
+        said.reply,
         query=run.chat.query,
         calls_before=run.chat.calls,
         offered=state.offered,
-        limit=run.limit,
+        limit="" if said.without_room else run.limit,
         invalid=run.deps.invalid,
     )
-    return _record(replace(run, chat=state.chat), state, sent, reply, decision)
+    return _record(replace(run, chat=state.chat), state, _with_frame(said, fixed), decision)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What the model said to what. ``without_room``: nothing, because even the least was too long for it."""
+
+    reply: ModelReply
+    sent: Sent
+    sending: Sending
+    without_room: bool = False
+
+
+def _with_frame(said: _Said, fixed: int) -> _Said:
+    estimated = said.sending.estimated + fixed
+    return replace(said, sending=replace(said.sending, estimated=estimated))
+
+
+def _ask_for_less(run: _Run, frame: Mapping[str, Any], view: View, on_text: Callable[[str], None]) -> _Said:
+    """The model's answer to the view, or to less of it where the service will not take so much.
+
+    What is too long for it in the end is answered by us: the user gets a written answer (CONTRACT 6, 8).
+    """
+    steps = iter(STEPS)
+    while True:
+        sent = build(view)
+        sending = Sending(view.cuts, message_tokens(sent.messages))
+        try:
+            reply = _ask(run, {**frame, "messages": list(sent.messages)}, on_text)
+        except ModelRefused as refused:
+            less = _less(view, sent, refused, steps)
+            if less is None and not refused.too_long:
+                raise
+            if less is None:
+                return _Said(
+                    ModelReply((), "model_context_window_exceeded"), sent, sending, without_room=True
+                )
+            view = less
+        else:
+            return _Said(reply, sent, replace(sending, reported=reply.prompt_tokens))
+
+
+def _less(view: View, sent: Sent, refused: ModelRefused, steps: Iterator[Step]) -> View | None:
+    """What to send in place of what was refused; each step is taken once, and files are left out once."""
+    if refused.too_long:
+        return smaller(view, steps)
+    return without_files(view) if refused.status == _FOR_ITS_CONTENT and sent.files else None
+
+
+def _is_read_again(run: _Run, state: QueryState, frame: Mapping[str, Any], view: View) -> bool:
+    """Whether another call may begin with this one. Behind a chat's last call only that of the summaries can."""
+    if not run.limit:
+        return True
+    if not run.profile.history.is_summed_up:
+        return False
+    model = run.agent.model
+    return is_cheaper_cached(
+        model,
+        fixed_tokens(frame),
+        build(view).sent_tokens,
+        summary_requests(state.records),
+        run.deps.summary_model or model,
+        run.deps.summary_characters,
+    )
 
 
 def _ask(run: _Run, request: Mapping[str, Any], on_text: Callable[[str], None]) -> ModelReply:
@@ -224,7 +291,7 @@ def _ask(run: _Run, request: Mapping[str, Any], on_text: Callable[[str], None]) 
         second = run.deps.model.stream(again, on_text, left)
     except ModelRefused:
         return reply
-    return replace(second, usage=reply.usage + second.usage)
+    return replace(second, usage=reply.usage + second.usage, calls=2)
 
 
 def _no_commit(event: StoredEvent) -> None:
@@ -239,25 +306,6 @@ def _no_other_run(event: StoredEvent) -> None:
         raise Superseded(event.event)
 
 
-def _request(run: _Run, state: QueryState, sent: Sent) -> dict[str, Any]:
-    """The call to the Messages API. The last one keeps its tools, so that it keeps the cached prefix."""
-    system = {"type": "text", "text": run.profile.system, "cache_control": {"type": "ephemeral"}}
-    request: dict[str, Any] = {
-        **turn_fields(run.model, run.profile.max_tokens, run.thinking),
-        "system": [system],
-        "messages": list(sent.messages),
-    }
-    if state.offered:
-        request["tools"] = [_tool(spec) for spec in state.offered.values()]
-        if run.limit:
-            request["tool_choice"] = {"type": "none"}
-    return request
-
-
-def _tool(spec: ToolSpec) -> dict[str, Any]:
-    return {"name": spec.name, "description": spec.description, "input_schema": thaw(spec.input_schema)}
-
-
 # ── recording ─────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -270,16 +318,16 @@ class _Turn:
     decision: Decision
     after: Chat
     now: float
+    sending: Sending
 
 
-def _record(
-    run: _Run, state: QueryState, sent: Sent, reply: ModelReply, decision: Decision
-) -> dict[str, Any]:
+def _record(run: _Run, state: QueryState, said: _Said, decision: Decision) -> dict[str, Any]:
     """Commit the turn with its credits; a lost account is decided anew, a lost turn was recorded by another."""
+    reply, sent = said.reply, said.sent
     after = with_usage(run.chat, reply.usage, sent.sent_tokens, sent.full_history_tokens)
     after = replace(after, turn=run.number, calls=run.chat.calls + len(decision.calls))
-    after = replace(after, model=run.model, effort=run.thinking.effort)
-    turn = _Turn(run, reply, decision, after, run.deps.stores.clock())
+    after = replace(after, model=run.agent.model, effort=run.agent.thinking.effort)
+    turn = _Turn(run, reply, decision, after, run.deps.stores.clock(), said.sending)
     try:
         if decision.next == "answered":
             _commit_answer(turn, sources_of(state.records))
@@ -287,7 +335,9 @@ def _record(
             decision = _commit_tools(turn)
     except Lost as lost:
         raise Superseded(", ".join(lost.items)) from lost
-    recorded = RecordedTurn(run.number, reply.content, decision.calls, decision.next)
+    recorded = RecordedTurn(
+        run.number, reply.content, decision.calls, decision.next, said.sending, reply.usage
+    )
     if decision.next != "answered":
         complete_results(run.deps.stores, after, recorded, dead=False)
     return _recorded_outcome(recorded)
@@ -319,7 +369,7 @@ def _recorded_tools(turn: _Turn, credits: Credits) -> Recorded:  # noqa: A002
     paid = _with_refusals(turn.decision, credits.fits)
     thought = _thought(turn)
     after = _after_hold(turn, paid, credits, thought)
-    writes = stores.chats.turn_writes(chat, run.number, turn.reply, paid.decision, after)
+    writes = stores.chats.turn_writes(chat, run.number, turn.reply, paid.decision, after, turn.sending)
     if thought:
         writes += stores.history.record_writes(chat.user, chat.conversation_id, thought, "thought")
     return _tools_events(run, paid, thought, after), writes
@@ -353,11 +403,15 @@ def _after_hold(turn: _Turn, paid: _Paid, credits: Credits, thought: Record | No
 def _thought(turn: _Turn) -> Record | None:
     """What the assistant thought and wrote before its tools: full track only."""
     thinking = [block["thinking"] for block in turn.reply.content if block["type"] == "thinking"]
-    content = "\n\n".join(part for part in (*thinking, turn.decision.text) if part.strip())
+    text = turn.decision.text
+    content = "\n\n".join(part for part in (*thinking, text) if part.strip())
     if not content:
         return None
-    record_id = thought_id(turn.run.chat.query, turn.run.chat.thoughts + 1)
-    return Record(record_id, "message", "assistant", content, iso(turn.now), turn.run.number)
+    record_id, said = (
+        thought_id(turn.run.chat.query, turn.run.chat.thoughts + 1),
+        len(text) if text.strip() else 0,
+    )
+    return Record(record_id, "message", "assistant", content, iso(turn.now), turn.run.number, said=said)
 
 
 def _tools_events(run: _Run, paid: _Paid, thought: Record | None, after: Chat) -> list[Event]:
@@ -394,7 +448,7 @@ def _recorded_answer(turn: _Turn, sources: Sequence[Source], credits: Credits) -
         answer(said.text, sources, said.stop, run.number),
     ]
     writes = [
-        *stores.chats.turn_writes(chat, run.number, turn.reply, said, after),
+        *stores.chats.turn_writes(chat, run.number, turn.reply, said, after, turn.sending),
         *stores.history.record_writes(chat.user, chat.conversation_id, response, "response"),
         stores.conversations.free_action(chat.user, chat.conversation_id, chat.chat_id, now),
     ]

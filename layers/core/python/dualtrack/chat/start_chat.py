@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.chat.delete_conversation import delete_leftovers
+from dualtrack.chat.attached_files import attached_files
+from dualtrack.chat.delete_conversation import delete_leftovers, note_conversation
 from dualtrack.chat.end_chat import TIMED_OUT, Failure, end_chat
 from dualtrack.chat.move_credits import move_credits
 from dualtrack.clock import iso
@@ -26,29 +27,23 @@ from dualtrack.memory.records import Record
 from dualtrack.profiles import DEFAULT_PROFILE, profile_named
 from dualtrack.requests import ChatRef
 from dualtrack.storage.api_requests import FirstRequest
+from dualtrack.storage.bodies import INLINE_LIMIT
 from dualtrack.storage.chats import CHAT_SECONDS, Chat
 from dualtrack.storage.conversations import Conversation
 from dualtrack.storage.dynamo import Action, Lost
 
 if TYPE_CHECKING:
+    from dualtrack.chat.attached_files import Attached, File
     from dualtrack.chat.executions import Executions
     from dualtrack.chat.move_credits import Recorded
     from dualtrack.credits.account import Account
     from dualtrack.credits.account import Decision as Credits
-    from dualtrack.storage.bodies import Body
+    from dualtrack.storage.bodies import Write
     from dualtrack.storage.stores import Stores
 
 IDEMPOTENCY_SECONDS: Final = 24 * 3600
 TITLE_CHARACTERS: Final = 80
 _TRIES: Final = 8
-
-
-@dataclass(frozen=True, slots=True)
-class File:
-    """An attachment as it came: decoded bytes."""
-
-    media_type: str
-    data: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +132,13 @@ class _Admission:
     is_new: bool
     chat: Chat
     query: Record
-    files: tuple[Body, ...]
+    attached: Attached
+
+    @property
+    def has_bodies(self) -> bool:
+        """Whether bodies are written before the conversation is there: they would outlive one that is not made."""
+        texts = (self.query, *self.attached.texts)
+        return bool(self.attached.bodies) or any(len(one.content.encode()) > INLINE_LIMIT for one in texts)
 
     def paid(self, credits: Credits) -> Chat:  # noqa: A002
         """The chat with what its hold has left."""
@@ -154,6 +155,8 @@ def _admit(stores: Stores, new: NewChat, repeat: Repeat | None) -> Chat:
     def hold(account: Account) -> Credits | Refused:
         return account.hold(chat.chat_id, CHAT_PRICE, admission.now)
 
+    if admission.is_new and admission.has_bodies:
+        note_conversation(stores, chat.user, chat.conversation_id)
     try:
         held = move_credits(stores, log, new.user, hold, partial(_recorded, stores, admission))
     except (Lost, Contended):
@@ -179,26 +182,36 @@ def _admission(stores: Stores, new: NewChat, repeat: Repeat | None) -> _Admissio
         deadline=int(now) + CHAT_SECONDS,
         held=CHAT_PRICE,
     )
-    sent = ((one.media_type, one.data) for one in new.files)
-    attachments, files = stores.history.files(chat.user, chat.conversation_id, sent)
-    query = Record(query_id(chat.query), "message", "user", new.message, iso(now), attachments=attachments)
-    return _Admission(repeat, now, conversation, found is None, chat, query, files)
+    attached = attached_files(stores, chat, new.files)
+    query = Record(
+        query_id(chat.query), "message", "user", new.message, iso(now), attachments=attached.listed
+    )
+    return _Admission(repeat, now, conversation, found is None, chat, query, attached)
 
 
 def _recorded(stores: Stores, admission: _Admission, credits: Credits) -> Recorded:  # noqa: A002
-    chat, query = admission.paid(credits), admission.query
+    chat, query, texts = admission.paid(credits), admission.query, admission.attached.texts
     events = [
-        record_stored(query.record_id, "user", "message"),
+        *(record_stored(one.record_id, "user", "message") for one in (query, *texts)),
         credits_now(0, CHAT_PRICE, chat.credits_remaining),
     ]
     writes = [
-        *admission.files,
+        *admission.attached.bodies,
         _lease(stores, admission.conversation, chat, query.content, is_new=admission.is_new),
         stores.chats.create_action(chat),
         *stores.history.record_writes(chat.user, chat.conversation_id, query, "query", chat.chat_id),
+        *_text_writes(stores, chat, texts),
         *_repeat_actions(stores, chat, admission.repeat, admission.now),
     ]
     return events, writes
+
+
+def _text_writes(stores: Stores, chat: Chat, texts: tuple[Record, ...]) -> list[Write]:
+    return [
+        write
+        for one in texts
+        for write in stores.history.record_writes(chat.user, chat.conversation_id, one, one.record_id)
+    ]
 
 
 def _conversation(stores: Stores, new: NewChat) -> Conversation | None:

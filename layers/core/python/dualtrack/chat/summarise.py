@@ -1,4 +1,4 @@
-"""The step after the answer: all summaries of the query at once, then `done` (DESIGN 2.6).
+"""The step after the answer: all summaries of the query at once, then `done`, then perhaps a digest (DESIGN 2.6).
 
 It cannot turn a delivered answer into a failure: what the model does not sum up within the time gets
 a mechanical extract.
@@ -9,75 +9,154 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from dualtrack.chat.agent import agent_of
 from dualtrack.chat.end_chat import finish
-from dualtrack.errors import ModelRefused, ModelUnavailable, Superseded
-from dualtrack.memory.summaries import SummaryRequest, summary_call, summary_requests
+from dualtrack.chat.fold_ahead import fold_ahead
+from dualtrack.chat.summarise_jointly import joint_request, joint_summaries, new_mark
+from dualtrack.errors import Gone, ModelRefused, ModelUnavailable, Superseded
+from dualtrack.memory.summaries import (
+    DEFAULT_CHARACTERS,
+    SummaryRequest,
+    fitted,
+    summary_call,
+    summary_requests,
+)
 from dualtrack.models.thinking import Thinking
+from dualtrack.models.turn import Usage
 from dualtrack.storage.dynamo import Lost
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
+    from dualtrack.chat.agent import Agent
     from dualtrack.models.protocol import Model
+    from dualtrack.models.turn import ModelReply
     from dualtrack.requests import ChatRef
+    from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import Stores
+
+T = TypeVar("T")
 
 SUMMARIES_SECONDS: Final = 80.0
 _CALL_SECONDS: Final = 40.0
+_JOINT_SECONDS: Final = 60.0
 _ATTEMPTS: Final = 3
 _PARALLEL: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
 class SummariseDeps:
-    """What the step needs beside the stores."""
+    """What the step needs beside the stores. ``model_name``: who sums up one by one."""
 
     stores: Stores
     model: Model
     model_name: str
     sleep: Callable[[float], None] = time.sleep
     thinking: Thinking = field(default_factory=Thinking)
+    characters: int = DEFAULT_CHARACTERS
+    """What a summary may have."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """Summaries by record id, and what their calls took."""
+
+    texts: Mapping[str, str]
+    usage: Usage = field(default_factory=Usage)
 
 
 def summarise(ref: ChatRef, deps: SummariseDeps) -> dict[str, Any]:
-    """Write the query's short track and close the chat. Doing it again does nothing."""
+    """Write the query's short track and close the chat. Doing it again does nothing.
+
+    No model is asked for a track that a follow-up has made final, or that is never sent: other policies than
+    `dual_track` send records.
+    """
     chat = deps.stores.chats.load(ref.user, ref.chat_id)
     if chat is None or chat.status != "answered":
         return {}
     records = deps.stores.history.query_records(chat.user, chat.conversation_id, chat.query)
-    made = _summarise_all(summary_requests(records), deps)
-    summaries = {request.record_id: text for request, text, _ in made}
+    agent = _agent_that_is_summed_up(chat, deps)
+    is_final = deps.stores.history.track(chat.user, chat.conversation_id, chat.query) is not None
+    made = _make(chat, agent, summary_requests(records), deps) if agent and not is_final else _Made({})
+    summaries = {record_id: fitted(text, deps.characters) for record_id, text in made.texts.items()}
     try:
-        finish(deps.stores, chat, records, summaries, sum(tokens for _, _, tokens in made))
+        finish(deps.stores, chat, records, summaries, made.usage)
     except (Superseded, Lost):
         return {}
+    if agent:
+        fold_ahead(chat, agent.profile, deps)
     return {}
 
 
-def _summarise_all(
-    requests: tuple[SummaryRequest, ...], deps: SummariseDeps
-) -> list[tuple[SummaryRequest, str, int]]:
+def _agent_that_is_summed_up(chat: Chat, deps: SummariseDeps) -> Agent | None:
+    """The chat's agent, if its policy sends summaries; None also if nothing of it is left."""
+    try:
+        agent = agent_of(deps.stores, chat, deps.model_name, deps.thinking)
+    except Gone:
+        return None
+    return agent if agent.profile.history.is_summed_up else None
+
+
+def _make(chat: Chat, agent: Agent, requests: tuple[SummaryRequest, ...], deps: SummariseDeps) -> _Made:
+    """All summaries of the query: by one call on the cached prefix where that costs less, else one by one."""
     if not requests:
-        return []
+        return _Made({})
     deadline = time.monotonic() + SUMMARIES_SECONDS
+    try:
+        return _jointly(chat, agent, requests, deps, deadline) or _one_by_one(requests, deps, deadline)
+    except ModelRefused:  # it cost nothing
+        return _one_by_one(requests, deps, deadline)
+
+
+def _jointly(
+    chat: Chat, agent: Agent, requests: Sequence[SummaryRequest], deps: SummariseDeps, deadline: float
+) -> _Made | None:
+    mark = new_mark()
+    request = joint_request(chat, agent, requests, mark, deps)
+    if request is None:
+        return None
+
+    def ask(seconds: float) -> ModelReply:
+        return deps.model.stream(request, _unseen, min(_JOINT_SECONDS, seconds))
+
+    reply = _tried(ask, deps, deadline)
+    return _Made(joint_summaries(reply, mark, requests), reply.usage) if reply else _Made({})
+
+
+def _unseen(text: str) -> None:
+    """Nobody watches a summary being written."""
+
+
+def _one_by_one(requests: Sequence[SummaryRequest], deps: SummariseDeps, deadline: float) -> _Made:
     with ThreadPoolExecutor(min(_PARALLEL, len(requests))) as pool:
         made = list(pool.map(lambda request: _summarise_one(request, deps, deadline), requests))
-    return [(request, text, tokens) for request, (text, tokens) in zip(requests, made, strict=True)]
+    texts = {request.record_id: text for request, (text, _) in zip(requests, made, strict=True)}
+    return _Made(texts, sum((usage for _, usage in made), Usage()))
 
 
-def _summarise_one(request: SummaryRequest, deps: SummariseDeps, deadline: float) -> tuple[str, int]:
-    """The summary and its tokens; empty if the model would not or could not in time."""
+def _summarise_one(request: SummaryRequest, deps: SummariseDeps, deadline: float) -> tuple[str, Usage]:
+    """The summary and what it took; empty if the model would not or could not in time."""
+    asked = summary_call(request, deps.model_name, deps.thinking, deps.characters)
+
+    def ask(seconds: float) -> tuple[str, Usage]:
+        return deps.model.complete(asked, min(_CALL_SECONDS, seconds))
+
+    try:
+        return _tried(ask, deps, deadline) or ("", Usage())
+    except ModelRefused:
+        return "", Usage()
+
+
+def _tried(ask: Callable[[float], T], deps: SummariseDeps, deadline: float) -> T | None:
+    """What the model says, asked up to three times while there is time. Raises `ModelRefused`."""
     for attempt in range(_ATTEMPTS):
         left = deadline - time.monotonic()
         if left < 1:
             break
         try:
-            asked = summary_call(request, deps.model_name, deps.thinking)
-            return deps.model.complete(asked, min(_CALL_SECONDS, left))
-        except ModelRefused:
-            break
+            return ask(left)
         except ModelUnavailable:
             deps.sleep(min(0.5 * 2**attempt, max(left, 0)))
-    return "", 0
+    return None

@@ -1,27 +1,46 @@
-"""How the past of a conversation is sent: policies by name, which profiles choose (DESIGN 5).
+"""How the past of a conversation is sent: policies by name, which profiles choose (DESIGN 5, PROFILES.md 1 and 3).
 
-A policy is a pure function. The prefix rule of CONTRACT 6 holds for ``dual_track``, because every past query
-contributes its immutable `QueryTrack` in the words in which it was asked.
+    dual_track    the summarised track; what was sent before a query is the beginning of what is sent after it
+    window        the last exchanges whole, without tools
+    tool_rounds   every query, interim text and response whole; tool rounds older than the last ones by name alone
+
+Pure. The last two send records, which are read newest first and only as far as their budget goes
+(chat/replay.py); what does not fit is decided here, oldest first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from types import MappingProxyType
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.ids import query_id
+from dualtrack.frozen import freeze, thaw
+from dualtrack.ids import parse_record_id, query_id
+from dualtrack.memory.blocks import Message, Result, fitted, result_block, text_block, user_message
+from dualtrack.memory.estimate import message_tokens
+from dualtrack.memory.records import Record, ToolCallDetail, block_of
+from dualtrack.memory.sending import Cut
+from dualtrack.memory.summaries import STOPPED
+from dualtrack.models.turn import ToolCall
 from dualtrack.profiles import PLACEHOLDER
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Sequence
 
     from dualtrack.memory.records import Block, QueryTrack
 
-Message = dict[str, Any]
-Policy = Callable[["Sequence[QueryTrack]", str], list[list[Message]]]
-"""The past queries, oldest first, and the profile's ``query_template`` → messages, one list for each query that is sent."""
+LONG_TEXT: Final = 2_000
+"""Characters of a past text that are sent where it does not fit whole."""
+
+_NAME_ONLY: Final = "(The details of this tool call are left out here.)"
+_NAME_AND_ID: Final = "(The details of this tool call are left out here: retrieve_full_context with the id {id} gives its result.)"
+_CUT: Final = "\n\n(Cut after {limit} of {length} characters.{read_on})"
+_READ_ON: Final = ' Read on with retrieve_full_context {{"id": "{id}", "offset": {limit}}}.'
+_OLDER: Final = "(The queries up to q{last} of this conversation are left out here.{read_back})"
+_READ_BACK: Final = " retrieve_full_context gives their records by id, such as q{last} and q{last}-r."
+_NOTE_TOKENS: Final = 60
+
+
+# ── dual_track ────────────────────────────────────────────────────────────────────────────────────
 
 
 def dual_track(tracks: Sequence[QueryTrack], template: str) -> list[list[Message]]:
@@ -29,23 +48,9 @@ def dual_track(tracks: Sequence[QueryTrack], template: str) -> list[list[Message
     return [_track_messages(track, template) for track in tracks]
 
 
-POLICIES: Final[Mapping[str, Policy]] = MappingProxyType({"dual_track": dual_track})
-"""A policy that stands here can be named by a profile."""
-
-
 def asked(query: Block, template: str) -> Block:
     """A query's block as the model reads it: in the template, behind its id."""
     return replace(query, content=template.replace(PLACEHOLDER, query.content))
-
-
-def text_block(text: str) -> dict[str, Any]:
-    """A block of text."""
-    return {"type": "text", "text": text}
-
-
-def user_message(content: list[dict[str, Any]]) -> Message:
-    """Blocks in the user's role."""
-    return {"role": "user", "content": content}
 
 
 def _track_messages(track: QueryTrack, template: str) -> list[Message]:
@@ -53,4 +58,265 @@ def _track_messages(track: QueryTrack, template: str) -> list[Message]:
     blocks = [asked(block, template) if block.record_id == own else block for block in track.blocks]
     said_to = [text_block(block.text) for block in blocks if block.role == "user"]
     said = [text_block(block.text) for block in blocks if block.role == "assistant"]
-    return [user_message(said_to), {"role": "assistant", "content": said}]
+    return [user_message(said_to), _assistant(said)]
+
+
+# ── window and tool_rounds ────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class PastCall:
+    """A tool call of an ended query. Without a result it is sent by its name alone."""
+
+    call: ToolCall
+    result: Result | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """A turn of an ended query: what it said before its tools, and its calls. It counts as a round if there are any."""
+
+    said: Block | None
+    calls: tuple[PastCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PastQuery:
+    """An ended query. ``is_answered``: its response is one, in full or as far as the user let it come."""
+
+    number: int
+    query: Block
+    response: Block
+    is_answered: bool
+    turns: tuple[Round, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """How the past is written: the profile's ``query_template``, ``result_limit`` in characters, ``track_tokens``.
+
+    ``reads_back``: the model has retrieve_full_context; ``has_tools``: it has any tool at all. Without one, the
+    service takes no tool calls.
+    """
+
+    template: str
+    result_limit: int
+    tokens: int
+    reads_back: bool = False
+    has_tools: bool = False
+
+
+def window(queries: Sequence[PastQuery], exchanges: int) -> tuple[PastQuery, ...]:
+    """The last ``exchanges`` answered queries, without their tools."""
+    answered = [replace(one, turns=()) for one in queries if one.is_answered]
+    return tuple(answered[max(len(answered) - exchanges, 0) :])
+
+
+def tool_rounds(queries: Sequence[PastQuery], rounds: int) -> tuple[PastQuery, ...]:
+    """All queries; of their tool rounds, numbered from 1, those up to the number of all less ``rounds`` by name."""
+    return _named_up_to(queries, _count(queries) - rounds)
+
+
+def _named_up_to(queries: Sequence[PastQuery], threshold: int) -> tuple[PastQuery, ...]:
+    number, sent = 0, []
+    for one in queries:
+        turns = []
+        for turn in one.turns:
+            number += bool(turn.calls)
+            turns.append(by_name(turn) if number <= threshold else turn)
+        sent.append(replace(one, turns=tuple(turns)))
+    return tuple(sent)
+
+
+def by_name(turn: Round) -> Round:
+    """The turn with its calls by name alone."""
+    return replace(turn, calls=tuple(PastCall(one.call) for one in turn.calls))
+
+
+def within_budget(queries: Sequence[PastQuery], wire: Wire) -> tuple[PastQuery, ...]:
+    """What of the queries fits: first the oldest rounds go by name alone, then the oldest long texts are cut, then the
+    oldest queries are left out. Rounds have what the texts leave, at least half."""
+    short = _named_up_to(queries, _count(queries))
+    room = rounds_room(short, wire)
+    kept = 0
+    for turn in reversed([turn for one in queries for turn in one.turns if turn.calls]):
+        room -= extra_tokens(turn, wire)
+        if room < 0:
+            break
+        kept += 1
+    return _texts_within(_named_up_to(queries, _count(queries) - kept), wire)
+
+
+def rounds_room(short: Iterable[PastQuery], wire: Wire) -> int:
+    """What the details of tool rounds may take beside the queries, whose calls go by name."""
+    return max(wire.tokens - sum(tokens_of_query(one, wire) for one in short), wire.tokens // 2)
+
+
+def extra_tokens(turn: Round, wire: Wire) -> int:
+    """What the details of a round take beyond its names."""
+    whole, short = (message_tokens(_turn_messages(one, wire)) for one in (turn, by_name(turn)))
+    return max(whole - short, 0)
+
+
+def tokens_of_query(one: PastQuery, wire: Wire) -> int:
+    """What a query takes, by the cautious estimate."""
+    return message_tokens(query_messages(one, wire))
+
+
+def with_texts_cut(one: PastQuery, wire: Wire) -> PastQuery:
+    """The query with the beginnings of its long texts."""
+    turns = (replace(turn, said=_beginning(turn.said, wire) if turn.said else None) for turn in one.turns)
+    query, response = _beginning(one.query, wire), _beginning(one.response, wire)
+    return replace(one, query=query, response=response, turns=tuple(turns))
+
+
+def _texts_within(queries: Sequence[PastQuery], wire: Wire) -> tuple[PastQuery, ...]:
+    left, whole, kept = wire.tokens - _NOTE_TOKENS, True, []
+    for one in reversed(queries):
+        taken = tokens_of_query(one, wire)
+        if not whole or taken > left:
+            whole, one = False, with_texts_cut(one, wire)  # noqa: PLW2901 - what is sent of it
+            taken = tokens_of_query(one, wire)
+        if taken > left:
+            break
+        left -= taken
+        kept.append(one)
+    return tuple(reversed(kept))
+
+
+def _beginning(block: Block, wire: Wire) -> Block:
+    length = len(block.content)
+    if length <= LONG_TEXT:
+        return block
+    read_on = _READ_ON.format(id=block.record_id, limit=LONG_TEXT) if wire.reads_back else ""
+    note = _CUT.format(limit=LONG_TEXT, length=length, read_on=read_on)
+    return replace(block, content=block.content[:LONG_TEXT] + note)
+
+
+def _count(queries: Sequence[PastQuery]) -> int:
+    return sum(bool(turn.calls) for one in queries for turn in one.turns)
+
+
+# ── from records ──────────────────────────────────────────────────────────────────────────────────
+
+
+def past_query(records: Sequence[Record]) -> PastQuery | None:
+    """An ended query of its records, in their order; its calls have no results yet. None without a response."""
+    by_kind = {found.kind: one for one in records if (found := parse_record_id(one.record_id))}
+    query, response = by_kind.get("query"), by_kind.get("response")
+    if query is None or response is None:
+        return None
+    found = parse_record_id(query.record_id)
+    turns = {one.turn: one.turn for one in records if _belongs_to_a_turn(one)}
+    return PastQuery(
+        number=found.query if found else 0,
+        query=block_of(query),
+        response=_response(response),
+        is_answered=bool(response.stop),
+        turns=tuple(_round([one for one in records if one.turn == turn]) for turn in turns),
+    )
+
+
+def _belongs_to_a_turn(record: Record) -> bool:
+    found = parse_record_id(record.record_id)
+    return found is not None and found.kind in ("thought", "tool")
+
+
+def _response(record: Record) -> Block:
+    block = block_of(record)
+    if record.stop != "cancelled":
+        return block
+    return replace(block, content=f"{block.content.rstrip()} {STOPPED}")
+
+
+def _round(records: Sequence[Record]) -> Round:
+    """Of what was thought only the interim text is sent again: it stands at the end of its record."""
+    said = next((block_of(one) for one in records if one.said), None)
+    length = next((one.said for one in records if one.said), 0)
+    if said:
+        said = replace(said, content=said.content[-length:])
+    calls = (
+        ToolCall(one.record_id, one.call.tool_use_id, one.call.tool, one.call.input)
+        for one in records
+        if one.call
+    )
+    return Round(said, tuple(PastCall(call) for call in calls))
+
+
+# ── messages ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def replayed(queries: Sequence[PastQuery], wire: Wire) -> list[list[Message]]:
+    """The messages of `window`'s and `tool_rounds`' queries, a list for each."""
+    return [query_messages(one, wire) for one in queries]
+
+
+def older_left_out(last: int, wire: Wire) -> list[Message]:
+    """That the queries up to ``last`` are not sent, and how to read them all the same."""
+    read_back = _READ_BACK.format(last=last) if wire.reads_back else ""
+    return [user_message([text_block(_OLDER.format(last=last, read_back=read_back))])]
+
+
+def query_messages(one: PastQuery, wire: Wire) -> list[Message]:
+    """The query, what each turn said and called, the response."""
+    turns = [message for turn in one.turns for message in _turn_messages(turn, wire)]
+    query = user_message([text_block(asked(one.query, wire.template).text)])
+    return [query, *turns, _assistant([text_block(one.response.text)])]
+
+
+def _turn_messages(turn: Round, wire: Wire) -> list[Message]:
+    calls = turn.calls if wire.has_tools else ()
+    said = [text_block(turn.said.text)] if turn.said else []
+    said += [_tool_use(one) for one in calls]
+    messages = [_assistant(said)] if said else []
+    return [*messages, user_message([_result(one, wire) for one in calls])] if calls else messages
+
+
+def _assistant(content: list[dict[str, Any]]) -> Message:
+    return {"role": "assistant", "content": content}
+
+
+def _tool_use(one: PastCall) -> dict[str, Any]:
+    given = thaw(one.call.input) if one.result else {}
+    return {"type": "tool_use", "id": one.call.tool_use_id, "name": one.call.tool, "input": given}
+
+
+def _result(one: PastCall, wire: Wire) -> dict[str, Any]:
+    if one.result:
+        return result_block(one.call, one.result, Cut(min(len(one.result.text), wire.result_limit)))
+    said = left_out(one.call, wire)
+    return {"type": "tool_result", "tool_use_id": one.call.tool_use_id, "content": [text_block(said)]}
+
+
+def records_sent(one: PastQuery, wire: Wire) -> list[Record]:
+    """What `query_messages` sends of each record, as the API shows it."""
+    turns = [record for turn in one.turns for record in _turn_records(turn, one.response.created_at, wire)]
+    return [_record_of(asked(one.query, wire.template)), *turns, _record_of(one.response)]
+
+
+def _turn_records(turn: Round, at: str, wire: Wire) -> list[Record]:
+    said = [_record_of(turn.said)] if turn.said else []
+    return said + [_call_record(one, at, wire) for one in turn.calls if wire.has_tools]
+
+
+def _record_of(block: Block) -> Record:
+    return Record(block.record_id, "message", block.role, block.content, block.created_at)
+
+
+def _call_record(one: PastCall, at: str, wire: Wire) -> Record:
+    call, result = one.call, one.result
+    text = fitted(call.id, result.text, wire.result_limit) if result else left_out(call, wire)
+    detail = ToolCallDetail(
+        tool_use_id=call.tool_use_id,
+        tool=call.tool,
+        input=call.input if result else freeze({}),
+        is_error=bool(result and result.is_error),
+        seconds=0,
+        turn=0,
+    )
+    return Record(call.id, "tool_call", "user", text, at, call=detail)
+
+
+def left_out(call: ToolCall, wire: Wire) -> str:
+    """What stands in place of a result: the same for all, but for the id where it helps."""
+    return _NAME_AND_ID.format(id=call.id) if wire.reads_back else _NAME_ONLY

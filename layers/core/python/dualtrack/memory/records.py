@@ -12,16 +12,22 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Role = Literal["user", "assistant"]
-RecordType = Literal["message", "tool_call", "summary"]
+RecordType = Literal["message", "tool_call", "summary", "digest"]
 
 
 @dataclass(frozen=True, slots=True)
 class Attachment:
-    """A file of a query; its bytes lie in the body store under ``body``."""
+    """A file of a query or of a tool's result.
+
+    Its bytes lie in the body store under ``body``; a text file's are the text of the record ``record_id``.
+    ``name``: what the user calls it, cleaned; empty if nobody said.
+    """
 
     media_type: str
     size: int
-    body: str
+    body: str = ""
+    name: str = ""
+    record_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +60,15 @@ class Record:
     stop: str = ""
     chat_id: str = ""
     """Of a query: the chat that it began."""
+    said: int = 0
+    """Of a thought: how many characters at its end the assistant said before its tools; 0 in records of release 1."""
+    ref: str = ""
+    """Of a digest: the queries that it covers, ``q1..q41``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One block of the summarised track: a query verbatim, or the summary of ``ref``.
+    """One block of the summarised track: a query verbatim, or the summary of the record ``ref``.
 
     A block never changes once it is written; the order of blocks is the order of the track.
     """
@@ -82,7 +92,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class QueryTrack:
-    """The summarised track of one ended query, in order: query, tool summaries, response summary.
+    """The summarised track of one ended query, in order: query or its summary, tool summaries, response summary.
 
     ``full_tokens`` estimates what the query's records would cost had they been sent whole.
     """
@@ -90,20 +100,35 @@ class QueryTrack:
     query: int
     blocks: tuple[Block, ...]
     full_tokens: int
-    stand_in: bool = False
-    """True if summaries were missing when the view was pinned and full records stand here instead."""
 
 
 def block_of(record: Record) -> Block:
     """The block that sends a record itself, whole; its files are named, so that they can be fetched back."""
-    return Block(record.record_id, record.role, clean(record.content) + _files(record), record.created_at)
-
-
-def _files(record: Record) -> str:
-    return "".join(
-        f"\n(Attached file {place}: {one.media_type}, {one.size} bytes.)"
-        for place, one in enumerate(record.attachments, start=1)
+    return Block(
+        record.record_id, record.role, clean(record.content) + files_named(record), record.created_at
     )
+
+
+def files_named(record: Record) -> str:
+    """A line for each file of a query: what it is called, and the id of a text file; empty if it has none."""
+    return "".join(
+        f"\n(Attached file {place}: {_file(one)}.)"
+        for place, one in enumerate(record.attachments, start=1)
+        if one.record_id != record.record_id
+    )
+
+
+def _file(one: Attachment) -> str:
+    """``"notes.txt", text/plain, 12 bytes, record q3-f1``."""
+    name = f'"{one.name}", ' if one.name else ""
+    record = f", record {one.record_id}" if one.record_id else ""
+    return f"{name}{one.media_type}, {one.size} bytes{record}"
+
+
+def file_data(name: str, text: str) -> str:
+    """``(data from the file "notes.txt")`` and, from the next line on, what the file says, its lines as they are."""
+    named = f'the file "{name}"' if name else "a file"
+    return f"(data from {named})\n{clean(text)}"
 
 
 def data_of(call: ToolCallDetail, text: str) -> str:
@@ -118,6 +143,6 @@ def data_of(call: ToolCallDetail, text: str) -> str:
 def full_tokens(records: tuple[Record, ...]) -> int:
     """The estimate for a query's records sent whole, ids included: by their lengths, whatever is in them."""
     return sum(
-        tokens_of(len(f"[ID:{record.record_id}] ") + len(record.content) + len(_files(record)))
+        tokens_of(len(f"[ID:{record.record_id}] ") + len(record.content) + len(files_named(record)))
         for record in records
     )

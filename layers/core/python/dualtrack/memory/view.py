@@ -1,25 +1,36 @@
-"""What is sent: the past by the profile's policy, the running query in full (CONTRACT 6, DESIGN 2.7).
+"""What is sent: the past by the profile's policy, the running query as its cuts say (CONTRACT 6, DESIGN 2.7).
 
-Pure.
+Pure. The cuts are decided in `dualtrack.memory.budget`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from types import MappingProxyType
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import thaw
+from dualtrack.ids import parse_record_id
 from dualtrack.media import within_request
-from dualtrack.memory.policies import asked, dual_track, text_block, user_message
-from dualtrack.memory.records import Block, QueryTrack, Record, block_of, data_of, full_tokens
+from dualtrack.memory.blocks import (
+    Result,
+    files_left_out,
+    fitted,
+    media_block,
+    result_block,
+    text_block,
+    user_message,
+)
+from dualtrack.memory.policies import asked, dual_track
+from dualtrack.memory.records import Block, QueryTrack, Record, block_of, data_of, file_data, full_tokens
+from dualtrack.memory.sending import Cut, Cuts
 from dualtrack.profiles import PLACEHOLDER
-from dualtrack.text import clean, cut, estimate_tokens, neutralise
+from dualtrack.text import estimate_tokens, neutralise, tokens_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-    from dualtrack.memory.policies import Message, Policy
+    from dualtrack.memory.blocks import Message
+    from dualtrack.memory.digests import Digest
     from dualtrack.models.turn import Limit, ToolCall
 
 _FINAL_NOTES: Final[Mapping[str, str]] = {
@@ -37,20 +48,16 @@ _FINAL_NOTES: Final[Mapping[str, str]] = {
     ),
 }
 _THINKING: Final = ("thinking", "redacted_thinking")
-_FILES_LEFT_OUT: Final = "(Files of this result that could not be shown here: {count}.)"
 _FILES_REFUSED: Final = "(The files could not be shown: one of them is broken or too large.)"
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """What a tool call brought, as the model sees it."""
+class TextFile:
+    """A text file of the running query, whole; what of it is sent is cut like a tool's result."""
 
+    record_id: str
+    name: str
     text: str
-    is_error: bool = False
-    media: tuple[Mapping[str, str], ...] = ()
-    """``{"media_type", "data"}``, base64."""
-    note: str = ""
-    """What is said of files that are not sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +70,40 @@ class PastTurn:
 
 
 @dataclass(frozen=True, slots=True)
+class Replay:
+    """The past as a policy without summaries sends it: frozen messages, a list for each query, oldest first.
+
+    ``full_tokens`` estimates what these queries' records would cost had they been sent whole.
+    """
+
+    messages: tuple[tuple[Mapping[str, Any], ...], ...] = ()
+    full_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class View:
     """All that a model call is built from. Frozen when the query starts, but for its growing turns."""
 
     tracks: tuple[QueryTrack, ...]
+    """Of the past queries behind the digest, where the policy is `dual_track`."""
     query: Block
     attachments: tuple[Mapping[str, str], ...] = ()
+    """Images and PDFs of the query: ``{"media_type", "data"}``, base64."""
+    files: tuple[TextFile, ...] = ()
     turns: tuple[PastTurn, ...] = ()
     limit: Limit = ""
     max_turns: int = 0
     result_limit: int = 100_000
-    policy: Policy = dual_track
+    replay: Replay = field(default_factory=Replay)
+    """The past where the policy is another one."""
     template: str = PLACEHOLDER
     """The profile's ``query_template``."""
-    without_files: bool = False
-    """The model's service has refused the request, and a file may be why: say so in place of all files."""
+    digest: Digest | None = None
+    """What the oldest queries are folded into."""
+    cuts: Cuts = field(default_factory=Cuts)
+    """What is sent of the query and its results. Those without a cut: as far as the profile and a request go."""
+    is_read_again: bool = True
+    """Whether a call may follow that begins with all that this one sends: the next turn, or that of the summaries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,105 +118,130 @@ class Sent:
 
 
 def stand_in(records: tuple[Record, ...], number: int, limit: int) -> QueryTrack:
-    """The full records of a query whose summaries are still missing, for one query of the view."""
-    shown = tuple(record for record in records if "-a" not in record.record_id)
+    """The full records of a query in place of its track: only for chats that release 1 began (`Pin.stand_in`)."""
+    shown = tuple(record for record in records if _stands_in(record))
     blocks = tuple(replace(block_of(record), content=_standing_in(record, limit)) for record in shown)
-    return QueryTrack(number, blocks, full_tokens(records), stand_in=True)
+    return QueryTrack(number, blocks, full_tokens(records))
+
+
+def _stands_in(record: Record) -> bool:
+    """Thoughts and text files of past queries are not sent; the query names its files with their ids."""
+    found = parse_record_id(record.record_id)
+    return found is not None and found.kind not in ("thought", "file")
 
 
 def _standing_in(record: Record, limit: int) -> str:
-    text = _fitted(record.record_id, record.content, limit)
+    text = fitted(record.record_id, record.content, limit)
     return data_of(record.call, text) if record.call else text
 
 
 def build(view: View) -> Sent:
     """The messages of a model call, with cache breakpoints, and their estimates."""
-    view, files = _with_files_that_fit(view)
-    past = view.policy(view.tracks, view.template)
+    cuts = cuts_in_force(view)
+    attachments = _attachments(view)
+    past = _past(view)
     messages = [message for track in past for message in track]
-    messages.append(user_message(_query_blocks(view)))
+    messages.append(user_message(_query_blocks(view, attachments, cuts)))
+    before_that = sum(len(sent_as) for sent_as in past[:-1]) - 1
     for turn in view.turns:
-        if turn.content:  # a pause may come before anything was said
-            messages.append({"role": "assistant", "content": thaw(turn.content)})
+        before_that = len(messages) - 1
+        content = _said(turn, view.cuts)
+        if content:  # a pause may come before anything was said
+            messages.append({"role": "assistant", "content": thaw(content)})
         if turn.calls:
-            messages.append(
-                user_message(
-                    [_tool_result(call, turn.results[call.id], view.result_limit) for call in turn.calls]
-                )
-            )
+            results = [result_block(call, turn.results[call.id], cuts[call.id]) for call in turn.calls]
+            messages.append(user_message(results))
     if view.limit:
         _append_note(messages, _FINAL_NOTES[view.limit].format(turns=view.max_turns))
     sent = sum(_tokens(message) for message in messages)
     sent_of_past = sum(_tokens(message) for sent_as in past for message in sent_as)
-    saved = sum(track.full_tokens for track in view.tracks) - sent_of_past
-    _mark_breakpoints(messages, [len(sent_as) for sent_as in past])
-    return Sent(tuple(messages), sent, sent + max(saved, 0), files)
+    folded = view.digest.full_tokens if view.digest else 0
+    whole = folded + view.replay.full_tokens + sum(track.full_tokens for track in view.tracks)
+    saved = whole - sent_of_past
+    left_out = sum(tokens_of(count) for count in _characters_left_out(view, cuts))
+    _mark_breakpoints(messages, _breakpoints(view, before_that, sum(map(len, past)) - 1, len(messages) - 1))
+    files = len(attachments) + sum(cut.files for cut in cuts.values())
+    return Sent(tuple(messages), sent, sent + max(saved, 0) + left_out, files)
 
 
-def _with_files_that_fit(view: View) -> tuple[View, int]:
-    """The view with as many files as one request holds, and their number.
+def _past(view: View) -> list[list[Message]]:
+    """The messages before the query, a list for the digest, if there is one, and for each past query that is sent."""
+    folded = [[user_message([text_block(view.digest.text)])]] if view.digest else []
+    replayed: list[list[Message]] = [thaw(sent_as) for sent_as in view.replay.messages]
+    return folded + dual_track(view.tracks, view.template) + replayed
 
-    The first come first: what was sent once is sent again, and the cached prefix stays.
-    """
-    if view.without_files:
-        view = replace(view, attachments=(), turns=tuple(map(_without_thinking, view.turns)))
-    count, characters = len(view.attachments), sum(len(one["data"]) for one in view.attachments)
-    turns = []
+
+def _characters_left_out(view: View, cuts: Mapping[str, Cut]) -> Iterator[int]:
+    """Of each result and text file, beside what the profile would have cut in any case."""
+    for one in view.files:
+        yield max(min(len(one.text), view.result_limit) - cuts[one.record_id].characters, 0)
     for turn in view.turns:
-        results = dict(turn.results)
         for call in turn.calls:
-            result = results[call.id]
-            fitting = 0 if view.without_files else within_request(result.media, count, characters)
-            count += fitting
-            characters += sum(len(one["data"]) for one in result.media[:fitting])
-            left = len(result.media) - fitting
-            note = _FILES_LEFT_OUT.format(count=left) if left else ""
-            results[call.id] = replace(result, media=result.media[:fitting], note=note)
-        turns.append(replace(turn, results=MappingProxyType(results)))
-    return replace(view, turns=tuple(turns)), count
+            wanted = min(len(turn.results[call.id].text), view.result_limit)
+            yield max(wanted - cuts[call.id].characters, 0)
 
 
-def _without_thinking(turn: PastTurn) -> PastTurn:
+def cuts_in_force(view: View) -> dict[str, Cut]:
+    """What is sent of every text file and result, by record id in their order.
+
+    Where nothing was decided the first files come first: what was sent once is sent again, and the cached prefix stays.
+    """
+    attachments = _attachments(view)
+    count, characters = len(attachments), sum(len(one["data"]) for one in attachments)
+    found = {
+        one.record_id: view.cuts.results.get(one.record_id, Cut(min(len(one.text), view.result_limit)))
+        for one in view.files
+    }
+    for turn in view.turns:
+        for call in turn.calls:
+            result, given = turn.results[call.id], view.cuts.results.get(call.id)
+            files = given.files if given else within_request(result.media, count, characters)
+            files = 0 if view.cuts.without_files else files
+            count += files
+            characters += sum(len(one["data"]) for one in result.media[:files])
+            length = given.characters if given else min(len(result.text), view.result_limit)
+            found[call.id] = Cut(length, files)
+    return found
+
+
+def _attachments(view: View) -> tuple[Mapping[str, str], ...]:
+    return () if view.cuts.without_files else view.attachments[: view.cuts.attachments]
+
+
+def _said(turn: PastTurn, cuts: Cuts) -> tuple[Mapping[str, Any], ...]:
     """What was thought about other messages than those that are sent now would be refused."""
-    kept = (block for block in turn.content if block["type"] not in _THINKING)
-    return replace(turn, content=tuple(kept))
+    if not cuts.without_thinking:
+        return turn.content
+    return tuple(block for block in turn.content if block["type"] not in _THINKING)
 
 
-def _query_blocks(view: View) -> list[dict[str, Any]]:
-    said = [text_block(_FILES_REFUSED)] if view.without_files else []
+def thoughts(view: View) -> list[dict[str, Any]]:
+    """The thinking of the query's turns."""
+    blocks = (block for turn in view.turns for block in turn.content)
+    return [thaw(block) for block in blocks if block["type"] in _THINKING]
+
+
+def _query_blocks(
+    view: View, attachments: tuple[Mapping[str, str], ...], cuts: Mapping[str, Cut]
+) -> list[dict[str, Any]]:
+    query = view.query
+    if view.cuts.query is not None:
+        query = replace(query, content=fitted(query.record_id, query.content, view.cuts.query))
+    said = [text_block(_FILES_REFUSED)] if view.cuts.without_files else []
+    left_out = 0 if said else len(view.attachments) - len(attachments)
     return [
-        text_block(asked(view.query, view.template).text),
-        *(_media(one) for one in view.attachments),
+        text_block(asked(query, view.template).text),
+        *(_text_file(one, cuts[one.record_id].characters) for one in view.files),
+        *(media_block(one) for one in attachments),
         *said,
+        *files_left_out("query", left_out),
     ]
 
 
-def _media(one: Mapping[str, str]) -> dict[str, Any]:
-    kind = "document" if one["media_type"] == "application/pdf" else "image"
-    return {"type": kind, "source": {"type": "base64", "media_type": one["media_type"], "data": one["data"]}}
-
-
-def _tool_result(call: ToolCall, result: Result, limit: int) -> dict[str, Any]:
-    text = f"[ID:{call.id}] {neutralise(_fitted(call.id, result.text, limit))}"
-    block: dict[str, Any] = {
-        "type": "tool_result",
-        "tool_use_id": call.tool_use_id,
-        "content": [
-            text_block(text),
-            *(_media(one) for one in result.media),
-            *([text_block(result.note)] if result.note else []),
-        ],
-    }
-    return block | {"is_error": True} if result.is_error else block
-
-
-def _fitted(record_id: str, text: str, limit: int) -> str:
-    """The text as far as the profile lets one record go, with a note how to read on."""
-    note = (
-        f"\n\n(Cut after {limit} of {len(text)} characters. Read on with retrieve_full_context "
-        f'{{"id": "{record_id}", "offset": {limit}}}.)'
-    )
-    return clean(cut(text, limit, note))
+def _text_file(one: TextFile, limit: int) -> dict[str, Any]:
+    """``[ID:q3-f1] (data from the file "notes.txt")``, then its text; ids that are forged in it are neutralised."""
+    said = neutralise(file_data(one.name, fitted(one.record_id, one.text, limit)))
+    return text_block(f"[ID:{one.record_id}] {said}")
 
 
 def _append_note(messages: list[Message], note: str) -> None:
@@ -216,15 +267,21 @@ def _block_tokens(block: Mapping[str, Any]) -> int:
     return estimate_tokens(str(block))
 
 
-def _mark_breakpoints(messages: list[Message], track_lengths: list[int]) -> None:
-    """Cache breakpoints: end of the previous track, end of the track, last block (and the system's)."""
-    ends = {len(messages) - 1}
-    total = sum(track_lengths)
-    if total:
-        ends.add(total - 1)
-    if len(track_lengths) > 1:
-        ends.add(total - track_lengths[-1] - 1)
-    for place in ends:
+def _breakpoints(view: View, before_that: int, track: int, last: int) -> set[int]:
+    """The messages that end with a breakpoint: only where another call has read or will read (DESIGN 2.7, 2.15).
+
+    ``before_that``: where the call before this one had its last one, at the end of the track before or of what the
+    turn before was sent. The service looks for it 20 blocks back at most, and a turn may bring more: so it is marked.
+    ``track``: what the next query begins with. With the system's these are 4, as many as the service takes.
+    The last call of a chat may use no tools, for which the service reads its messages anew: they share nothing.
+    """
+    if view.limit:
+        return {last} if view.is_read_again else set()
+    return {place for place in (before_that, track, last) if place >= 0}
+
+
+def _mark_breakpoints(messages: list[Message], places: set[int]) -> None:
+    for place in places:
         block = messages[place]["content"][-1]
         if block["type"] not in _THINKING:
             block["cache_control"] = {"type": "ephemeral"}

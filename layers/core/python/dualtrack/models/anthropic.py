@@ -19,6 +19,7 @@ from dualtrack.errors import DualtrackError, ModelRefused, ModelUnavailable
 from dualtrack.models.anthropic_sdk import Anthropic, anthropic
 from dualtrack.models.protocol import CALL_SECONDS
 from dualtrack.models.reading import Reading
+from dualtrack.models.turn import Usage
 from dualtrack.runtime.secrets import NOT_SET
 from dualtrack.text import clean
 
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from dualtrack.models.turn import ModelReply
 
 _PASSING: Final = frozenset({408, 409, 429})
+_TOO_LONG: Final = ("prompt is too long", "input is too long", "exceed context limit")
+"""What a 400 for length says; the second as Bedrock words it, the third where ``max_tokens`` is counted in."""
 _BROKEN: Final = (anthropic.APIConnectionError, httpx2.HTTPError, json.JSONDecodeError, ValueError)
 
 
@@ -62,14 +65,14 @@ class Claude:
             raise ModelUnavailable("The model's stream was cut.")
         return reading.reply()
 
-    def complete(self, request: Mapping[str, Any], seconds: float) -> tuple[str, int]:
-        """The text of a short answer, and the tokens it took (in and out)."""
+    def complete(self, request: Mapping[str, Any], seconds: float) -> tuple[str, Usage]:
+        """The text of a short answer, and the tokens it took."""
         with _errors_of_the_service():
             answer: Message = self.client.messages.create(**request, timeout=_timeout(seconds))
-        usage = answer.usage
+        told = answer.usage
         text = "".join(block.text for block in answer.content if block.type == "text")
-        cached = (usage.cache_read_input_tokens or 0) + (usage.cache_creation_input_tokens or 0)
-        return clean(text), usage.input_tokens + cached + usage.output_tokens
+        read, written = told.cache_read_input_tokens or 0, told.cache_creation_input_tokens or 0
+        return clean(text), Usage(told.input_tokens, told.output_tokens, read, written)
 
     def parse(self, request: Mapping[str, Any], form: type[Form], seconds: float) -> Form:
         """An answer in the form that is asked for (``output_config.format`` on the wire)."""
@@ -111,4 +114,11 @@ def _status_error(error: anthropic.APIStatusError) -> DualtrackError:
     status = error.status_code
     if status in _PASSING or status >= 500 or status < 400:
         return ModelUnavailable(f"The model's service answered {status}.")
-    return ModelRefused(f"The model's service refused the request ({status} {error.type or ''}).", status)
+    text = f"The model's service refused the request ({status} {error.type or ''})."
+    return ModelRefused(text, status, too_long=_is_too_long(error))
+
+
+def _is_too_long(error: anthropic.APIStatusError) -> bool:
+    """A 413 says it by itself (`request_too_large`), a 400 in its message alone."""
+    said = str(error.body or error.message).lower()
+    return error.status_code == 413 or any(words in said for words in _TOO_LONG)

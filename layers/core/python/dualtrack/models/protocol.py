@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-    from dualtrack.models.turn import ModelReply
+    from dualtrack.models.turn import ModelReply, Usage
 
 CALL_SECONDS: Final = 120.0
 """A turn's call of the model (CONTRACT 7)."""
@@ -31,8 +31,8 @@ class Model(Protocol):
     ) -> ModelReply:
         """A turn. ``on_text`` gets every piece of text as it arrives and may raise to stop."""
 
-    def complete(self, request: Mapping[str, Any], seconds: float) -> tuple[str, int]:
-        """The text of a short answer, and the tokens it took (in and out)."""
+    def complete(self, request: Mapping[str, Any], seconds: float) -> tuple[str, Usage]:
+        """The text of a short answer, and the tokens it took."""
 
     def parse(self, request: Mapping[str, Any], form: type[Form], seconds: float) -> Form:
         """An answer of the form. One that was cut, declined, or is of another form is no answer:

@@ -44,6 +44,11 @@ class _Family:
     takes_effort: bool = False
 
 
+def thinks(model: str) -> bool:
+    """Whether a turn of this model thinks: unless told otherwise, which it is not."""
+    return _family(model).thinks
+
+
 def turn_fields(model: str, max_tokens: int, thinking: Thinking) -> dict[str, Any]:
     """What the body of a turn says beside its content. Thinking is asked for in words: the full track keeps it."""
     family = _family(model)
@@ -77,12 +82,18 @@ def without_thinking(request: Mapping[str, Any], max_tokens: int) -> dict[str, A
     return kept | {"max_tokens": max_tokens, "thinking": {"type": family.off}}
 
 
+def line_and_version(model: str) -> tuple[str, tuple[int, int]] | None:
+    """``("haiku", (4, 5))`` of a Claude model's name; None for another name."""
+    found = _NAME.search(model)
+    return (found[1], (int(found[2]), int(found[3] or 0))) if found else None
+
+
 def _family(model: str) -> _Family:
     """By the name; an unknown one is asked as one of generation 4 is."""
-    found = _NAME.search(model)
-    if found is None:
+    named = line_and_version(model)
+    if named is None:
         return _Family()
-    line, version = found[1], (int(found[2]), int(found[3] or 0))
+    line, version = named
     if version >= (5, 0):
         return _Family(thinks=True, off=_off(line, version), takes_effort=True)
     return _Family(takes_effort=version >= (4, 6) or (line, version) == ("opus", (4, 5)))

@@ -25,6 +25,12 @@ Next = Literal["tools", "turn", "answered"]
 Limit = Literal["", "max_turns", "insufficient_credits", "timeout"]
 """Why a call is the last one and may use no tools; empty: it is not."""
 
+_LIMITS: Final[Mapping[str, Limit]] = {
+    "max_turns": "max_turns",
+    "insufficient_credits": "insufficient_credits",
+    "timeout": "timeout",
+}
+
 _STOPS: Final[Mapping[str, str]] = {
     "end_turn": "complete",
     "stop_sequence": "complete",
@@ -37,7 +43,10 @@ _STOPS: Final[Mapping[str, str]] = {
 _WORDLESS: Final[Mapping[str, str]] = {
     "refusal": "The model declined to answer this request.",
     "max_tokens": "(The answer was cut off before any text was written.)",
-    "context_window": "(The conversation no longer fits the model's context window.)",
+    "context_window": (
+        "(The question, with what was found for it, no longer fits the model's context window. Ask for less at a time; "
+        "everything is kept.)"
+    ),
 }
 
 
@@ -49,6 +58,16 @@ class Usage:
     output_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
+
+    @property
+    def prompt_tokens(self) -> int:
+        """All that the model read, whatever was paid for it."""
+        return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
+
+    @property
+    def tokens(self) -> int:
+        """In and out."""
+        return self.prompt_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
         """Of two calls."""
@@ -65,12 +84,20 @@ class ModelReply:
     """What came back: frozen content blocks as they must be sent again, and why it stopped.
 
     ``broken``: by tool use id, what is wrong with an input that cannot be sent again; its block has ``{}``.
+    ``calls``: how many calls of the model it took; ``usage`` is theirs together.
     """
 
     content: tuple[Mapping[str, Any], ...]
     stop_reason: str
     usage: Usage = Usage()
     broken: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    calls: int = 1
+
+    @property
+    def prompt_tokens(self) -> int:
+        """The tokens of what was sent, as the service counted them, cached or not; 0 if it did not."""
+        usage = self.usage
+        return (usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens) // self.calls
 
     @property
     def is_thought_alone(self) -> bool:
@@ -135,6 +162,11 @@ def decide(
     return Decision(
         "answered", text if text.strip() else _WORDLESS.get(stop, "(The model gave no answer.)"), stop=stop
     )
+
+
+def limit_behind(stop: str) -> Limit:
+    """The limit under which a chat's last call was made, by how the chat stopped."""
+    return _LIMITS.get(stop, "")
 
 
 def _calls(

@@ -1,8 +1,9 @@
-"""A time limit for work that cannot be interrupted: it runs in a thread that is left behind."""
+"""Time limits: for work that looks at it, and for work that cannot be interrupted (a thread that is left behind)."""
 
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING, TypeVar
 
 from dualtrack.errors import TookTooLong
@@ -11,6 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 T = TypeVar("T")
+
+
+def time_for(seconds: float) -> Callable[[], bool]:
+    """Says whether there is time left, for work that looks at it between its steps."""
+    ends = time.monotonic() + seconds
+    return lambda: time.monotonic() < ends
 
 
 def within(seconds: float, work: Callable[[], T], name: str) -> T:

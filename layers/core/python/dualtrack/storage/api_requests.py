@@ -11,7 +11,7 @@ import hashlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dualtrack.storage.dynamo import Lost, delete, get, put, to_wire, transact
+from dualtrack.storage.dynamo import Lost, delete, delete_partition, get, put, to_wire, transact
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -72,6 +72,10 @@ class ApiRequests:
             ReturnValues="UPDATED_NEW",
         )
         return int(answer["Attributes"]["requests"]["N"])
+
+    def forget_user(self, user: str) -> bool:
+        """Forget all requests of the user; whether there were any."""
+        return delete_partition(self.client, self.table, f"USER#{user}")
 
 
 def _key(user: str, key: str) -> dict[str, str]:

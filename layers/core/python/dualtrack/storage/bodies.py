@@ -3,7 +3,7 @@
 Up to 1 KB a text stays inline in its record. Larger ones are compressed and stored beside the
 records, over 200 KB compressed in S3. The id is the content's hash, so that writing twice is writing
 once. What a step records is a list of items and bodies (`Write`), and nothing is written before
-`EventLog.append` gets it: that writes the bodies before the items that point to them, so that a crash in
+`EventLog.append` (or `Stores.write_past`) gets it: that writes the bodies before the items that point to them, so that a crash in
 between leaves an orphan that goes with its conversation, never a record without a body.
 A reader may still find a record and miss its body, when the conversation is deleted in between: `Gone`.
 """
@@ -22,13 +22,15 @@ from dualtrack.memory.records import Attachment
 from dualtrack.storage.dynamo import Action, batch_get, get, put, put_absent, transact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
     from mypy_boto3_s3.client import S3Client
 
 INLINE_LIMIT: Final = 1_024
 ITEM_LIMIT: Final = 200 * 1_024
+_HEADS_AT_ONCE: Final = 100
+"""Bodies in memory while only their beginnings are wanted, compressed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,11 @@ class Body:
     pk: str
     pointer: str
     packed: bytes = field(repr=False)
+
+    @property
+    def is_object(self) -> bool:
+        """Whether it lies in S3."""
+        return self.pointer.startswith("s3:")
 
 
 Write = Action | Body
@@ -50,6 +57,11 @@ def body_of(pk: str, data: bytes) -> Body:
     packed = zlib.compress(data)
     in_table = len(packed) <= ITEM_LIMIT
     return Body(pk, f"B#{digest}" if in_table else f"s3:{_object_prefix(pk)}{digest}", packed)
+
+
+def object_of(pk: str, packed: bytes) -> Body:
+    """The same for what is compressed already, or cannot be, and always as an object."""
+    return Body(pk, f"s3:{_object_prefix(pk)}{hashlib.sha256(packed).hexdigest()[:40]}", packed)
 
 
 def attach(pk: str, files: Iterable[tuple[str, bytes]]) -> tuple[tuple[Attachment, ...], tuple[Body, ...]]:
@@ -79,31 +91,38 @@ class BodyStore:
 
     def write(self, body: Body) -> None:
         """Store it, in the table or in S3 as its pointer says. Doing it again changes nothing."""
-        if body.pointer.startswith("s3:"):
+        if body.is_object:
             key = body.pointer[3:]
             self.s3.put_object(Bucket=self.bucket, Key=key, Body=body.packed, ContentType="application/zlib")
         else:
-            item = {"pk": body.pk, "sk": body.pointer, "z": body.packed}
-            transact(self.dynamodb, [put("body", self.table, item)])
+            transact(self.dynamodb, [self.put_action(body)])
+
+    def put_action(self, body: Body) -> Action:
+        """The put of one that lies in the table."""
+        return put("body", self.table, {"pk": body.pk, "sk": body.pointer, "z": body.packed})
 
     def load(self, pk: str, pointer: str) -> bytes:
         """The bytes behind a pointer; raises `Gone`."""
         if pointer.startswith("s3:"):
-            return zlib.decompress(self._object(pointer[3:]))
+            return zlib.decompress(self.load_object(pointer))
         item = get(self.dynamodb, self.table, {"pk": pk, "sk": pointer})
         if item is None:
             raise Gone(pointer)
         return zlib.decompress(item["z"])
 
-    def _object(self, key: str) -> bytes:
-        """S3 says NoSuchKey to a role that may list the bucket, and to others that access is denied: a step's
-        read then fails like any other, and its retry finds the chat closed."""
+    def load_object(self, pointer: str) -> bytes:
+        """What lies in S3 behind a pointer, as it lies there; raises `Gone`.
+
+        S3 says NoSuchKey to a role that may list the bucket, and to others that access is denied: a step's
+        read then fails like any other, and its retry finds the chat closed.
+        """
+        key = pointer.removeprefix("s3:")
         try:
             return self.s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
         except ClientError as error:
             if error.response["Error"]["Code"] != "NoSuchKey":
                 raise
-            raise Gone(key) from error
+            raise Gone("an object") from error  # its key names the user, and this may be logged
 
     def load_text(self, pk: str, item: Mapping[str, str]) -> str:
         """The text of an item written with `put_with_text`; raises `Gone`."""
@@ -120,15 +139,38 @@ class BodyStore:
             for item in listed
         ]
 
-    def delete_objects(self, pk: str) -> None:
-        """Delete a conversation's bodies in S3; those in the table go with its other items."""
-        pages = self.s3.get_paginator("list_objects_v2").paginate(
-            Bucket=self.bucket, Prefix=_object_prefix(pk)
-        )
+    def load_heads(self, pk: str, items: Sequence[Mapping[str, str]], limit: int) -> list[str | None]:
+        """The first ``limit`` characters of many items' texts; None where the body is gone.
+
+        Of a body in S3, over 200 KB compressed, nothing is read: its head is empty.
+        """
+        wanted = sorted({one["body"] for one in items if one.get("body", "").startswith("B#")})
+        heads: dict[str, str] = {}
+        for start in range(0, len(wanted), _HEADS_AT_ONCE):
+            keys = [{"pk": pk, "sk": sk} for sk in wanted[start : start + _HEADS_AT_ONCE]]
+            found = batch_get(self.dynamodb, self.table, keys)
+            heads |= {item["sk"]: _head(item["z"], limit) for item in found}
+        known = set(wanted)
+        return [
+            one["text"][:limit]
+            if "text" in one
+            else heads.get(one["body"], None if one["body"] in known else "")
+            for one in items
+        ]
+
+    def delete_objects(self, user: str, conversation_id: str = "") -> bool:
+        """Delete a conversation's bodies in S3, or all of a user's; whether there were any. Those in the table go with
+        the conversation's other items.
+        """
+        prefix = _object_prefix(partition(user, conversation_id)) if conversation_id else f"{user}/"
+        found = False
+        pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
         for page in pages:
             keys: Any = [{"Key": one["Key"]} for one in page.get("Contents", [])]
             if keys:
+                found = True
                 self.s3.delete_objects(Bucket=self.bucket, Delete={"Objects": keys, "Quiet": True})
+        return found
 
     def _text_or_none(self, pk: str, item: Mapping[str, str]) -> str | None:
         try:
@@ -140,6 +182,11 @@ class BodyStore:
 def partition(user: str, conversation_id: str) -> str:
     """The partition of a conversation's records and bodies in the history table."""
     return f"CONV#{user}#{conversation_id}"
+
+
+def _head(packed: bytes, limit: int) -> str:
+    """The first characters of a body, without unpacking the rest."""
+    return zlib.decompressobj().decompress(packed, 4 * limit).decode(errors="ignore")[:limit]
 
 
 def _object_prefix(pk: str) -> str:

@@ -4,6 +4,7 @@
     pk mcp#catalogue      sk current             which version of each server's tools is offered
                           sk v#<version>         one server's tools as they were listed, with ttl
     pk user#<user>        sk connection#github   a user's encrypted token
+    pk agent#<hash>       sk v1                  what a chat has pinned, with ttl (agents.py)
     pk LEASE#<user>       sk STREAMS, WAITS      what a user holds open
 
 Entries past their ``ttl`` are not read, whether or not DynamoDB has deleted them yet.
@@ -14,7 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from dualtrack.storage.dynamo import batch_get, delete, get, put, put_all, transact
+from dualtrack.storage.dynamo import batch_get, delete, delete_partition, get, put, put_all, transact
+from dualtrack.storage.leases import KEY_PREFIX as LEASE_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -99,6 +101,11 @@ class CacheStore:
     def delete_token(self, user: str) -> None:
         """Forget the user's token; nothing happens if there is none."""
         transact(self.client, [delete("connection", self.table, _connection_key(user))])
+
+    def forget_user(self, user: str) -> bool:
+        """Delete the user's connections and leases; whether there were any."""
+        connected = delete_partition(self.client, self.table, _connection_key(user)["pk"])
+        return delete_partition(self.client, self.table, f"{LEASE_PREFIX}{user}") or connected
 
 
 def _tools_key(version: str) -> dict[str, str]:

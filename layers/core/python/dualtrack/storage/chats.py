@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import heapq
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -21,12 +21,14 @@ from botocore.exceptions import ClientError
 
 from dualtrack.errors import Gone
 from dualtrack.frozen import dumps, freeze, loads
+from dualtrack.memory.sending import Sending, sending_json, sending_of
 from dualtrack.models.turn import Decision, Limit, ModelReply, ToolCall, Usage
 from dualtrack.requests import ChatRef
 from dualtrack.storage.bodies import partition, put_with_text
 from dualtrack.storage.dynamo import (
     Action,
     Lost,
+    check,
     delete_all,
     from_wire,
     get,
@@ -60,12 +62,16 @@ OPEN_SHARDS: Final = 4
 class Pin:
     """What of the past is sent: decided once, when the query starts (DESIGN 2.7).
 
-    ``stand_in``: queries whose summaries were missing, so that their full records are sent.
+    ``stand_in``: only of a chat that release 1 began: queries whose full records are sent in place of their tracks.
     ``catalogue``: the version of the MCP tool catalogue whose tools are offered.
+    ``digest``: the number of the digest that is sent; 0 for none, and with pins of release 1.
+    ``agent``: the hash of the chat's agent (agents.py); empty with pins of release 1.
     """
 
     stand_in: tuple[int, ...] = ()
     catalogue: str = ""
+    digest: int = 0
+    agent: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +113,15 @@ class Chat:
 
 @dataclass(frozen=True, slots=True)
 class RecordedTurn:
-    """A turn that was committed: never sent to the model again."""
+    """A turn that was committed: never sent to the model again. ``sending``: what its call sent."""
 
     number: int
     content: tuple[Mapping[str, Any], ...]
     calls: tuple[ToolCall, ...]
     next: str
+    sending: Sending = field(default_factory=Sending)
+    usage: Usage | None = None
+    """What its call took by the service's report; None of a turn of release 1."""
 
 
 def chat_partition(user: str, chat_id: str) -> str:
@@ -154,11 +163,12 @@ class ChatStore:
                 _, user, chat_id = item["pk"].split("#", 2)
                 yield item["deadline"], user, chat_id
 
-    def delete(self, chat: Chat, keep: str = "") -> None:
-        """Delete all that is stored of the chat but the item with the sort key ``keep``."""
-        items = query(self.client, self.table, chat.pk)
-        keys = ({"pk": chat.pk, "sk": item["sk"]} for item in items if item["sk"] != keep)
-        delete_all(self.client, self.table, keys)
+    def delete(self, user: str, chat_id: str, keep: str = "") -> bool:
+        """Delete all that is stored of a chat but the item with the sort key ``keep``; whether there was anything."""
+        pk = chat_partition(user, chat_id)
+        found = [item["sk"] for item in query(self.client, self.table, pk) if item["sk"] != keep]
+        delete_all(self.client, self.table, ({"pk": pk, "sk": sk} for sk in found))
+        return bool(found)
 
     def create_action(self, chat: Chat) -> Action:
         """The put of a new chat."""
@@ -181,14 +191,13 @@ class ChatStore:
 
     def pin(self, chat: Chat, pin: Pin) -> Chat:
         """The chat with its view pinned: the first pin wins, a later one gets that. Raises `Gone`."""
-        text = dumps({"stand_in": pin.stand_in, "catalogue": pin.catalogue})
         try:
             answer = self.client.update_item(
                 TableName=self.table,
                 Key={"pk": {"S": chat.pk}, "sk": {"S": "STATE"}},
                 UpdateExpression="SET pin = if_not_exists(pin, :pin)",
                 ConditionExpression="attribute_exists(pk)",
-                ExpressionAttributeValues={":pin": {"S": text}},
+                ExpressionAttributeValues={":pin": {"S": _pin_json(pin)}},
                 ReturnValues="ALL_NEW",
             )
         except ClientError as error:
@@ -196,6 +205,17 @@ class ChatStore:
                 raise
             raise Gone(chat.chat_id) from error
         return chat_of(from_wire(answer["Attributes"]))
+
+    def pin_action(self, chat: Chat, pin: Pin) -> Action:
+        """The pin of a view that nobody has pinned or answered from, to be written together with what it names."""
+        key = {"pk": chat.pk, "sk": "STATE"}
+        condition = "attribute_exists(pk) AND attribute_not_exists(pin) AND #turn = :none"
+        values = {":pin": _pin_json(pin), ":none": 0}
+        return update("pin", self.table, key, "SET pin = :pin", condition, values, {"#turn": "turn"})
+
+    def there_check(self, chat: Chat) -> Action:
+        """The condition that the chat is there: its conversation is not being deleted."""
+        return check("there", self.table, {"pk": chat.pk, "sk": "STATE"}, "attribute_exists(pk)")
 
     def count_sweep(self, chat: Chat) -> None:
         """Say that a sweep begins to start or to end the chat. Raises `Lost` if the chat is gone."""
@@ -226,13 +246,15 @@ class ChatStore:
         return _turn_of(item, self.bodies.load_text(_bodies_of(chat), item)) if item else None
 
     def turn_writes(
-        self, chat: Chat, number: int, reply: ModelReply, decision: Decision, after: Chat
+        self, chat: Chat, number: int, reply: ModelReply, decision: Decision, after: Chat, sending: Sending
     ) -> list[Write]:
         """The put of a turn and the chat's change to ``after``, which must still be running."""
         record = {
             "content": reply.content,
             "calls": [_call_json(call) for call in decision.calls],
             "next": decision.next,
+            "sending": sending_json(sending),
+            "usage": asdict(reply.usage),
         }
         item = {"pk": chat.pk, "sk": turn_key(number)}
         recorded = put_with_text("turn", self.table, item, _bodies_of(chat), dumps(record))
@@ -286,7 +308,9 @@ def load_chat(client: DynamoDBClient, table: str, user: str, chat_id: str) -> Ch
 def _turn_of(item: Item, text: str) -> RecordedTurn:
     record = loads(text)
     calls = tuple(ToolCall(**data) for data in record["calls"])
-    return RecordedTurn(int(item["sk"].removeprefix("TURN#")), record["content"], calls, record["next"])
+    number, sending = int(item["sk"].removeprefix("TURN#")), sending_of(record.get("sending"))
+    usage = Usage(**record["usage"]) if "usage" in record else None
+    return RecordedTurn(number, record["content"], calls, record["next"], sending, usage)
 
 
 def turn_key(number: int) -> str:
@@ -310,6 +334,13 @@ def with_usage(chat: Chat, usage: Usage, sent_tokens: int, full_history_tokens: 
         "full_history_tokens": full_history_tokens,
     }
     return replace(chat, usage=add_usage(chat.usage, added))
+
+
+def with_summaries(chat: Chat, usage: Usage) -> Chat:
+    """The chat after its summaries: their tokens in and out are public, what the cache had of them is kept beside."""
+    told = {f"summary_{name}": figure for name, figure in asdict(usage).items()}
+    before = chat.usage.get("summary_tokens", 0)
+    return replace(chat, usage={**chat.usage, **told, "summary_tokens": before + usage.tokens})
 
 
 def add_usage(usage: Mapping[str, int], added: Mapping[str, int]) -> Mapping[str, int]:
@@ -342,7 +373,6 @@ def _rest(chat: Chat) -> dict[str, Any]:
 def chat_of(item: Item) -> Chat:
     """The chat of a STATE item."""
     _, user, chat_id = item["pk"].split("#", 2)
-    pin = loads(item["pin"]) if "pin" in item else None
     return Chat(
         user=user,
         chat_id=chat_id,
@@ -355,11 +385,20 @@ def chat_of(item: Item) -> Chat:
         turn=item["turn"],
         calls=item["calls"],
         held=item["held"],
-        pin=Pin(tuple(pin["stand_in"]), pin["catalogue"]) if pin else None,
+        pin=_pin_of(item["pin"]) if "pin" in item else None,
         sweeps=item.get("sweeps", 0),
         **loads(item.get("asked", "{}")),
         **loads(item.get("rest", "{}")),
     )
+
+
+def _pin_json(pin: Pin) -> str:
+    return dumps(asdict(pin))
+
+
+def _pin_of(text: str) -> Pin:
+    pin = loads(text)
+    return Pin(tuple(pin["stand_in"]), pin["catalogue"], pin.get("digest", 0), pin.get("agent", ""))
 
 
 def _call_json(call: ToolCall) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.ids import is_conversation_id
-from dualtrack.storage.dynamo import Lost, delete, get, put_absent, query, transact, update
+from dualtrack.storage.dynamo import Lost, check, delete, get, put_absent, query, transact, update
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -116,12 +116,21 @@ class ConversationStore:
         change = "SET updated_at = :now REMOVE lease, lease_until"
         return update("lease", self.table, key, change, "lease = :chat", {":now": now, ":chat": chat_id})
 
-    def lock(self, one: Conversation, until: int) -> None:
-        """Take the lease for a deletion. Raises `Lost` if a chat holds it, or has run since it was read."""
+    def held_check(self, name: str, user: str, conversation_id: str, chat_id: str) -> Action:
+        """The condition that this chat holds the lease: it has not ended, and no deletion has begun."""
+        key = conversation_key(user, conversation_id)
+        return check(name, self.table, key, "lease = :chat", {":chat": chat_id})
+
+    def lock_action(self, one: Conversation, until: int, *, whoever_holds_it: bool = False) -> Action:
+        """Take the lease for a deletion, on condition that no chat has run since it was read and none holds it;
+        ``whoever_holds_it`` takes it from the chat that held it then."""
         change = "SET lease = :deleting, lease_until = :until"
-        free = "queries = :queries AND (attribute_not_exists(lease) OR lease = :deleting)"
         values = {":deleting": _DELETING, ":until": until, ":queries": one.queries}
-        transact(self.client, [self._update(one, change, free, values)])
+        free = "attribute_not_exists(lease) OR lease = :deleting"
+        if whoever_holds_it and one.lease:
+            free += " OR lease = :held"
+            values[":held"] = one.lease
+        return self._update(one, change, f"queries = :queries AND ({free})", values)
 
     def rename(self, one: Conversation, title: str, now: str) -> None:
         """Give it another title. Raises `Lost` if it is gone."""

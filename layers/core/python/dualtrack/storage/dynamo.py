@@ -351,14 +351,24 @@ def batch_get(client: DynamoDBClient, table: str, keys: Sequence[Mapping[str, st
     return found
 
 
-def put_all(client: DynamoDBClient, table: str, items: Iterable[Mapping[str, Any]], attempts: int) -> None:
-    """Put many items without conditions. What is still throttled after ``attempts`` is left out."""
+def put_all(
+    client: DynamoDBClient, table: str, items: Iterable[Mapping[str, Any]], attempts: int | None = None
+) -> None:
+    """Put many items without conditions. What is still throttled after ``attempts`` is left out; without a number
+    of them it takes as long as it takes."""
     _write_all(client, table, ({"PutRequest": {"Item": to_wire(item)}} for item in items), attempts)
 
 
 def delete_all(client: DynamoDBClient, table: str, keys: Iterable[Mapping[str, str]]) -> None:
     """Delete many items, for as long as that takes."""
     _write_all(client, table, ({"DeleteRequest": {"Key": to_wire(key)}} for key in keys))
+
+
+def delete_partition(client: DynamoDBClient, table: str, pk: str) -> bool:
+    """Delete all items of a partition; whether there were any."""
+    found = [item["sk"] for item in query(client, table, pk)]
+    delete_all(client, table, ({"pk": pk, "sk": sk} for sk in found))
+    return bool(found)
 
 
 def _write_all(

@@ -1,6 +1,7 @@
 """The history table: the full track and the summarised track (DESIGN 2.1, CONTRACT 6); conversations.py has the rest.
 
 pk CONV#<user>#<conv.>    sk F#000003               query 3           full track, one item
+                          sk F#000003#f#0001        its first text file
                           sk F#000003#a#0001        its first thought a record
                           sk F#000003#t#0002        its second tool call
                           sk F#000003#z             its response
@@ -20,7 +21,7 @@ from dualtrack.frozen import dumps, freeze, loads
 from dualtrack.ids import RecordId, parse_record_id
 from dualtrack.memory.records import Attachment, Block, QueryTrack, Record, ToolCallDetail
 from dualtrack.storage.bodies import attach, partition, put_with_text
-from dualtrack.storage.dynamo import delete_all, get, query
+from dualtrack.storage.dynamo import batch_get, delete_all, get, query
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -30,10 +31,18 @@ if TYPE_CHECKING:
     from dualtrack.storage.bodies import Body, BodyStore, Write
     from dualtrack.storage.dynamo import Item
 
+TRACK: Final = "track"
+"""The name of the put of a track, by which a lost one is told."""
+
 _TEXTS_AT_ONCE: Final = 8
 """Bodies in memory while records are read one after the other: a tool result has up to 2 MB."""
 
-_ORDER: Final = {"query": 0, "thought": 1, "tool": 2, "response": 3}
+_HEADS_AT_ONCE: Final = 200
+"""Records of which only the beginnings are read, with as few requests as that allows."""
+
+_DELETED_AT_ONCE: Final = 100
+
+_ORDER: Final = {"query": 0, "file": 1, "thought": 2, "tool": 3, "response": 4}
 
 
 def record_key(record: RecordId) -> str:
@@ -41,6 +50,7 @@ def record_key(record: RecordId) -> str:
     head = f"F#{record.query:06d}"
     tails = {
         "query": "",
+        "file": f"#f#{record.number:04d}",
         "thought": f"#a#{record.number:04d}",
         "tool": f"#t#{record.number:04d}",
         "response": "#z",
@@ -111,6 +121,69 @@ class HistoryStore:
         while some := list(itertools.islice(rest, _TEXTS_AT_ONCE)):
             yield from self._whole(pk, some)
 
+    def records(self, user: str, conversation_id: str, record_ids: Collection[str]) -> tuple[Record, ...]:
+        """Records of the full track by their ids, whole, in no order; those that are not there are left out."""
+        pk = partition(user, conversation_id)
+        found = [one for record_id in record_ids if (one := parse_record_id(record_id))]
+        keys = [{"pk": pk, "sk": record_key(one)} for one in found]
+        items = batch_get(self.client, self.table, keys)
+        return tuple(self._whole(pk, [(_record(_id_of(item["sk"]), item), item) for item in items]))
+
+    def newest_first(self, user: str, conversation_id: str, before: int) -> Iterator[tuple[Record, ...]]:
+        """The full tracks of the queries before one, the newest first, each in order; read as they are consumed.
+
+        Tool calls and files come without their text. Raises `Gone`.
+        """
+        pk = partition(user, conversation_id)
+        end = f"F#{before:06d}"
+        items = query(
+            self.client, self.table, pk, prefix="F#", before=end, descending=True, page_size=_HEADS_AT_ONCE
+        )
+        listed = (list(own) for _, own in itertools.groupby(items, key=lambda item: item["sk"][: len(end)]))
+        while some := list(itertools.islice(listed, _TEXTS_AT_ONCE)):
+            said = [item for own in some for item in own if not _is_material(item)]
+            texts = dict(zip((item["sk"] for item in said), self.bodies.load_texts(pk, said), strict=True))
+            for own in some:
+                records = (_with_text(item, texts.get(item["sk"], "")) for item in own)
+                yield tuple(sorted(records, key=_place))
+
+    def full_tokens(self, user: str, conversation_id: str, numbers: Iterable[int]) -> int:
+        """What the records of these queries would cost had they been sent whole, as far as their tracks are written."""
+        pk = partition(user, conversation_id)
+        keys = [{"pk": pk, "sk": f"S#{number:06d}"} for number in numbers]
+        return sum(int(item["full"]) for item in batch_get(self.client, self.table, keys))
+
+    def heads(
+        self, user: str, conversation_id: str, after: int, before: int, limit: int
+    ) -> Iterator[tuple[Record, ...]]:
+        """The full tracks of the queries between two numbers, one query after the other, each record with the first
+        ``limit`` characters of its text (`BodyStore.load_heads`)."""
+        flat = self._heads(partition(user, conversation_id), after, before, limit)
+        for _, listed in itertools.groupby(flat, key=_query_of):
+            yield tuple(sorted(listed, key=_place))
+
+    def _heads(self, pk: str, after: int, before: int, limit: int) -> Iterator[Record]:
+        items = query(
+            self.client, self.table, pk, prefix="F#", after=f"F#{after:06d}#~", before=f"F#{before:06d}"
+        )
+        while some := list(itertools.islice(items, _HEADS_AT_ONCE)):
+            texts = self.bodies.load_heads(pk, some, limit)
+            for item, text in zip(some, texts, strict=True):
+                if text is not None:
+                    yield replace(_record(_id_of(item["sk"]), item), content=text)
+
+    def tracks_between(
+        self, user: str, conversation_id: str, after: int, before: int
+    ) -> dict[int, QueryTrack]:
+        """The summarised tracks of the queries between two numbers, by number, as far as they are written."""
+        pk = partition(user, conversation_id)
+        items = list(
+            query(self.client, self.table, pk, prefix="S#", after=f"S#{after:06d}", before=f"S#{before:06d}")
+        )
+        texts = self.bodies.load_texts(pk, items)
+        tracks = [_track(item, text) for item, text in zip(items, texts, strict=True) if text is not None]
+        return {track.query: track for track in tracks}
+
     def _listed(self, pk: str, number: int) -> list[tuple[Record, Item]]:
         """A query's records in order, without their text, each with its item."""
         items = query(self.client, self.table, pk, prefix=f"F#{number:06d}")
@@ -140,31 +213,43 @@ class HistoryStore:
 
     def load_file(self, user: str, conversation_id: str, file: Attachment) -> bytes:
         """The bytes of a file; raises `Gone`."""
+        if file.record_id:
+            return self._text_of(user, conversation_id, file.record_id).encode()
         return self.bodies.load(partition(user, conversation_id), file.body)
 
-    def delete(self, user: str, conversation_id: str) -> None:
-        """Delete every record, track and body of the conversation, not the conversation itself."""
+    def _text_of(self, user: str, conversation_id: str, record_id: str) -> str:
+        record = self.record(user, conversation_id, record_id)
+        if record is None:
+            raise Gone(record_id)
+        return record.content
+
+    def last_items(self, user: str, conversation_id: str) -> list[Item]:
+        """Some of what is stored in the conversation's partition, whatever it is, from its end; none if it is empty.
+
+        From the end, so that a query's item, which names its chat, goes after what came of it.
+        """
         pk = partition(user, conversation_id)
-        delete_all(
-            self.client,
-            self.table,
-            ({"pk": pk, "sk": item["sk"]} for item in query(self.client, self.table, pk)),
-        )
-        self.bodies.delete_objects(pk)
+        items = query(self.client, self.table, pk, descending=True, page_size=_DELETED_AT_ONCE)
+        return list(itertools.islice(items, _DELETED_AT_ONCE))
+
+    def delete_items(self, items: Iterable[Item]) -> None:
+        """Delete these."""
+        delete_all(self.client, self.table, ({"pk": item["pk"], "sk": item["sk"]} for item in items))
 
     def track_writes(self, user: str, conversation_id: str, track: QueryTrack) -> list[Write]:
         """The conditional put of a query's summarised track, and its body if that is not small."""
         pk = partition(user, conversation_id)
         text = dumps([_block_json(block) for block in track.blocks])
         item: dict[str, Any] = {"pk": pk, "sk": f"S#{track.query:06d}", "full": track.full_tokens}
-        return put_with_text("track", self.table, item, pk, text)
+        return put_with_text(TRACK, self.table, item, pk, text)
 
-    def tracks(self, user: str, conversation_id: str, through: int) -> tuple[QueryTrack, ...]:
-        """The summarised track of queries 1 to ``through``, as far as it is written."""
-        if through < 1:
+    def tracks(self, user: str, conversation_id: str, through: int, after: int = 0) -> tuple[QueryTrack, ...]:
+        """The summarised track of the queries behind ``after`` up to ``through``, as far as it is written."""
+        if through <= after:
             return ()
         pk = partition(user, conversation_id)
-        items = list(query(self.client, self.table, pk, prefix="S#", before=f"S#{through + 1:06d}"))
+        first, end = f"S#{after:06d}", f"S#{through + 1:06d}"
+        items = list(query(self.client, self.table, pk, after=first, before=end))
         texts = self.bodies.load_texts(pk, items)
         return tuple(_track(item, text) for item, text in zip(items, texts, strict=True) if text is not None)
 
@@ -198,8 +283,24 @@ def _place(record: Record) -> tuple[int, int, int]:
     found = parse_record_id(record.record_id)
     if found is None:
         raise ValueError(record.record_id)
-    turn = {"query": 0, "response": 10**6}.get(found.kind, record.turn)
+    turn = {"query": 0, "file": 0, "response": 10**6}.get(found.kind, record.turn)
     return turn, _ORDER[found.kind], found.number
+
+
+def _is_material(item: Item) -> bool:
+    """Whether it is a tool call or a file, not what was said."""
+    return item["sk"][len("F#000000") :][:3] in ("#t#", "#f#")
+
+
+def _with_text(item: Item, text: str | None) -> Record:
+    if text is None:
+        raise Gone(item["sk"])
+    return replace(_record(_id_of(item["sk"]), item), content=text)
+
+
+def _query_of(record: Record) -> str:
+    """``q3`` of ``q3-t1``."""
+    return record.record_id.partition("-")[0]
 
 
 def _id_of(sk: str) -> str:
@@ -218,6 +319,8 @@ def _meta(record: Record) -> dict[str, Any]:
     }
     if record.stop:
         meta["stop"] = record.stop
+    if record.said:
+        meta["said"] = record.said
     if record.attachments:
         meta["attachments"] = [_attachment_json(one) for one in record.attachments]
     if record.call:
@@ -249,6 +352,7 @@ def _record(record_id: str, item: Item) -> Record:
         call=_call(meta["call"]) if "call" in meta else None,
         stop=meta.get("stop", ""),
         chat_id=item.get("chat", ""),
+        said=meta.get("said", 0),
     )
 
 
@@ -267,11 +371,16 @@ def _call(data: Mapping[str, Any]) -> ToolCallDetail:
 
 
 def _attachment_json(one: Attachment) -> dict[str, Any]:
-    return {"media_type": one.media_type, "size": one.size, "body": one.body}
+    named = {"name": one.name, "record": one.record_id}
+    given = {field: value for field, value in named.items() if value}
+    return {"media_type": one.media_type, "size": one.size, "body": one.body} | given
 
 
 def _attachments(listed: Sequence[Mapping[str, Any]]) -> tuple[Attachment, ...]:
-    return tuple(Attachment(one["media_type"], one["size"], one["body"]) for one in listed)
+    return tuple(
+        Attachment(one["media_type"], one["size"], one["body"], one.get("name", ""), one.get("record", ""))
+        for one in listed
+    )
 
 
 def _block_json(block: Block) -> dict[str, str]:

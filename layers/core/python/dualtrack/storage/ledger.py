@@ -47,9 +47,9 @@ DECISION_ATTEMPTS: Final = 60
 """How often a movement is decided anew when others of the same user are faster. Each round lets at
 least one of them through, so a burst of fifty chats of one user passes."""
 
-_ACCOUNT: Final = "account"
-_ENTRY: Final = "entry#"
-_GRANT: Final = "grant#"
+ACCOUNT: Final = "account"
+ENTRY: Final = "entry#"
+GRANT: Final = "grant#"
 
 # The halves of the account's condition:  read ──────── decide ──────── write
 #                                         seq 0 or n                    still so?
@@ -67,7 +67,7 @@ class Ledger:
 
     def load(self, user: str) -> Account:
         """The account; a user without one has an unused account on the default plan."""
-        item = dynamo.get(self.client, self.table, _key(user, _ACCOUNT))
+        item = dynamo.get(self.client, self.table, account_key(user, ACCOUNT))
         return account_from(item) if item else Account(user)
 
     def actions(self, account: Account, decision: Decision) -> list[Action]:
@@ -80,7 +80,7 @@ class Ledger:
         if not decision.movements:
             return []
         first = account.seq + 1
-        condition, values = _not_moved_since(account)
+        condition, values = not_moved_since(account)
         item = account_item(decision.account)
         writes = [dynamo.put("account", self.table, item, condition, values)]
         for index, movement in enumerate(decision.movements):
@@ -88,7 +88,7 @@ class Ledger:
             item = _entry_item(account.user, first + index, movement)
             writes.append(dynamo.put_absent(name, self.table, item))
         if decision.grant_id:
-            key = _key(account.user, _GRANT + decision.grant_id)
+            key = account_key(account.user, GRANT + decision.grant_id)
             writes.append(dynamo.put_absent("grant", self.table, {**key, "seq": first}))
         return writes
 
@@ -121,12 +121,12 @@ class Ledger:
 
     def entries(self, user: str, cursor: str = "", limit: int = 50) -> Page:
         """A page of the user's ledger, newest first."""
-        before = _ENTRY + _seq_of(cursor) if cursor else ""
+        before = ENTRY + _seq_of(cursor) if cursor else ""
         items = dynamo.query(
             self.client,
             self.table,
-            _pk(user),
-            prefix=_ENTRY,
+            account_partition(user),
+            prefix=ENTRY,
             before=before,
             descending=True,
             page_size=limit + 1,
@@ -136,12 +136,12 @@ class Ledger:
         page = found[:limit]
         return Page(
             tuple(_entry_view(item) for item in page),
-            cursor_of(page[-1]["sk"].removeprefix(_ENTRY)) if more else "",
+            cursor_of(page[-1]["sk"].removeprefix(ENTRY)) if more else "",
         )
 
     def movements(self, user: str) -> tuple[Movement, ...]:
         """The user's whole ledger, oldest first, for an audit."""
-        items = dynamo.query(self.client, self.table, _pk(user), prefix=_ENTRY)
+        items = dynamo.query(self.client, self.table, account_partition(user), prefix=ENTRY)
         return tuple(movement_from(item) for item in items)
 
     def used_before(self, day: str, page: int) -> Iterator[list[str]]:
@@ -156,7 +156,7 @@ class Ledger:
         """Put the account as of ``now``; out of the index if it holds nothing and has used nothing."""
         current = account.at(now)
         resting = not current.holds and not current.used_day
-        condition, values = _not_moved_since(account)
+        condition, values = not_moved_since(account)
         return dynamo.put("account", self.table, account_item(current, resting=resting), condition, values)
 
     def rest(self, account: Account, now: float) -> None:
@@ -164,7 +164,7 @@ class Ledger:
         dynamo.transact(self.client, [self.rest_action(account, now)])
 
 
-def _not_moved_since(read: Account) -> tuple[str, dict[str, Any]]:
+def not_moved_since(read: Account) -> tuple[str, dict[str, Any]]:
     """The condition (and its values) that no movement was made since the account was read."""
     if read.seq == 0:
         return _NEVER_MOVED, {}
@@ -210,18 +210,20 @@ def with_account(
 # ── items ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def _pk(user: str) -> str:
+def account_partition(user: str) -> str:
+    """The partition of an account, its lines and its grants."""
     return f"user#{user}"
 
 
-def _key(user: str, sk: str) -> dict[str, str]:
-    return {"pk": _pk(user), "sk": sk}
+def account_key(user: str, sk: str) -> dict[str, str]:
+    """The key of an item of the account."""
+    return {"pk": account_partition(user), "sk": sk}
 
 
 def account_item(account: Account, *, resting: bool = False) -> Item:
     """The account as stored. ``resting`` leaves it out of the index of used accounts."""
     item: Item = {
-        **_key(account.user, _ACCOUNT),
+        **account_key(account.user, ACCOUNT),
         "plan": account.plan,
         "seq": account.seq,
         "day": account.day,
@@ -259,7 +261,7 @@ def shard_of(user: str) -> str:
 
 def _entry_item(user: str, seq: int, movement: Movement) -> Item:
     item: Item = {
-        **_key(user, f"{_ENTRY}{seq:012d}"),
+        **account_key(user, f"{ENTRY}{seq:012d}"),
         "at": int(movement.at * 1000),
         "kind": movement.kind,
         "amount": movement.amount,
@@ -286,7 +288,7 @@ def movement_from(item: Mapping[str, Any]) -> Movement:
 
 def _entry_view(item: Mapping[str, Any]) -> dict[str, Json]:
     entry: dict[str, Json] = {
-        "entry_id": f"le_{item['sk'].removeprefix(_ENTRY)}",
+        "entry_id": f"le_{item['sk'].removeprefix(ENTRY)}",
         "at": iso(item["at"] / 1000),
         "kind": item["kind"],
         "amount": item["amount"],

@@ -2,30 +2,46 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import boto3
 from botocore.config import Config
 
 from dualtrack.clock import system_clock
+from dualtrack.errors import ChatClosed
+from dualtrack.storage.agents import AgentStore
 from dualtrack.storage.api_requests import ApiRequests
-from dualtrack.storage.bodies import BodyStore
+from dualtrack.storage.bodies import Body, BodyStore
 from dualtrack.storage.cache import CacheStore
 from dualtrack.storage.chats import Chat, ChatStore, chat_partition
 from dualtrack.storage.conversations import ConversationStore
+from dualtrack.storage.corpora import CorpusStore
+from dualtrack.storage.corpus_jobs import CorpusJobs
+from dualtrack.storage.deletions import Deletions
+from dualtrack.storage.digests import DigestStore
+from dualtrack.storage.dynamo import Lost, transact
 from dualtrack.storage.event_log import EventLog
 from dualtrack.storage.history import HistoryStore
+from dualtrack.storage.kept_ledger import KeptLedger
 from dualtrack.storage.leases import Leases
 from dualtrack.storage.ledger import Ledger
+from dualtrack.storage.search_index import SearchIndex
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mypy_boto3_dynamodb.client import DynamoDBClient
     from mypy_boto3_s3.client import S3Client
 
     from dualtrack.clock import Clock
+    from dualtrack.memory.digests import Digest
     from dualtrack.requests import ChatRef
     from dualtrack.settings import Settings
+    from dualtrack.storage.bodies import Write
+
+_HELD: Final = "held"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +52,52 @@ class Stores:
     chats: ChatStore
     conversations: ConversationStore
     history: HistoryStore
+    digests: DigestStore
+    search_index: SearchIndex
     requests: ApiRequests
     bodies: BodyStore
     ledger: Ledger
+    kept_ledger: KeptLedger
+    deletions: Deletions
     leases: Leases
     cache: CacheStore
+    agents: AgentStore
+    corpora: CorpusStore
+    corpus_jobs: CorpusJobs
     clock: Clock
 
     def log(self, chat: Chat | ChatRef) -> EventLog:
         """The chat's event log."""
         pk = chat_partition(chat.user, chat.chat_id)
         return EventLog(self.dynamodb, self.chats.table, pk, chat.chat_id, self.clock, self.bodies)
+
+    def write_past(self, chat: Chat, writes: Sequence[Write]) -> None:
+        """Write what belongs to the conversation's past, in one transaction, while the chat holds the conversation.
+
+        Such a write has no event, so the chat's log does not fence it: the lease does, its bodies with it. Only an
+        object cannot take part; before one is written, the log is looked at (event_log.py). Raises `ChatClosed` if
+        the chat has ended, and `Lost` if a condition of the caller's does not hold.
+        """
+        objects = [one for one in writes if isinstance(one, Body) and one.is_object]
+        if objects:
+            self.log(chat).next_slot()
+        for body in objects:
+            self.bodies.write(body)
+        items = [one for one in writes if one not in objects]
+        actions = [self.bodies.put_action(one) if isinstance(one, Body) else one for one in items]
+        held = self.conversations.held_check(_HELD, chat.user, chat.conversation_id, chat.chat_id)
+        try:
+            transact(self.dynamodb, [held, *actions])
+        except Lost as lost:
+            if _HELD in lost.items:
+                raise ChatClosed(chat.chat_id) from lost
+            raise
+
+    def write_ahead(self, chat: Chat, digest: Digest) -> None:
+        """Write a digest that waits, for a chat that has ended. A deletion removes the chat before the digests, so
+        that none comes back. Raises `Lost` if the chat is gone, or the number taken."""
+        put = self.digests.put_action(chat.user, chat.conversation_id, digest)
+        transact(self.dynamodb, [self.chats.there_check(chat), put])
 
 
 def build_stores(
@@ -59,11 +110,18 @@ def build_stores(
         chats=ChatStore(dynamodb, settings.chats_table, bodies),
         conversations=ConversationStore(dynamodb, settings.history_table),
         history=HistoryStore(dynamodb, settings.history_table, bodies),
+        digests=DigestStore(dynamodb, settings.history_table),
+        search_index=SearchIndex(dynamodb, settings.history_table, bodies),
         bodies=bodies,
         ledger=Ledger(dynamodb, settings.credits_table),
+        kept_ledger=KeptLedger(dynamodb, settings.credits_table),
+        deletions=Deletions(dynamodb, settings.history_table, settings.chats_table, clock),
         leases=Leases(dynamodb, settings.cache_table, clock),
         requests=ApiRequests(dynamodb, settings.chats_table),
         cache=CacheStore(dynamodb, settings.cache_table, clock),
+        agents=AgentStore(dynamodb, settings.cache_table, clock),
+        corpora=CorpusStore(dynamodb, s3, settings.history_table, settings.bodies_bucket),
+        corpus_jobs=CorpusJobs(dynamodb, settings.history_table, clock),
         clock=clock,
     )
 
@@ -83,11 +141,14 @@ def client_config() -> Config:
 class LazyClient:
     """A boto3 client made at its first use: most steps never touch S3 or Step Functions."""
 
-    def __init__(self, service: str) -> None:
+    def __init__(self, service: str, config: Config | None = None) -> None:
         self._service = service
+        self._config = config
         self._client: Any = None
+        self._lock = threading.Lock()
 
     def __getattr__(self, name: str) -> Any:
-        if self._client is None:
-            self._client = boto3.client(self._service, config=client_config())  # type: ignore[call-overload]
+        with self._lock:  # clients may be used by many threads, but not made by them
+            if self._client is None:
+                self._client = boto3.client(self._service, config=self._config or client_config())  # type: ignore[call-overload]
         return getattr(self._client, name)

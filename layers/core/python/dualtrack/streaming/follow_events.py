@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
+from dualtrack.clock import epoch_of
 from dualtrack.errors import not_found
 from dualtrack.events import TERMINAL
 from dualtrack.frozen import dumps
@@ -70,7 +70,7 @@ class EventReader:
     def _is_over(self, chat: Chat) -> bool:
         if not chat.ended_at:
             return False
-        ended = datetime.fromisoformat(chat.ended_at).timestamp()
+        ended = epoch_of(chat.ended_at)
         return self.clock() > ended + KEPT_AFTER_END
 
     async def follow(self, chat: Chat, after: int) -> AsyncIterator[bytes]:

@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.errors import Gone
 from dualtrack.frozen import freeze
+from dualtrack.ids import parse_digest_id
 from dualtrack.profiles import all_profiles
 from dualtrack.tool import Media, ToolResult, ToolSpec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
+    from dualtrack.memory.digests import Digest
     from dualtrack.memory.records import Record
     from dualtrack.storage.stores import Stores
     from dualtrack.tools.running import Running
 
 _FOLLOW: Final = 8
+_TRACKS_AT_ONCE: Final = 50
 _ROOM_FOR_NOTE: Final = 200
 """Characters kept for the note of a piece, so that both together are not cut a second time."""
 
@@ -26,8 +29,9 @@ RETRIEVE_FULL_CONTEXT: Final = ToolSpec(
     name="retrieve_full_context",
     description=(
         "Returns the full record of this conversation behind an id, for instance q1-r (a response), q1-t2 (a tool "
-        "result) or q1 (a query). Use it when a summary does not tell enough, for example when the user asks for "
-        "the full code or text of something earlier. Long records come in pieces: read on with the offset that "
+        "result), q1-f1 (an attached text file) or q1 (a query); behind a digest's id, such as d3, the summaries that it was "
+        "made of. Use it when a summary does not tell enough, for example when the user asks for the full code or text of "
+        "something earlier. Long records come in pieces: read on with the offset that "
         "the result names."
     ),
     input_schema=freeze(
@@ -63,6 +67,12 @@ def retrieve_full_context(running: Running, stores: Stores) -> ToolResult:
     result_limit = all_profiles()[running.chat.profile].result_limit
     wanted = str(given["id"]).strip().strip("[]").removeprefix("ID:")
     offset = int(given.get("offset", 0))
+    digest = stores.digests.named(user, conversation_id, wanted)
+    if digest:
+        limit = min(int(given.get("limit", result_limit)), result_limit - _ROOM_FOR_NOTE)
+        reference = freeze({"id": wanted, "offset": offset, "limit": limit})
+        text = _summaries_behind(stores, user, conversation_id, digest, offset, limit)
+        return ToolResult(text, reference=reference)
     try:
         record = stores.history.record(user, conversation_id, wanted)
         media = _media(stores, user, conversation_id, record) if record and offset == 0 else ()
@@ -81,13 +91,23 @@ def retrieve_full_context(running: Running, stores: Stores) -> ToolResult:
     )
 
 
+def result_text(stores: Stores, user: str, conversation_id: str, record: Record) -> str:
+    """What a tool call's result says; a reference is read anew, it always reads the same."""
+    if record.call is None or not record.call.reference:
+        return record.content
+    return read_reference(stores, user, conversation_id, record.call.reference)
+
+
 def read_reference(stores: Stores, user: str, conversation_id: str, reference: Mapping[str, Any]) -> str:
     """What a stored reference stands for; the same text every time, because records never change."""
+    offset, end = reference["offset"], reference["offset"] + reference["limit"]
+    digest = stores.digests.named(user, conversation_id, reference["id"])
+    if digest:
+        return _summaries_behind(stores, user, conversation_id, digest, offset, reference["limit"])
     record = stores.history.record(user, conversation_id, reference["id"])
     if record is None:
         return f"ID not found: {reference['id']}"
     text = whole_text(stores, user, conversation_id, record)
-    offset, end = reference["offset"], reference["offset"] + reference["limit"]
     piece = text[offset:end]
     if end < len(text):
         return f"{piece}\n\n(Characters {offset} to {end} of {len(text)}. Read on with offset {end}.)"
@@ -97,19 +117,49 @@ def read_reference(stores: Stores, user: str, conversation_id: str, reference: M
 
 
 def whole_text(stores: Stores, user: str, conversation_id: str, record: Record) -> str:
-    """A record's text; a record that is itself a reference is followed to what it showed."""
+    """A record's text; a record that is itself a reference is followed to what it showed: to a whole record, or to
+    the piece of a digest's summaries."""
     for _ in range(_FOLLOW):
         if record.call is None or not record.call.reference:
             break
-        target = stores.history.record(user, conversation_id, record.call.reference["id"])
+        reference = record.call.reference
+        if parse_digest_id(reference["id"]):
+            return read_reference(stores, user, conversation_id, reference)
+        target = stores.history.record(user, conversation_id, reference["id"])
         if target is None:
             break
         record = target
     return record.content
 
 
+def _summaries_behind(
+    stores: Stores, user: str, conversation_id: str, digest: Digest, offset: int, limit: int
+) -> str:
+    """A piece of the summaries that a digest was made of, from ``offset`` on. No more than that is read or held."""
+    parts, left_out, room = [], offset, limit + 1
+    for text in _summaries(stores, user, conversation_id, digest.through):
+        part = text[left_out : left_out + room]
+        left_out = max(left_out - len(text), 0)
+        room -= len(part)
+        parts.append(part)
+        if not room:
+            end = offset + limit
+            return f"{''.join(parts)[:-1]}\n\n(Characters {offset} to {end}. Read on with offset {end}.)"
+    return "".join(parts) or "(The summaries end before this character.)"
+
+
+def _summaries(stores: Stores, user: str, conversation_id: str, through: int) -> Iterator[str]:
+    """The short track up to a query, a record at a time: each with its id, and some tracks in memory."""
+    for after in range(0, through, _TRACKS_AT_ONCE):
+        last = min(after + _TRACKS_AT_ONCE, through)
+        for track in stores.history.tracks(user, conversation_id, last, after):
+            for block in track.blocks:
+                yield f"{block.record_id}: {block.content}\n"
+
+
 def _media(stores: Stores, user: str, conversation_id: str, record: Record) -> tuple[Media, ...]:
-    """The record's files, as they were."""
-    files = [*record.attachments, *(record.call.media if record.call else ())]
+    """The record's images and PDFs, as they were; a text file is a record of its own."""
+    pictures = (one for one in record.attachments if not one.record_id)
+    files = [*pictures, *(record.call.media if record.call else ())]
     load = partial(stores.history.load_file, user, conversation_id)
     return tuple(Media(one.media_type, base64.b64encode(load(one)).decode()) for one in files)

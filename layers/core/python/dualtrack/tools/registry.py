@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.runtime.imports import collecting_later
 from dualtrack.tool import unknown
+from dualtrack.tools.conversation.spec import SEARCH_CONVERSATION
+from dualtrack.tools.courses.spec import GET_COURSE_OUTLINE, SEARCH_COURSE_CONTENT
 from dualtrack.tools.documentation.spec import RETRIEVE_DOCUMENTATION
 from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT
 
@@ -21,7 +23,16 @@ if TYPE_CHECKING:
     from dualtrack.tools.running import Runner, Running
 
 IN_HOUSE: Final[Mapping[str, ToolSpec]] = MappingProxyType(
-    {spec.name: spec for spec in (RETRIEVE_FULL_CONTEXT, RETRIEVE_DOCUMENTATION)}
+    {
+        spec.name: spec
+        for spec in (
+            RETRIEVE_FULL_CONTEXT,
+            SEARCH_CONVERSATION,
+            RETRIEVE_DOCUMENTATION,
+            SEARCH_COURSE_CONTENT,
+            GET_COURSE_OUTLINE,
+        )
+    }
 )
 """A tool that stands here can be named by a profile, and is then offered, run, priced and listed."""
 
@@ -46,8 +57,14 @@ def in_house_tools(kind: Kind, needs: Callable[[], Any]) -> InHouseTools:
     return InHouseTools(MappingProxyType(runners), needs)
 
 
-def offered_tools(profile: Profile, catalogue: Catalogue) -> Mapping[str, ToolSpec]:
+def in_house_specs(profile: Profile) -> tuple[ToolSpec, ...]:
+    """The in-house tools that the profile names."""
+    return tuple(IN_HOUSE[name] for name in profile.tools)
+
+
+def offered_tools(
+    profile: Profile, in_house: tuple[ToolSpec, ...], catalogue: Catalogue
+) -> Mapping[str, ToolSpec]:
     """The profile's tools by name, in an order that never changes for the same catalogue."""
     mcp = [spec for spec in catalogue.tools if "*" in profile.mcp or spec.server in profile.mcp]
-    listed = [IN_HOUSE[name] for name in profile.tools] + mcp
-    return MappingProxyType({spec.name: spec for spec in listed})
+    return MappingProxyType({spec.name: spec for spec in (*in_house, *mcp)})

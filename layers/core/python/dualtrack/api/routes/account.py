@@ -1,10 +1,11 @@
-"""A user's own account: /v1/credits and /v1/connections."""
+"""A user's own account: /v1/me, /v1/credits and /v1/connections."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.api import answers, models
+from dualtrack.api.erasure import erase
 from dualtrack.api.parameters import CURSOR, LIMIT
 from dualtrack.api.route import Answer, Route
 
@@ -12,6 +13,11 @@ if TYPE_CHECKING:
     from dualtrack.api.request import Request
 
 GITHUB: Final = "/v1/connections/github"
+
+
+@Route("delete", "/v1/me", "Erase the user with everything that is theirs", {202: answers.Erasure})
+def delete_me(request: Request) -> Answer:
+    return Answer(202, erase(request.services, request.user))
 
 
 @Route("get", "/v1/credits", "Read the balance", {200: answers.Credits})

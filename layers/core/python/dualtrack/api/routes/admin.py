@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.api import answers, models
+from dualtrack.api.erasure import erase, must_be_there
 from dualtrack.api.route import Answer, Route
 
 if TYPE_CHECKING:
@@ -46,3 +47,15 @@ def post_grant(request: Request, user_id: str) -> Answer:
 def get_user_credits(request: Request, user_id: str) -> Answer:
     request.services.user_pool.must_have(user_id)
     return Answer(200, request.stores.ledger.load(user_id).balance(request.stores.clock()))
+
+
+@Route(
+    "delete",
+    USER,
+    "Erase a user with everything that is theirs",
+    {202: answers.Erasure},
+    access="admin",
+)
+def delete_user(request: Request, user_id: str) -> Answer:
+    must_be_there(request.services, user_id)
+    return Answer(202, erase(request.services, user_id))

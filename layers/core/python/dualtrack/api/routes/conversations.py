@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.api import answers, conversations, models
+from dualtrack.api.attachments import find_attachment, read_attachment
+from dualtrack.api.erasure import REQUEST_SECONDS
 from dualtrack.api.parameters import CURSOR, LIMIT, OFFSET, TRACK
 from dualtrack.api.route import Answer, Route
 from dualtrack.chat.delete_conversation import delete_conversation as delete_whole_conversation
+from dualtrack.runtime.time_limit import time_for
 
 if TYPE_CHECKING:
     from dualtrack.api.request import Request
 
 CONVERSATION: Final = "/v1/conversations/{conversation_id}"
+ATTACHMENT_PATH: Final = f"{CONVERSATION}/records/{{record_id}}/attachments/{{place}}"
 
 
 @Route(
@@ -73,7 +77,8 @@ def patch_conversation(request: Request, conversation_id: str) -> Answer:
     refused=("conversation_busy",),
 )
 def delete_conversation(request: Request, conversation_id: str) -> Answer:
-    delete_whole_conversation(request.stores, request.user, conversation_id)
+    has_time = time_for(REQUEST_SECONDS)
+    delete_whole_conversation(request.stores, request.user, conversation_id, has_time)
     return Answer(204)
 
 
@@ -88,3 +93,17 @@ def get_record(request: Request, conversation_id: str, record_id: str) -> Answer
     one = conversations.find_conversation(request.stores, request.user, conversation_id)
     record = conversations.find_record(request.stores, one, record_id, request.value(OFFSET))
     return Answer(200, record)
+
+
+@Route(
+    "get",
+    ATTACHMENT_PATH,
+    "Read a file of a record, in pieces if it has more than 4 MB",
+    {200: bytes},
+    parameters=(OFFSET,),
+)
+def get_attachment(request: Request, conversation_id: str, record_id: str, place: str) -> Answer:
+    accept, offset = request.event.headers.get("accept") or "", request.value(OFFSET)
+    one = conversations.find_conversation(request.stores, request.user, conversation_id)
+    file = find_attachment(request.stores, one, record_id, place)
+    return read_attachment(request.stores, one, file, accept, offset)

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from dualtrack.models.protocol import Model
     from dualtrack.storage.cache import CacheStore
+    from dualtrack.storage.stores import Stores
+    from dualtrack.tools.courses.library import CourseLibrary
     from dualtrack.tools.documentation.embeddings import InputType
     from dualtrack.tools.documentation.stages import StageLogger
 
@@ -25,7 +27,9 @@ if TYPE_CHECKING:
 class Embedder(Protocol):
     """Texts to little-endian float32 vectors; raises `Degraded` where it cannot."""
 
-    model: str
+    @property
+    def model(self) -> str:
+        """The name that tells its vectors from another's."""
 
     async def embed(self, texts: Sequence[str], input_type: InputType, timeout: float) -> tuple[bytes, ...]:
         """One vector per text, in order."""
@@ -60,6 +64,21 @@ class Dependencies:
 
 
 @dataclass(frozen=True, slots=True)
+class SearchNeeds:
+    """What the function `search` gives its tools."""
+
+    documentation: Dependencies
+    stores: Stores
+    courses: CourseLibrary
+    local: Embedder | None = None
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """For what is searched without the documentation service: the key's if there is one, else the local model."""
+        return self.documentation.embedder or self.local
+
+
+@dataclass(frozen=True, slots=True)
 class SearchEnvironment:
     """The function's environment, read once. Secrets are named here, not held."""
 
@@ -70,6 +89,8 @@ class SearchEnvironment:
     embedding_model: str = "voyage-3-large"
     context7_base_url: str = "https://context7.com"
     context7_secret: str = ""
+    embed_function: str = ""
+    course_ranking: str = ""
 
 
 def search_environment(environ: Mapping[str, str]) -> SearchEnvironment:
@@ -83,6 +104,8 @@ def search_environment(environ: Mapping[str, str]) -> SearchEnvironment:
         embedding_model=environ.get("DUALTRACK_EMBEDDING_MODEL") or defaults.embedding_model,
         context7_base_url=environ.get("CONTEXT7_BASE_URL") or defaults.context7_base_url,
         context7_secret=environ.get("CONTEXT7_SECRET", ""),
+        embed_function=environ.get("EMBED_FUNCTION", ""),
+        course_ranking=environ.get("DUALTRACK_COURSE_RANKING", ""),
     )
 
 
@@ -103,7 +126,7 @@ def build_dependencies(
         context7=Context7(
             _context7_http(environment.context7_base_url, secret(environment.context7_secret)), chosen
         ),
-        embedder=_embedder(environment, secret(environment.voyage_secret), chosen),
+        embedder=voyage_embedder(environment, secret(environment.voyage_secret), chosen),
         questions=_questions(model, environment, chosen) if model else None,
         cache=cache,
         logger=logger,
@@ -122,9 +145,14 @@ def _context7_http(base_url: str, api_key: str) -> httpx.AsyncClient:
     return httpx.AsyncClient(base_url=address, headers=headers, follow_redirects=False, timeout=10)
 
 
-def _embedder(environment: SearchEnvironment, api_key: str, settings: RetrievalSettings) -> Embedder | None:
+def voyage_embedder(
+    environment: SearchEnvironment, api_key: str, settings: RetrievalSettings | None = None
+) -> Embedder | None:
+    """Voyage's embeddings; None without a key."""
     if not api_key:
         return None
     from dualtrack.tools.documentation.embeddings import VoyageEmbedder  # noqa: PLC0415 - half a second, if used
 
-    return VoyageEmbedder(api_key, environment.voyage_base_url, environment.embedding_model, settings)
+    return VoyageEmbedder(
+        api_key, environment.voyage_base_url, environment.embedding_model, settings or RetrievalSettings()
+    )

@@ -44,12 +44,13 @@ def min_max_scores(score_lists: Sequence[Sequence[float]]) -> tuple[float, ...]:
 
 
 def fuse(score_lists: Sequence[Sequence[float]], settings: RetrievalSettings) -> tuple[int, ...]:
-    """Chunk indexes, best first. One ranker alone keeps its own order."""
-    if len(score_lists) == 1:
-        return ranked(score_lists[0])
+    """Chunk indexes, best first, from keywords alone or from keywords and meaning. One ranker keeps its own order."""
+    keywords, *meaning = score_lists
+    if not meaning:
+        return ranked(keywords)
     if settings.fusion == "min_max_sum":
         return ranked(min_max_scores(score_lists))
-    return ranked(reciprocal_rank_scores(score_lists, settings.rrf_k))
+    return ranked(reciprocal_rank_scores([keywords, *meaning * settings.meaning_weight], settings.rrf_k))
 
 
 def _size(score_lists: Sequence[Sequence[float]]) -> int:

@@ -10,29 +10,35 @@ from rank_bm25 import BM25Plus
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_WORD: Final = re.compile(r"\w+(?:[-.]\w+)*")
+WORD: Final = re.compile(r"\w+(?:[-.]\w+)*")
 _PART: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
-_STOP_WORDS: Final = (
+_STOPWORDS: Final = (
     "a an and are as at be by can do does for from get how i if in into is it its make my need of on or "
     "should so that the their there this to use using want was way what when where which will with would "
     "you your"
 )
-_STOP: Final = frozenset(_STOP_WORDS.split())
+_STOP: Final = frozenset(_STOPWORDS.split())
 _SUFFIXES: Final = (("sses", "ss"), ("ies", "y"), ("ing", ""), ("ed", ""), ("s", ""))
 
 
-def words(text: str) -> list[str]:
+class Terms(dict[str, tuple[str, ...]]):
+    """The search terms of each word that was met: a word is taken apart once, however often it stands in the texts."""
+
+    def __missing__(self, word: str) -> tuple[str, ...]:
+        """A word that was not met before."""
+        whole = word.lower()
+        parts = [part.lower() for part in _PART.findall(word)]
+        stems = [_stem(part) for part in (parts or [whole]) if part not in _STOP]
+        self[word] = terms = (whole, *stems) if len(parts) > 1 else tuple(stems)
+        return terms
+
+
+def words(text: str, met: Terms | None = None) -> list[str]:
     """Lower-case search terms: ``setAccessToken`` gives itself and set, access, token; plurals and
-    simple verb endings are cut; stop words are left out.
+    simple verb endings are cut; stop words are left out. ``met`` is shared by texts that are read together.
     """
-    terms: list[str] = []
-    for match in _WORD.findall(text):
-        whole = match.lower()
-        parts = [part.lower() for part in _PART.findall(match)]
-        if len(parts) > 1:
-            terms.append(whole)
-        terms += [_stem(part) for part in (parts or [whole]) if part not in _STOP]
-    return terms
+    met = Terms() if met is None else met
+    return [term for word in WORD.findall(text) for term in met[word]]
 
 
 def _stem(word: str) -> str:
@@ -52,13 +58,14 @@ def keyword_scores(question: str, texts: Sequence[str], *, k1: float, b: float) 
     exceed the weight of rarer words. The constant that Plus adds to every section, whether or not it
     holds the word, is taken off again, so that a section without any of the words scores 0.
     """
-    terms = [words(text) for text in texts]
+    met = Terms()
+    terms = [words(text, met) for text in texts]
     if not any(terms):
         return tuple(0.0 for _ in texts)
     index = BM25Plus(terms, k1=k1, b=b)
     query = [term for term in dict.fromkeys(words(question)) if term in index.idf]
     absent = sum(index.idf[term] * index.delta for term in query)
-    present = [bool(frequencies.keys() & set(query)) for frequencies in index.doc_freqs]
+    present = [not frequencies.keys().isdisjoint(query) for frequencies in index.doc_freqs]
     scores = index.get_scores(query)
     return tuple(
         max(0.0, float(score) - absent) if found else 0.0

@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dualtrack.tool import ToolResult
-    from dualtrack.tools.documentation.dependencies import Dependencies
+    from dualtrack.tools.documentation.dependencies import Dependencies, SearchNeeds
     from dualtrack.tools.documentation.library import Found
     from dualtrack.tools.documentation.values import Chunk
     from dualtrack.tools.running import Running
 
 
-def run(running: Running, deps: Dependencies) -> ToolResult:
+def run(running: Running, needs: SearchNeeds) -> ToolResult:
     """One call of the tool."""
-    return retrieve_documentation(running.call.input["query"], deps)
+    return retrieve_documentation(running.call.input["query"], needs.documentation)
 
 
 def retrieve_documentation(query: str, deps: Dependencies) -> ToolResult:

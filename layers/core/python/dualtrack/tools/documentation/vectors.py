@@ -44,6 +44,23 @@ def vector_scores(query: bytes, vectors: Sequence[bytes], distance: Distance) ->
     return tuple(float(score) for score in scores)
 
 
+def to_int8(vector: bytes) -> bytes:
+    """A float32 vector in a quarter of its size: its largest number becomes 127, which no cosine notices.
+
+    Raises `Degraded` where it is not finite, or all zero.
+    """
+    floats = np.frombuffer(vector, dtype="<f4")
+    largest = float(np.abs(floats).max(initial=0.0))
+    if not np.isfinite(largest) or largest == 0:
+        raise Degraded("embeddings are not finite numbers")
+    return np.round(floats.astype(np.float64) * (127 / largest)).astype(np.int8).tobytes()
+
+
+def from_int8(packed: bytes) -> bytes:
+    """The same direction as float32."""
+    return np.frombuffer(packed, dtype=np.int8).astype("<f4").tobytes()
+
+
 def _cosine(point: Floats, matrix: Floats) -> Floats:
     lengths = np.linalg.norm(matrix, axis=1) * np.linalg.norm(point)
     cosines = np.divide(

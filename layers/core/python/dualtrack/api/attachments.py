@@ -1,0 +1,79 @@
+"""The files of a record: how they are listed, and their bytes (CONTRACT 4).
+
+A file is a stranger's. Whatever it claims to be, no browser may run it as a page of ours: it is served with its own
+type and never guessed at, in a sandbox without scripts, and only images and PDFs may be shown in place.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+from dualtrack.api.route import Answer
+from dualtrack.errors import Gone, invalid_request, not_found
+from dualtrack.media import VIEWABLE
+
+if TYPE_CHECKING:
+    from dualtrack.memory.records import Attachment, Record
+    from dualtrack.storage.conversations import Conversation
+    from dualtrack.storage.stores import Stores
+
+BINARY_TYPES: Final = (*sorted(VIEWABLE), "application/octet-stream")
+"""What ``Accept`` must name first: API Gateway hands out bytes for these alone, for all else their base64."""
+
+PIECE_BYTES: Final = 4 * 1024 * 1024
+"""Bytes of a file in one answer: in base64 they stay under the 6 MB that a function may answer."""
+
+_NO_FILE: Final = "There is no such file."
+_PLACE: Final = re.compile(r"[1-9]\d{0,3}", re.ASCII)
+_HEADERS: Final = {
+    "Cache-Control": "private, no-store",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "X-Content-Type-Options": "nosniff",
+}
+
+
+def files_of(record: Record) -> tuple[Attachment, ...]:
+    """A query's files, or those that a tool has brought, in order."""
+    return record.call.media if record.call else record.attachments
+
+
+def attachment_json(one: Attachment) -> dict[str, Any]:
+    """A file as records list it."""
+    shown: dict[str, Any] = {"media_type": one.media_type, "size": one.size}
+    if one.name:
+        shown["name"] = one.name
+    return shown | ({"record_id": one.record_id} if one.record_id else {})
+
+
+def find_attachment(stores: Stores, conversation: Conversation, record_id: str, place: str) -> Attachment:
+    """A record's file number ``place``, from 1; 404 if there is none."""
+    record = stores.history.record(conversation.user, conversation.conversation_id, record_id)
+    files = files_of(record) if record else ()
+    if not _PLACE.fullmatch(place) or int(place) > len(files):
+        raise not_found(_NO_FILE)
+    return files[int(place) - 1]
+
+
+def read_attachment(
+    stores: Stores, conversation: Conversation, file: Attachment, accept: str, offset: int
+) -> Answer:
+    """The bytes of the file from ``offset`` on, at most `PIECE_BYTES`; 400 if API Gateway would send their base64."""
+    if accept.split(",", 1)[0].split(";", 1)[0].strip().lower() not in BINARY_TYPES:
+        raise invalid_request("Send the header Accept: application/octet-stream to read a file.")
+    try:
+        data = stores.history.load_file(conversation.user, conversation.conversation_id, file)
+    except Gone:
+        raise not_found(_NO_FILE) from None
+    return Answer(200, data[offset : offset + PIECE_BYTES], _headers(file))
+
+
+def _headers(file: Attachment) -> dict[str, str]:
+    shown = file.media_type in VIEWABLE
+    name = quote(file.name or "file", safe="")
+    return {
+        **_HEADERS,
+        "Content-Type": file.media_type if shown else f"{file.media_type}; charset=utf-8",
+        "Content-Disposition": f"{'inline' if shown else 'attachment'}; filename*=UTF-8''{name}",
+    }

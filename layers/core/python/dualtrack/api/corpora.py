@@ -1,0 +1,145 @@
+"""Corpora as administrators see and change them (CONTRACT 4): addresses for files, jobs, what is published."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.config import Config
+
+from dualtrack.clock import iso
+from dualtrack.corpora.jobs import CORPORA
+from dualtrack.errors import Gone, not_found
+from dualtrack.ids import new_upload_id
+from dualtrack.storage.corpora import upload_key
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mypy_boto3_s3.client import S3Client
+
+    from dualtrack.corpora.jobs import CorpusExecutions
+    from dualtrack.storage.corpora import Document
+    from dualtrack.storage.corpus_jobs import Job, JobFile
+    from dualtrack.storage.stores import Stores
+
+UPLOAD_SECONDS: Final = 900
+"""For which an address can be used."""
+
+UPLOAD_TYPE: Final = "application/octet-stream"
+"""Of every file: what it is, its name and its bytes tell."""
+
+UPLOAD_CLIENT: Final = Config(signature_version="s3v4", s3={"addressing_style": "virtual"})
+"""Addresses of the bucket's own region; an endpoint that is an IP address gets the bucket into its path all the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusServices:
+    """What the routes of corpora need beside the stores. ``signer`` signs addresses, and asks nobody."""
+
+    executions: CorpusExecutions
+    signer: S3Client
+    bucket: str
+
+
+def must_be_corpus(name: str) -> str:
+    """The name; 404 where there is no such corpus."""
+    if name not in CORPORA:
+        raise not_found("There is no such corpus.")
+    return name
+
+
+def upload_json(services: CorpusServices, corpus: str, name: str, size: int, now: float) -> dict[str, Any]:
+    """An address to put a file of exactly this size to: size, type and key are part of what is signed."""
+    upload_id = new_upload_id()
+    url = services.signer.generate_presigned_url(
+        "put_object",
+        Params={
+            "Bucket": services.bucket,
+            "Key": upload_key(corpus, upload_id),
+            "ContentLength": size,
+            "ContentType": UPLOAD_TYPE,
+        },
+        ExpiresIn=UPLOAD_SECONDS,
+    )
+    return {
+        "upload_id": upload_id,
+        "name": name,
+        "method": "PUT",
+        "url": url,
+        "headers": {"Content-Type": UPLOAD_TYPE},
+        "expires_at": iso(now + UPLOAD_SECONDS),
+    }
+
+
+def job_json(job: Job, files: Sequence[JobFile]) -> dict[str, Any]:
+    """A job with its files."""
+    shown: dict[str, Any] = {
+        "job_id": job.job_id,
+        "status": "running" if job.status == "queued" and _is_begun(files) else job.status,
+        "created_at": iso(job.created),
+        "ended_at": iso(job.ended) if job.ended else None,
+        "reset": job.reset,
+        "removes": list(job.remove),
+        "embedded": job.embedded,
+        "to_embed": job.to_embed,
+        "files": [_file_json(job, one) for one in files],
+        "url": f"/v1/admin/corpora/{job.corpus}/jobs/{job.job_id}",
+    }
+    return shown | ({"error": job.error} if job.error else {})
+
+
+def _is_begun(files: Sequence[JobFile]) -> bool:
+    return any(one.state != "waiting" for one in files)
+
+
+def _file_json(job: Job, one: JobFile) -> dict[str, Any]:
+    shown: dict[str, Any] = {"name": one.name, "state": one.state}
+    if one.reason:
+        shown["reason"] = one.reason
+    if one.title:
+        shown |= {"title": one.title, "counts": dict(one.counts)}
+    outcome = job.outcomes.get(str(one.place))
+    return shown | ({"outcome": outcome} if outcome else {})
+
+
+def corpus_json(stores: Stores, corpus: str) -> dict[str, Any]:
+    """What is published."""
+    published = stores.corpora.published(corpus)
+    return {
+        "corpus": corpus,
+        "version": published.version if published else None,
+        "model": published.model if published else "",
+        "counts": dict(published.counts) if published else {},
+        "updated_at": iso(published.at) if published else None,
+        "documents": [_document_json(one) for one in current_documents(stores, corpus)],
+    }
+
+
+def current_documents(stores: Stores, corpus: str) -> tuple[Document, ...]:
+    """The documents of the version that is current; a version that was replaced meanwhile is followed."""
+    for _ in range(3):
+        version = stores.corpora.current(corpus)
+        if version is None:
+            return ()
+        try:
+            return stores.corpora.documents(corpus, version)
+        except Gone:
+            continue
+    raise Gone(corpus)
+
+
+def document_id(title: str) -> str:
+    """Names a document in an address."""
+    return hashlib.sha256(title.encode()).hexdigest()[:32]
+
+
+def _document_json(one: Document) -> dict[str, Any]:
+    return {
+        "document_id": document_id(one.title),
+        "title": one.title,
+        "name": one.name,
+        "counts": dict(one.counts),
+        "updated_at": iso(one.at),
+    }

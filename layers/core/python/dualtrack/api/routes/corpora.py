@@ -1,0 +1,126 @@
+"""/v1/admin/corpora: what tools search in, changed by administrators alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from aws_lambda_powertools import Logger
+
+from dualtrack.api import answers, models
+from dualtrack.api.corpora import (
+    corpus_json,
+    current_documents,
+    document_id,
+    job_json,
+    must_be_corpus,
+    upload_json,
+)
+from dualtrack.api.route import Answer, Route
+from dualtrack.corpora.jobs import start_job
+from dualtrack.errors import invalid_request, not_found
+from dualtrack.ids import is_job_id, new_job_id
+from dualtrack.message_files import clean_name
+from dualtrack.storage.corpus_jobs import Job, JobFile
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dualtrack.api.request import Request
+
+CORPUS: Final = "/v1/admin/corpora/{corpus}"
+
+_logger: Final = Logger(child=True)
+
+
+@Route("get", CORPUS, "Read what is published", {200: answers.Corpus}, access="admin")
+def get_corpus(request: Request, corpus: str) -> Answer:
+    return Answer(200, corpus_json(request.stores, must_be_corpus(corpus)))
+
+
+@Route(
+    "post",
+    f"{CORPUS}/uploads",
+    "Get addresses to put files to",
+    {201: answers.Uploads},
+    models.UploadsBody,
+    access="admin",
+)
+def post_uploads(request: Request, corpus: str) -> Answer:
+    must_be_corpus(corpus)
+    services, now = request.services.corpora, request.stores.clock()
+    files = request.body(models.UploadsBody).files
+    return Answer(201, {"uploads": [upload_json(services, corpus, one.name, one.size, now) for one in files]})
+
+
+@Route(
+    "post",
+    f"{CORPUS}/jobs",
+    "Take uploaded files in; what was published serves until the job is done",
+    {202: answers.CorpusJob},
+    models.JobBody,
+    access="admin",
+)
+def post_job(request: Request, corpus: str) -> Answer:
+    must_be_corpus(corpus)
+    body = request.body(models.JobBody)
+    if not body.files and not body.reset:
+        raise invalid_request("files: name at least one, or reset the corpus.")
+    files = [
+        JobFile(place, clean_name(one.name) or f"file {place}", one.upload_id)
+        for place, one in enumerate(body.files, start=1)
+    ]
+    return _started(request, corpus, files, reset=body.reset)
+
+
+@Route("get", f"{CORPUS}/jobs/{{job_id}}", "Read how far a job is", {200: answers.CorpusJob}, access="admin")
+def get_job(request: Request, corpus: str, job_id: str) -> Answer:
+    jobs = request.stores.corpus_jobs
+    job = jobs.find(must_be_corpus(corpus), job_id) if is_job_id(job_id) else None
+    if job is None:
+        raise not_found("There is no such job.")
+    return Answer(200, job_json(job, jobs.files(corpus, job_id)))
+
+
+@Route(
+    "delete",
+    f"{CORPUS}/documents/{{document_id}}",
+    "Remove a document, by a job",
+    {202: answers.CorpusJob},
+    access="admin",
+)
+def delete_document(request: Request, corpus: str, document_id: str) -> Answer:
+    return _started(request, corpus, (), remove=_title(request, must_be_corpus(corpus), document_id))
+
+
+def _title(request: Request, corpus: str, wanted: str) -> str:
+    for one in current_documents(request.stores, corpus):
+        if document_id(one.title) == wanted:
+            return one.title
+    raise not_found("There is no such document.")
+
+
+def _started(
+    request: Request, corpus: str, files: Sequence[JobFile], *, reset: bool = False, remove: str = ""
+) -> Answer:
+    """A job under way, and who began it in the log."""
+    stores = request.stores
+    job = Job(
+        corpus,
+        new_job_id(),
+        request.user,
+        int(stores.clock()),
+        reset=reset,
+        remove=(remove,) if remove else (),
+    )
+    start_job(stores, request.services.corpora.executions, job, files)
+    _logger.info(
+        "Corpus job accepted",
+        corpus=corpus,
+        job=job.job_id,
+        by=job.by,
+        files=[one.name for one in files],
+        reset=reset,
+        removes=list(job.remove),
+    )
+    shown = job_json(job, files)
+    return Answer(202, shown, {"Location": shown["url"]})

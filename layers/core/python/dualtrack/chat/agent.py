@@ -1,0 +1,107 @@
+"""What a chat's agent is: profile, model, thinking, in-house tools. Pinned by a hash when the query starts.
+
+    first turn   today's agent ─► kept in the cache table under its hash ─► the chat's pin names the hash
+    later        the pin's hash ─► the same agent, whatever was deployed meanwhile
+
+So turns, retries and summaries of a chat send the same (PROFILES.md 1). The tools of MCP servers are pinned by the
+version of their catalogue. A chat that an earlier release pinned names no agent: it has today's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from dualtrack.errors import Gone
+from dualtrack.frozen import dumps, freeze
+from dualtrack.models.thinking import Thinking
+from dualtrack.profiles import History, Profile, all_profiles
+from dualtrack.tool import ToolSpec
+from dualtrack.tools.registry import in_house_specs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dualtrack.storage.chats import Chat
+    from dualtrack.storage.stores import Stores
+
+
+@dataclass(frozen=True)
+class Agent:
+    """Whom a chat asks and how. ``tools``: its in-house tools."""
+
+    profile: Profile
+    model: str
+    thinking: Thinking
+    tools: tuple[ToolSpec, ...]
+
+    @cached_property
+    def text(self) -> str:
+        """All of it as JSON."""
+        tools = [_fields_of(tool) for tool in self.tools]
+        return dumps(
+            {
+                "profile": asdict(self.profile),
+                "model": self.model,
+                "thinking": asdict(self.thinking),
+                "tools": tools,
+            }
+        )
+
+    @cached_property
+    def version(self) -> str:
+        """The hash of it."""
+        return hashlib.sha256(self.text.encode()).hexdigest()[:32]
+
+
+def agent_of(stores: Stores, chat: Chat, model: str, thinking: Thinking) -> Agent:
+    """The chat's agent: the pinned one, else today's. ``model`` and ``thinking``: the deployment's.
+
+    What is pinned lies in a cache. Without it the chat goes on with today's agent. Raises `Gone` if there is none,
+    because the profile was removed.
+    """
+    pinned = chat.pin.agent if chat.pin else ""
+    today = _today(chat, model, thinking)
+    if pinned and (today is None or today.version != pinned):
+        text = stores.agents.load(pinned)
+        if text is not None:
+            return agent_from(text)
+    if today is None:
+        raise Gone(chat.profile)
+    return today
+
+
+def _today(chat: Chat, model: str, thinking: Thinking) -> Agent | None:
+    """As it is deployed now, but for model and effort of a chat that has a recorded turn."""
+    profile = all_profiles().get(chat.profile)
+    if profile is None:
+        return None
+    chosen = replace(thinking, effort=chat.effort) if chat.model else thinking
+    return Agent(profile, chat.model or profile.model or model, chosen, in_house_specs(profile))
+
+
+def agent_from(text: str) -> Agent:
+    """Of its JSON. Fields that another release has and this one does not know are left out."""
+    data = json.loads(text)
+    profile = _known(Profile, data["profile"])
+    lists = {name: tuple(profile[name]) for name in ("tools", "mcp", "suggestions")}
+    history = History(**_known(History, profile["history"]))
+    tools = (_known(ToolSpec, one) for one in data["tools"])
+    return Agent(
+        Profile(**{**profile, **lists, "history": history}),
+        data["model"],
+        Thinking(**_known(Thinking, data["thinking"])),
+        tuple(ToolSpec(**{**one, "input_schema": freeze(one["input_schema"])}) for one in tools),
+    )
+
+
+def _fields_of(tool: ToolSpec) -> dict[str, Any]:
+    return {field.name: getattr(tool, field.name) for field in fields(tool)}
+
+
+def _known(kind: type, data: Mapping[str, Any]) -> dict[str, Any]:
+    names = {field.name for field in fields(kind)}
+    return {name: value for name, value in data.items() if name in names}

@@ -1,0 +1,58 @@
+"""The files of a message: text becomes records of its own (``q3-f1``), images and PDFs bodies of the query's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from dualtrack.ids import file_id
+from dualtrack.memory.records import Attachment, Record
+from dualtrack.message_files import is_text_type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dualtrack.storage.bodies import Body
+    from dualtrack.storage.chats import Chat
+    from dualtrack.storage.stores import Stores
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """An attachment as it came: decoded bytes that have been checked, and a cleaned name or none."""
+
+    media_type: str
+    data: bytes
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """All files as the query names them, in order; what is to be written with it."""
+
+    listed: tuple[Attachment, ...]
+    bodies: tuple[Body, ...]
+    texts: tuple[Record, ...]
+
+
+def attached_files(stores: Stores, chat: Chat, files: Sequence[File]) -> Attached:
+    """The files of the query that ``chat`` begins."""
+    pictures = [one for one in files if not is_text_type(one.media_type)]
+    kept, bodies = stores.history.files(
+        chat.user, chat.conversation_id, ((one.media_type, one.data) for one in pictures)
+    )
+    named = iter([replace(one, name=file.name) for one, file in zip(kept, pictures, strict=True)])
+    written = [one for one in files if is_text_type(one.media_type)]
+    texts = tuple(_text_record(chat, number, one) for number, one in enumerate(written, start=1))
+    numbered = iter(texts)
+    listed = tuple(
+        next(numbered).attachments[0] if is_text_type(one.media_type) else next(named) for one in files
+    )
+    return Attached(listed, bodies, texts)
+
+
+def _text_record(chat: Chat, number: int, file: File) -> Record:
+    """The whole text as a record; it lists itself, so that it is read and downloaded by one id."""
+    record_id = file_id(chat.query, number)
+    itself = Attachment(file.media_type, len(file.data), name=file.name, record_id=record_id)
+    return Record(record_id, "message", "user", file.data.decode(), chat.created_at, attachments=(itself,))

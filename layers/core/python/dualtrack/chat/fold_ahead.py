@@ -1,0 +1,46 @@
+"""The next digest, written by the model before a query needs it (DESIGN 2.16).
+
+Nobody waits for it: it is made when the chat is done. Where it is missing, be it that the model would not, that the
+step died or that the next query was faster, that query makes one mechanically.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.chat.past import track_budget
+from dualtrack.clock import iso
+from dualtrack.errors import ModelRefused, ModelUnavailable
+from dualtrack.memory.digests import Past, digest_call, digest_of, to_fold_ahead, words_of_model
+from dualtrack.storage.dynamo import Lost
+
+if TYPE_CHECKING:
+    from dualtrack.chat.summarise import SummariseDeps
+    from dualtrack.profiles import Profile
+    from dualtrack.storage.chats import Chat
+
+_CALL_SECONDS: Final = 25.0
+"""What the step has left behind its summaries."""
+
+
+def fold_ahead(chat: Chat, profile: Profile, deps: SummariseDeps) -> None:
+    """Write the digest that a coming query may take, if the past up to this chat nears its budget."""
+    stores, budget = deps.stores, track_budget(profile)
+    digest, ahead = stores.digests.newest(chat.user, chat.conversation_id)
+    after = digest.through if digest else 0
+    if ahead or after >= chat.query:
+        return
+    tracks = stores.history.tracks(chat.user, chat.conversation_id, chat.query, after)
+    folded = to_fold_ahead(Past(digest, tracks), budget)
+    if not folded or len(tracks) < chat.query - after:
+        return
+    try:
+        asked = digest_call(digest, folded, deps.model_name, deps.thinking)
+        said, _ = deps.model.complete(asked, _CALL_SECONDS)
+    except (ModelRefused, ModelUnavailable):
+        return
+    if text := words_of_model(said):
+        written = digest_of(digest, folded, text, budget, iso(stores.clock()))
+        with contextlib.suppress(Lost):  # another was faster, or the conversation is being deleted
+            stores.write_ahead(chat, written)

@@ -1,0 +1,96 @@
+"""The past of a query: read as far as it is sent, folded where it must be, fixed once (CONTRACT 6, DESIGN 2.16)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.clock import epoch_of, iso
+from dualtrack.errors import Contended, Gone, Superseded
+from dualtrack.memory.digests import Past, TrackBudget, past_to_send
+from dualtrack.models.prices import CACHE_SECONDS
+from dualtrack.storage.dynamo import Lost
+
+if TYPE_CHECKING:
+    from dualtrack.profiles import Profile
+    from dualtrack.storage.chats import Chat, Pin
+    from dualtrack.storage.stores import Stores
+
+_TRIES: Final = 6
+
+
+def track_budget(profile: Profile) -> TrackBudget:
+    """What the past may take in this profile."""
+    return TrackBudget(profile.track_tokens, profile.query_template)
+
+
+def read_past(stores: Stores, chat: Chat, *, is_fixed: bool) -> Past:
+    """The digest and the tracks behind it: those that are fixed, or those that a new query finds.
+
+    However long the conversation is, only what is behind the digest is read. Raises `Gone`.
+    """
+    user, conversation_id = chat.user, chat.conversation_id
+    digest, ahead = None, None
+    if chat.pin and chat.pin.digest:
+        digest = stores.digests.find(user, conversation_id, chat.pin.digest)
+        if digest is None:
+            raise Gone(conversation_id)
+    elif chat.pin is None and not is_fixed:
+        digest, ahead = stores.digests.newest(user, conversation_id)
+    after = digest.through if digest else 0
+    return Past(digest, stores.history.tracks(user, conversation_id, chat.query - 1, after), ahead)
+
+
+def fix_past(stores: Stores, chat: Chat, past: Past, profile: Profile, pin: Pin) -> tuple[Past, Chat]:
+    """What the query sends of its past, and the chat with its pin: ``pin`` with the digest that is sent.
+
+    A fold is one transaction: the new digest, the mark that it is in force, the pin. Whoever is faster counts, be it
+    another first attempt of this query or the summariser with the same digest. Raises `Superseded`, `Gone` and, if
+    the chat has ended, `ChatClosed`.
+    """
+    for _ in range(_TRIES):
+        now = stores.clock()
+        sent = past_to_send(past, track_budget(profile), iso(now), cold=_is_cold(past, now))
+        pin = replace(pin, digest=sent.digest.number if sent.digest else 0)
+        if sent.digest == past.digest:
+            fixed = stores.chats.pin(chat, pin)
+            return (sent if fixed.pin == pin else read_past(stores, fixed, is_fixed=True)), fixed
+        try:
+            _take(stores, chat, past, sent, pin)
+        except Lost:
+            chat = _as_it_is_now(stores, chat)
+            past = read_past(stores, chat, is_fixed=False)
+            if chat.pin:
+                return past, chat
+        else:
+            return sent, replace(chat, pin=pin)
+    raise Contended("The past was folded by others every time.")
+
+
+def _take(stores: Stores, chat: Chat, past: Past, sent: Past, pin: Pin) -> None:
+    """Put the digest in force, and write it if nobody has."""
+    user, conversation_id = chat.user, chat.conversation_id
+    if sent.digest is None:
+        raise ValueError(conversation_id)
+    writes = [
+        stores.chats.pin_action(chat, pin),
+        stores.digests.taken_action(user, conversation_id, pin.digest, chat.query),
+    ]
+    if sent.digest != past.ahead:
+        writes.append(stores.digests.put_action(user, conversation_id, sent.digest))
+    stores.write_past(chat, writes)
+
+
+def _as_it_is_now(stores: Stores, chat: Chat) -> Chat:
+    found = stores.chats.load(chat.user, chat.chat_id)
+    if found is None:
+        raise Gone(chat.chat_id)
+    if found.pin is None and found.turn:
+        raise Superseded(f"turn {found.turn}")
+    return found
+
+
+def _is_cold(past: Past, now: float) -> bool:
+    """Whether the last call is so long ago that nothing is in the prompt cache. The last track was written after it."""
+    written = [block.created_at for track in past.tracks[-1:] for block in track.blocks]
+    return bool(written) and now - epoch_of(max(written)) > CACHE_SECONDS

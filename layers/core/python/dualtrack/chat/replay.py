@@ -1,0 +1,200 @@
+"""The past as the policies `window` and `tool_rounds` send it: read newest first, no further than is sent.
+
+Records of ended queries never change, so every turn and every retry of a query reads and sends the same.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.errors import Gone
+from dualtrack.frozen import freeze
+from dualtrack.ids import query_id, response_id
+from dualtrack.memory.blocks import Result
+from dualtrack.memory.policies import (
+    PastCall,
+    Wire,
+    extra_tokens,
+    older_left_out,
+    past_query,
+    records_sent,
+    replayed,
+    rounds_room,
+    tokens_of_query,
+    tool_rounds,
+    window,
+    with_texts_cut,
+    within_budget,
+)
+from dualtrack.memory.view import Replay
+from dualtrack.profiles import WINDOW
+from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT, result_text
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from dualtrack.memory.policies import PastQuery, Round
+    from dualtrack.memory.records import Record
+    from dualtrack.profiles import Profile
+    from dualtrack.storage.stores import Stores
+
+MOST_QUERIES: Final = 200
+"""Past queries that are looked at: short ones alone would fill no budget."""
+
+_WINDOW_LOOKS: Final = 5
+"""Times that as many queries as the window has are looked at, where some of them have no answer."""
+
+_RESULTS_AT_ONCE: Final = 8
+"""Tool results in memory that may not be sent; one has up to 2 MB."""
+
+
+def wire_of(profile: Profile, offered: Collection[str]) -> Wire:
+    """How a profile writes the past, by the names of the tools that it offers."""
+    return Wire(
+        profile.query_template,
+        profile.result_limit,
+        profile.track_tokens,
+        reads_back=RETRIEVE_FULL_CONTEXT.name in offered,
+        has_tools=bool(offered),
+    )
+
+
+def read_replay(
+    stores: Stores, user: str, conversation_id: str, before: int, profile: Profile, offered: Collection[str]
+) -> Replay:
+    """The messages of the past of the query ``before``. Raises `Gone`."""
+    wire = wire_of(profile, offered)
+    sent = past_queries(stores, user, conversation_id, before, profile, wire)
+    messages = replayed(sent, wire)
+    oldest = sent[0].number if sent else before
+    if profile.history.policy != WINDOW and oldest > 1:
+        messages = [older_left_out(oldest - 1, wire), *messages]
+    full = stores.history.full_tokens(user, conversation_id, [one.number for one in sent])
+    return Replay(freeze(messages), full)
+
+
+def records_to_send(
+    stores: Stores, user: str, conversation_id: str, before: int, profile: Profile
+) -> dict[int, list[Record]]:
+    """What the query ``before`` sends of the past, by query, as the API shows it; empty if it is being deleted."""
+    wire = wire_of(profile, (*profile.tools, *profile.mcp))
+    try:
+        sent = past_queries(stores, user, conversation_id, before, profile, wire)
+    except Gone:
+        return {}
+    return {one.number: records_sent(one, wire) for one in sent}
+
+
+def past_queries(
+    stores: Stores, user: str, conversation_id: str, before: int, profile: Profile, wire: Wire
+) -> tuple[PastQuery, ...]:
+    """What is sent of the queries before one, oldest first. Raises `Gone`."""
+    if profile.history.policy == WINDOW:
+        queries = _exchanges(stores, user, conversation_id, before, profile.history.exchanges)
+    else:
+        queries = _rounds(stores, user, conversation_id, before, profile.history.rounds, wire)
+    return within_budget(queries, wire)
+
+
+# ── window ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _exchanges(
+    stores: Stores, user: str, conversation_id: str, before: int, exchanges: int
+) -> tuple[PastQuery, ...]:
+    """The window, by key: no tool call is read."""
+    found: tuple[PastQuery, ...] = ()
+    end = before
+    for _ in range(_WINDOW_LOOKS):
+        first = max(end - exchanges, 1)
+        if len(found) == exchanges or first == end:
+            break
+        found = window((*_answered(stores, user, conversation_id, range(first, end)), *found), exchanges)
+        end = first
+    return found
+
+
+def _answered(stores: Stores, user: str, conversation_id: str, numbers: Sequence[int]) -> Iterator[PastQuery]:
+    ids = [record_id for number in numbers for record_id in (query_id(number), response_id(number))]
+    records = {one.record_id: one for one in stores.history.records(user, conversation_id, ids)}
+    for number in numbers:
+        own = [records.get(query_id(number)), records.get(response_id(number))]
+        yield _there([one for one in own if one])
+
+
+def _there(records: Sequence[Record]) -> PastQuery:
+    found = past_query(records)
+    if found is None:
+        raise Gone(records[0].record_id if records else "query")
+    return found
+
+
+# ── tool_rounds ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _rounds(
+    stores: Stores, user: str, conversation_id: str, before: int, rounds: int, wire: Wire
+) -> tuple[PastQuery, ...]:
+    """The queries whose texts fit, with the results of as many rounds as are sent in full and fit."""
+    queries = _said(stores, user, conversation_id, before, wire)
+    whole = tool_rounds(queries, 0)
+    room = rounds_room(whole, wire)
+    newest = [turn for one in reversed(queries) for turn in reversed(one.turns) if turn.calls][:rounds]
+    results: dict[str, Result] = {}
+    for some in _in_parts(newest):
+        results |= _results(
+            stores, user, conversation_id, [one.call.id for turn in some for one in turn.calls]
+        )
+        room -= sum(extra_tokens(_with(turn, results), wire) for turn in some)
+        if room < 0:
+            break
+    with_results = [replace(one, turns=tuple(_with(turn, results) for turn in one.turns)) for one in queries]
+    return tool_rounds(with_results, rounds)
+
+
+def _said(stores: Stores, user: str, conversation_id: str, before: int, wire: Wire) -> tuple[PastQuery, ...]:
+    """Newest first, until what stands there fills the budget even where it is cut; then in order."""
+    found: list[PastQuery] = []
+    left = wire.tokens
+    for records in itertools.islice(stores.history.newest_first(user, conversation_id, before), MOST_QUERIES):
+        one = _there(records)
+        found.append(one)
+        left -= tokens_of_query(with_texts_cut(one, wire), wire)
+        if left < 0:
+            break
+    return tuple(reversed(found))
+
+
+def _in_parts(newest: Sequence[Round]) -> Iterator[list[Round]]:
+    """Rounds in parts of about as many results as may be in memory; no round is split."""
+    part: list[Round] = []
+    for turn in newest:
+        part.append(turn)
+        if sum(len(one.calls) for one in part) >= _RESULTS_AT_ONCE:
+            yield part
+            part = []
+    if part:
+        yield part
+
+
+def _with(turn: Round, results: Mapping[str, Result]) -> Round:
+    if not all(one.call.id in results for one in turn.calls):
+        return turn
+    return replace(turn, calls=tuple(PastCall(one.call, results[one.call.id]) for one in turn.calls))
+
+
+def _results(stores: Stores, user: str, conversation_id: str, record_ids: Sequence[str]) -> dict[str, Result]:
+    records = stores.history.records(user, conversation_id, record_ids)
+    return {one.record_id: _result(stores, user, conversation_id, one) for one in records}
+
+
+def _result(stores: Stores, user: str, conversation_id: str, record: Record) -> Result:
+    """Files of past queries are named and not sent."""
+    if record.call is None:
+        raise ValueError(record.record_id)
+    text = result_text(stores, user, conversation_id, record)
+    files = tuple(MappingProxyType({"media_type": one.media_type}) for one in record.call.media)
+    return Result(text, record.call.is_error, files)

@@ -1,0 +1,99 @@
+"""All summaries of a query by one more call on the prefix that its last turn has left in the cache (DESIGN 2.15).
+
+The request is that of the last turn to the letter, then the assistant's reply as it was, then one block that asks
+for the summaries. What the answer lacks gets an extract: a second call would cost what the first has saved.
+"""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.chat.query_state import read_query
+from dualtrack.chat.turn_request import turn_request
+from dualtrack.clock import epoch_of
+from dualtrack.errors import Gone
+from dualtrack.frozen import thaw
+from dualtrack.memory.blocks import text_block, user_message
+from dualtrack.memory.joint_summaries import LastCall, ask_for_all, is_cheaper_jointly, summaries_in
+from dualtrack.memory.view import build
+from dualtrack.models.turn import limit_behind
+from dualtrack.storage.chats import Pin
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dualtrack.chat.agent import Agent
+    from dualtrack.chat.summarise import SummariseDeps
+    from dualtrack.memory.summaries import SummaryRequest
+    from dualtrack.models.turn import ModelReply, Usage
+    from dualtrack.storage.chats import Chat, RecordedTurn
+
+_NOT_FOLLOWED: Final = ("refusal", "context_window")
+"""Answers behind which nothing more can be asked: the model has declined, or there is no room."""
+_CUT: Final = ("max_tokens", "refusal", "model_context_window_exceeded")
+
+
+def joint_request(
+    chat: Chat, agent: Agent, requests: Sequence[SummaryRequest], mark: str, deps: SummariseDeps
+) -> dict[str, Any] | None:
+    """The call to the Messages API; None if the summaries are to be made one by one."""
+    try:
+        found = deps.stores.chats.load_with_turns(chat.user, chat.chat_id)
+        turns = found[1] if found else ()
+        if not turns or not _is_followed(chat, turns[-1], requests, deps):
+            return None
+        ask = ask_for_all(requests, mark, deps.characters)
+        return _behind(chat, agent, turns, ask, len(requests), deps)
+    except Gone:
+        return None
+
+
+def joint_summaries(reply: ModelReply, mark: str, requests: Sequence[SummaryRequest]) -> dict[str, str]:
+    """What the answer says, by record id."""
+    text = "".join(block["text"] for block in reply.content if block["type"] == "text")
+    asked = frozenset(one.record_id for one in requests)
+    return summaries_in(text, mark, asked, cut=reply.stop_reason in _CUT)
+
+
+def new_mark() -> str:
+    """What the parts of one answer begin with."""
+    return secrets.token_hex(4)
+
+
+def _is_followed(
+    chat: Chat, last: RecordedTurn, requests: Sequence[SummaryRequest], deps: SummariseDeps
+) -> bool:
+    """Whether the answer is one that can be sent back with a question behind it, and that costs less."""
+    kinds = [block["type"] for block in last.content]
+    if not chat.model or last.usage is None or chat.stop in _NOT_FOLLOWED:
+        return False
+    if "tool_use" in kinds or kinds[-1:] != ["text"]:
+        return False
+    return is_cheaper_jointly(_known(chat, last.usage, deps), requests, deps.model_name, deps.characters)
+
+
+def _known(chat: Chat, usage: Usage, deps: SummariseDeps) -> LastCall:
+    return LastCall(chat.model, usage, deps.stores.clock() - epoch_of(chat.ended_at))
+
+
+def _behind(
+    chat: Chat, agent: Agent, turns: Sequence[RecordedTurn], ask: str, count: int, deps: SummariseDeps
+) -> dict[str, Any]:
+    """The last turn's request with its answer and the question behind it."""
+    limit = limit_behind(chat.stop)
+    pinned = replace(chat, pin=chat.pin or Pin())  # no pin: there was nothing to pin when the query started
+    state = read_query(deps.stores, pinned, agent, turns[:-1], limit, _nothing_to_complete, deps.sleep)
+    sent = replace(state.view, cuts=turns[-1].sending.cuts)
+    messages = [
+        *build(sent).messages,
+        {"role": "assistant", "content": thaw(turns[-1].content)},
+        user_message([text_block(ask)]),
+    ]
+    # one token a character: enough in any script
+    return turn_request(agent, state.offered, limit, messages, count * (deps.characters + 50))
+
+
+def _nothing_to_complete(turn: RecordedTurn) -> None:
+    """Every call of an answered query has its result."""

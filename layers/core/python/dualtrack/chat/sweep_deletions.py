@@ -1,0 +1,82 @@
+"""Goes on with every deletion that is due: conversations, chats, users. Each has a time limit, so none stops the rest."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.chat.delete_conversation import continue_chat_deletion, continue_deletion
+from dualtrack.chat.erase_user import continue_erasure
+from dualtrack.runtime.time_limit import time_for, within
+from dualtrack.storage.dynamo import Lost
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dualtrack.chat.erase_user import Users
+    from dualtrack.chat.executions import Executions
+    from dualtrack.storage.deletions import Deletion
+    from dualtrack.storage.stores import Stores
+
+ONE_DELETION_SECONDS: Final = 60.0
+"""For one deletion of a sweep, or its share of the time if that is more. What is longer goes on in the next."""
+
+_RESERVE_SECONDS: Final = 5.0
+"""Kept of a deletion's time for the requests that are under way when it is up."""
+
+
+@dataclass(frozen=True, slots=True)
+class SweptDeletions:
+    """How many deletions a sweep has looked at; not ``complete`` if its time ran out before all that were due."""
+
+    seen: int = 0
+    complete: bool = True
+
+
+def sweep_deletions(
+    stores: Stores,
+    executions: Executions,
+    users: Users,
+    seconds: float,
+    one_deletion: float = ONE_DELETION_SECONDS,
+) -> SweptDeletions:
+    """Look at each deletion that is due once, within ``seconds``: those that were tried least come first.
+
+    What one raises is raised at the end, when the others have had their turn.
+    """
+    ends = time.monotonic() + seconds
+    seen, troubles = 0, []
+    due = stores.deletions.due()
+    for one in due:
+        left = ends - time.monotonic()
+        left = min(left, max(one_deletion, left / (len(due) - seen)))
+        if left <= _RESERVE_SECONDS:
+            break
+        seen += 1
+        try:
+            within(left, _looked_at(stores, executions, users, one, left - _RESERVE_SECONDS), "deletion")
+        except Exception as error:  # noqa: BLE001 - raised below
+            troubles.append(error)
+    if troubles:
+        raise ExceptionGroup(f"{len(troubles)} of {seen} deletions", troubles)
+    return SweptDeletions(seen, seen == len(due))
+
+
+def _looked_at(
+    stores: Stores, executions: Executions, users: Users, one: Deletion, seconds: float
+) -> Callable[[], None]:
+    def look() -> None:
+        has_time = time_for(seconds)
+        try:
+            stores.deletions.count_try(one)
+        except Lost:
+            return
+        if one.kind == "CONV":
+            continue_deletion(stores, one, has_time)
+        elif one.kind == "CHAT":
+            continue_chat_deletion(stores, one)
+        else:
+            continue_erasure(stores, executions, users, one, has_time)
+
+    return look

@@ -1,0 +1,48 @@
+"""The body of a turn's call of the Messages API. It is made in one place, because what is asked behind a turn must
+begin with the very same request: any difference would read its messages anew (DESIGN 2.15). Pure.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dualtrack.frozen import dumps, thaw
+from dualtrack.models.thinking import turn_fields
+from dualtrack.text import estimate_tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dualtrack.chat.agent import Agent
+    from dualtrack.models.turn import Limit
+    from dualtrack.tool import ToolSpec
+
+
+def turn_request(
+    agent: Agent,
+    offered: Mapping[str, ToolSpec],
+    limit: Limit,
+    messages: Sequence[Mapping[str, Any]],
+    max_tokens: int,
+) -> dict[str, Any]:
+    """The call. The last one of a chat keeps its tools, so that it keeps the cached prefix."""
+    system = {"type": "text", "text": agent.profile.system, "cache_control": {"type": "ephemeral"}}
+    request: dict[str, Any] = {
+        **turn_fields(agent.model, max_tokens, agent.thinking),
+        "system": [system],
+        "messages": list(messages),
+    }
+    if offered:
+        request["tools"] = [_tool(spec) for spec in offered.values()]
+        if limit:
+            request["tool_choice"] = {"type": "none"}
+    return request
+
+
+def fixed_tokens(request: Mapping[str, Any]) -> int:
+    """The estimate of a request's tools and system, which its limit leaves cached."""
+    return estimate_tokens(dumps([request.get("tools", []), request["system"]]))
+
+
+def _tool(spec: ToolSpec) -> dict[str, Any]:
+    return {"name": spec.name, "description": spec.description, "input_schema": thaw(spec.input_schema)}

@@ -1,0 +1,40 @@
+"""What nobody needs any more of a corpus: versions that were replaced, and what jobs have left.
+
+The order of the reads is what makes it safe: objects first, then the jobs that have not ended, then what is current. An object
+of a job that has ended by then is current or never will be.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.ids import job_id_at
+from dualtrack.storage.corpora import owner
+from dualtrack.storage.corpus_jobs import CLEAN_AFTER
+
+if TYPE_CHECKING:
+    from dualtrack.storage.stores import Stores
+
+FORGOTTEN_SECONDS: Final = 30 * 86_400
+"""After which a job that has ended can no longer be looked up."""
+
+
+def clean(stores: Stores, corpus: str) -> None:
+    """Delete what is due; objects of a job that goes on stay, and are looked at when it has ended."""
+    due, now = stores.corpus_jobs.clean_due(corpus), stores.clock()
+    if due is None or due > now:
+        return
+    objects = stores.corpora.objects(corpus)
+    going_on = {job.job_id for job in stores.corpus_jobs.open_jobs(corpus)}
+    published = stores.corpora.published(corpus)
+    if published and published.at + CLEAN_AFTER > now:
+        return  # what it replaced may still be read; its job has put the date off
+    current = published.version if published else None
+    stores.corpora.delete(one for one in objects if _is_left(corpus, one, going_on, current))
+    stores.corpus_jobs.forget(corpus, job_id_at(now - FORGOTTEN_SECONDS))
+    stores.corpus_jobs.cleaned(corpus, due)
+
+
+def _is_left(corpus: str, key: str, going_on: set[str], current: str | None) -> bool:
+    kind, name = owner(corpus, key)
+    return name.split(".")[0] not in going_on and (kind == "parts" or name != current)

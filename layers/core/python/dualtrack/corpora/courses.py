@@ -1,0 +1,136 @@
+"""Course materials as a kind of corpus."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dualtrack.corpora.kinds import Added, Read, Refused
+from dualtrack.tools.courses import values
+from dualtrack.tools.courses.chunking import chunks_of
+from dualtrack.tools.courses.documents import read_document
+from dualtrack.tools.courses.index import build, load, save
+from dualtrack.tools.courses.values import Chunk, Course, Lesson, embedded_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dualtrack.tools.courses.index import Index
+
+MAX_CHUNKS: Final = 50_000
+"""Of all courses together. The index has 30 to 60 MB then, in the memory of every function that searches it."""
+
+
+class Courses:
+    """Documents are courses; their title is embedded first, then each chunk with the place it stands at."""
+
+    name: Final = "courses"
+    bounded: Final = "chunks"
+    bound: Final = MAX_CHUNKS
+
+    def read(self, name: str, data: bytes) -> Read:
+        """A course. Raises `Refused`."""
+        try:
+            course = read_document(name, data)
+        except values.Refused as reason:
+            raise Refused(str(reason)) from reason
+        chunks = chunks_of(course)
+        packed = pack(course, chunks)
+        counts = {"lessons": _numbered(course), "chunks": len(chunks)}
+        return Read(course.title, _digest(packed), MappingProxyType(counts), packed)
+
+    def texts(self, packed: bytes) -> Sequence[str]:
+        """The title, then the chunks."""
+        course, chunks = unpack(packed)
+        return (course.title, *map(embedded_text, chunks))
+
+    def unpacked(self, index: bytes, title: str) -> bytes:
+        """A course of an index."""
+        found = load(index)
+        course = next(one for one in found.catalogue if one.title == title)
+        return pack(course, [found.chunk(row) for row in _rows(found, title)])
+
+    def index(
+        self,
+        base: bytes | None,
+        kept: Sequence[str],
+        added: Sequence[Added],
+        order: Sequence[str],
+        model: str,
+    ) -> bytes:
+        """The index of these courses."""
+        documents = _kept(load(base), kept, model) if base is not None else {}
+        for one in added:
+            course, chunks = unpack(one.packed)
+            documents[course.title] = (course, chunks, one.vectors)
+        listed = [documents[title] for title in order]
+        made = build(
+            [course for course, _, _ in listed],
+            [chunk for _, chunks, _ in listed for chunk in chunks],
+            model,
+            [vector for _, _, vectors in listed for vector in vectors[1:]],
+            [vectors[0] for _, _, vectors in listed if vectors],
+        )
+        return save(made)
+
+
+_Document = tuple[Course, "Sequence[Chunk]", "Sequence[bytes]"]
+
+
+def _kept(base: Index, titles: Sequence[str], model: str) -> dict[str, _Document]:
+    """Courses of an index with their chunks and vectors, as they stand there."""
+    found: dict[str, _Document] = {}
+    for place, course in enumerate(base.catalogue):
+        if course.title in titles:
+            rows = np.flatnonzero(base.courses == place)
+            vectors: list[bytes] = []
+            if model and base.vectors is not None and base.title_vectors is not None:
+                vectors = _floats([base.title_vectors[place], *(base.vectors[row] for row in rows)])
+            found[course.title] = (course, [base.chunk(int(row)) for row in rows], vectors)
+    return found
+
+
+def _floats(rows: Sequence[Any]) -> list[bytes]:
+    """Rows of int8 as float32; they become the same int8 again."""
+    return [row.astype("<f4").tobytes() for row in rows]
+
+
+def _rows(index: Index, title: str) -> list[int]:
+    place = [course.title for course in index.catalogue].index(title)
+    return [int(row) for row in np.flatnonzero(index.courses == place)]
+
+
+def _digest(packed: bytes) -> str:
+    """Of what a document says; how it is compressed may change with the library."""
+    return hashlib.sha256(zlib.decompress(packed)).hexdigest()
+
+
+def _numbered(course: Course) -> int:
+    return sum(lesson.number is not None for lesson in course.lessons)
+
+
+def pack(course: Course, chunks: Sequence[Chunk]) -> bytes:
+    """A course and its chunks; the same course always gives the same bytes."""
+    lessons = [[one.number, one.title, one.link] for one in course.lessons if one.number is not None]
+    listed = [[chunk.lesson_number, chunk.text] for chunk in chunks]
+    data = {
+        "title": course.title,
+        "link": course.link,
+        "instructor": course.instructor,
+        "lessons": lessons,
+        "chunks": listed,
+    }
+    return zlib.compress(json.dumps(data, sort_keys=True).encode())
+
+
+def unpack(packed: bytes) -> tuple[Course, list[Chunk]]:
+    """What `pack` has packed; the lessons' text stands in the chunks alone."""
+    data: Mapping[str, Any] = json.loads(zlib.decompress(packed))
+    lessons = tuple(Lesson(number, title, link, "") for number, title, link in data["lessons"])
+    course = Course(data["title"], data["link"], data["instructor"], lessons)
+    return course, [Chunk(course.title, number, at, text) for at, (number, text) in enumerate(data["chunks"])]

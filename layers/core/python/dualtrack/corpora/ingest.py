@@ -1,0 +1,263 @@
+"""A job's work, in pieces: files are read, their texts embedded in batches, and the new version published whole.
+
+Every piece can be done twice, and by two at once: a file's item and a part's bytes are the same whoever makes them, what is
+there is not made again, and the version is published under the condition that the one it was made from is still current.
+Whoever loses makes it anew from the other's. Killed anywhere, the next run goes on where parts and items end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final, Literal
+
+from dualtrack.corpora.kinds import Added, Kind, Refused
+from dualtrack.corpora.plan import Plan, Planned, plan, repeated_title
+from dualtrack.errors import Gone, Transient
+from dualtrack.ids import new_job_id
+from dualtrack.storage.corpora import Document, Published
+from dualtrack.storage.dynamo import Lost
+from dualtrack.tools.documentation.values import Degraded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from dualtrack.storage.corpus_jobs import Job, JobFile
+    from dualtrack.storage.stores import Stores
+    from dualtrack.tools.documentation.dependencies import Embedder
+    from dualtrack.tools.documentation.loop import BackgroundLoop
+
+Next = Literal["again", "done"]
+
+BATCH: Final = 256
+"""Texts whose vectors are kept in one object: some seconds of the local model's time."""
+
+EMBED_SECONDS: Final = 60.0
+"""For one batch."""
+
+
+class NotEmbedded(Transient):
+    """The embeddings' service did not answer this time."""
+
+    def __str__(self) -> str:
+        return f"{type(self).__name__}: {super().__str__()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Ingest:
+    """What the work is done with. Without an ``embedder`` the index has no vectors, and keywords alone rank."""
+
+    stores: Stores
+    kind: Kind
+    embedder: Embedder | None
+    loop: BackgroundLoop
+
+    @property
+    def model(self) -> str:
+        """Of the vectors; empty for none."""
+        return self.embedder.model if self.embedder else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Base:
+    """The current version as the job begins with it, and the plan that follows from it."""
+
+    published: Published | None
+    plan: Plan
+
+    @property
+    def version(self) -> str | None:
+        return self.published.version if self.published else None
+
+
+def ingest(deps: Ingest, job_id: str, has_time: Callable[[], bool]) -> Next:
+    """Work on a job for as long as there is time; ``done`` when it has ended.
+
+    Raises `Transient` where another attempt may succeed.
+    """
+    job = deps.stores.corpus_jobs.find(deps.kind.name, job_id)
+    if job is None or job.ended:
+        return "done"
+    if not _read_files(deps, job, has_time):
+        return "again"
+    base = _base(deps, job)
+    if base.plan.size(deps.kind.bounded) > deps.kind.bound:
+        deps.stores.corpus_jobs.fail(job, f"This makes it too much: {_too_much(deps.kind)}.")
+        return "done"
+    if not _embed(deps, job, base, has_time):
+        return "again"
+    return _publish(deps, job, base)
+
+
+# ── reading ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _read_files(deps: Ingest, job: Job, has_time: Callable[[], bool]) -> bool:
+    """Read the files that wait; whether all are read."""
+    stores = deps.stores
+    files = list(stores.corpus_jobs.files(job.corpus, job.job_id))
+    base = _documents(deps, job)[1]
+    for at, one in enumerate(files):
+        if one.state != "waiting":
+            continue
+        if not has_time():
+            return False
+        files[at] = _file_read(deps, job, one, files[:at], base)
+        stores.corpus_jobs.record_file(job, files[at])
+    return True
+
+
+def _file_read(
+    deps: Ingest, job: Job, one: JobFile, before: Sequence[JobFile], base: Sequence[Document]
+) -> JobFile:
+    kind = deps.kind
+    try:
+        read = kind.read(one.name, deps.stores.corpora.upload(job.corpus, one.upload_id))
+    except Gone:
+        return replace(one, state="refused", reason="was not uploaded, or too long ago")
+    except Refused as refusal:
+        return replace(one, state="refused", reason=str(refusal)[:300])
+    taken = replace(one, state="read", title=read.title, digest=read.digest, counts=read.counts)
+    reason = repeated_title(read.title, before)
+    if not reason and plan(base, job, [*before, taken], 0).size(kind.bounded) > kind.bound:
+        reason = f"makes it too much: {_too_much(kind)}"
+    if reason:
+        return replace(one, state="refused", reason=reason[:300])
+    deps.stores.corpora.write_part(job.corpus, job.job_id, _document_part(one), read.packed)
+    return taken
+
+
+def _too_much(kind: Kind) -> str:
+    return f"a corpus may have {kind.bound:,} {kind.bounded}"
+
+
+def _document_part(one: JobFile) -> str:
+    return f"{one.place:04d}/document"
+
+
+def _base(deps: Ingest, job: Job) -> _Base:
+    """What is current now, and the plan."""
+    published, documents = _documents(deps, job)
+    files = deps.stores.corpus_jobs.files(job.corpus, job.job_id)
+    return _Base(published, plan(documents, job, files, int(deps.stores.clock())))
+
+
+def _documents(deps: Ingest, job: Job) -> tuple[Published | None, tuple[Document, ...]]:
+    """A version that is replaced between the two reads stays long enough for the second."""
+    corpora = deps.stores.corpora
+    published = corpora.published(job.corpus)
+    return published, corpora.documents(job.corpus, published.version) if published else ()
+
+
+# ── embedding ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """A document that needs vectors: where its parts lie, and itself."""
+
+    folder: str
+    packed: bytes
+    texts: Sequence[str]
+
+    def batches(self) -> Iterator[tuple[str, Sequence[str]]]:
+        """The name of each batch's part, and its texts."""
+        for start in range(0, len(self.texts), BATCH):
+            yield f"{self.folder}/{start:06d}", self.texts[start : start + BATCH]
+
+
+def _units(deps: Ingest, job: Job, base: _Base) -> Iterator[_Unit]:
+    """Every document of the plan whose vectors the current version has not, one after the other."""
+    of_model = hashlib.sha256(deps.model.encode()).hexdigest()[:12]
+    index: bytes | None = None
+    for one in base.plan.documents:
+        if one.file is not None:
+            packed = deps.stores.corpora.part(job.corpus, job.job_id, _document_part(one.file))
+            folder = f"{one.file.place:04d}/{of_model}"
+        elif _is_of_another_model(deps, base):
+            index = index or deps.stores.corpora.index(job.corpus, str(base.version))
+            packed = deps.kind.unpacked(index, one.document.title)
+            folder = f"again-{one.document.digest[:32]}/{of_model}"
+        else:
+            continue
+        yield _Unit(folder, packed, deps.kind.texts(packed) if deps.model else ())
+
+
+def _is_of_another_model(deps: Ingest, base: _Base) -> bool:
+    return base.published is not None and base.published.model != deps.model
+
+
+def _embed(deps: Ingest, job: Job, base: _Base, has_time: Callable[[], bool]) -> bool:
+    """Make the vectors that are missing; whether all are there."""
+    stores = deps.stores
+    there = stores.corpora.part_names(job.corpus, job.job_id)
+    batches = [batch for unit in _units(deps, job, base) for batch in unit.batches()]
+    done, total = sum(len(texts) for name, texts in batches if name in there), sum(len(t) for _, t in batches)
+    stores.corpus_jobs.progress(job, done, total)
+    for name, texts in batches:
+        if name in there:
+            continue
+        if not has_time():
+            return False
+        stores.corpora.write_part(job.corpus, job.job_id, name, b"".join(_vectors(deps, texts)))
+        done += len(texts)
+        stores.corpus_jobs.progress(job, done, total)
+    return True
+
+
+def _vectors(deps: Ingest, texts: Sequence[str]) -> Sequence[bytes]:
+    assert deps.embedder is not None
+    try:
+        return deps.loop.run(deps.embedder.embed(texts, "document", EMBED_SECONDS), EMBED_SECONDS + 1)
+    except (Degraded, TimeoutError) as error:
+        raise NotEmbedded(str(error)[:200]) from error
+
+
+def _added(deps: Ingest, job: Job, unit: _Unit) -> Added:
+    vectors: list[bytes] = []
+    for name, texts in unit.batches():
+        data = deps.stores.corpora.part(job.corpus, job.job_id, name)
+        width = len(data) // len(texts)
+        vectors += [data[at : at + width] for at in range(0, len(data), width)]
+    return Added(unit.packed, vectors)
+
+
+# ── publishing ────────────────────────────────────────────────────────────────────────────────────
+
+
+def _publish(deps: Ingest, job: Job, base: _Base) -> Next:
+    """Write the version, and make it current together with the job's end. ``again`` if another job was faster."""
+    stores = deps.stores
+    now = int(stores.clock())
+    ended = replace(job, status="done", outcomes=base.plan.outcomes, ended=now)
+    if not base.plan.changes and not (base.published and _is_of_another_model(deps, base)):
+        stores.corpus_jobs.end(ended)
+        return "done"
+    version = f"{job.job_id}.{new_job_id()[-8:]}"
+    documents = [one.document for one in base.plan.documents]
+    stores.corpora.write_version(job.corpus, version, _index(deps, job, base), documents)
+    new = Published(version, deps.model, _counts(base.plan.documents), now)
+    end = stores.corpus_jobs.end_actions(replace(ended, version=version))
+    try:
+        stores.corpora.publish(job.corpus, new, base.version, end)
+    except Lost as lost:
+        return "done" if "job" in lost.items else "again"
+    return "done"
+
+
+def _index(deps: Ingest, job: Job, base: _Base) -> bytes:
+    corpora = deps.stores.corpora
+    added = [_added(deps, job, unit) for unit in _units(deps, job, base)]
+    same = not _is_of_another_model(deps, base)
+    kept = [one.document.title for one in base.plan.documents if same and one.file is None]
+    current = corpora.index(job.corpus, base.version) if kept and base.version else None
+    order = [one.document.title for one in base.plan.documents]
+    return deps.kind.index(current, kept, added, order, deps.model)
+
+
+def _counts(documents: Sequence[Planned]) -> dict[str, int]:
+    counts = {"documents": len(documents)}
+    for one in documents:
+        for name, number in one.document.counts.items():
+            counts[name] = counts.get(name, 0) + number
+    return counts

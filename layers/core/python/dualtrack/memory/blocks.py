@@ -1,0 +1,73 @@
+"""Blocks of the Messages API, as records are sent in them (CONTRACT 6). Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.text import clean, cut, neutralise
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dualtrack.memory.sending import Cut
+    from dualtrack.models.turn import ToolCall
+
+Message = dict[str, Any]
+
+_FILES_LEFT_OUT: Final = "(Files of this {what} that could not be shown here: {count}.)"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What a tool call brought, as the model sees it."""
+
+    text: str
+    is_error: bool = False
+    media: tuple[Mapping[str, str], ...] = ()
+    """``{"media_type", "data"}``, base64."""
+
+
+def text_block(text: str) -> dict[str, Any]:
+    """A block of text."""
+    return {"type": "text", "text": text}
+
+
+def user_message(content: list[dict[str, Any]]) -> Message:
+    """Blocks in the user's role."""
+    return {"role": "user", "content": content}
+
+
+def files_left_out(what: str, count: int) -> list[dict[str, Any]]:
+    """That so many files of it are not sent; nothing if none is missing."""
+    return [text_block(_FILES_LEFT_OUT.format(what=what, count=count))] if count else []
+
+
+def media_block(one: Mapping[str, str]) -> dict[str, Any]:
+    """An image or a PDF."""
+    kind = "document" if one["media_type"] == "application/pdf" else "image"
+    return {"type": kind, "source": {"type": "base64", "media_type": one["media_type"], "data": one["data"]}}
+
+
+def result_block(call: ToolCall, result: Result, cut: Cut) -> dict[str, Any]:
+    """A result as it is sent, cut."""
+    text = f"[ID:{call.id}] {neutralise(fitted(call.id, result.text, cut.characters))}"
+    block: dict[str, Any] = {
+        "type": "tool_result",
+        "tool_use_id": call.tool_use_id,
+        "content": [
+            text_block(text),
+            *(media_block(one) for one in result.media[: cut.files]),
+            *files_left_out("result", len(result.media) - cut.files),
+        ],
+    }
+    return block | {"is_error": True} if result.is_error else block
+
+
+def fitted(record_id: str, text: str, limit: int) -> str:
+    """The text up to so many characters, with a note how to read on."""
+    note = (
+        f"\n\n(Cut after {limit} of {len(text)} characters. Read on with retrieve_full_context "
+        f'{{"id": "{record_id}", "offset": {limit}}}.)'
+    )
+    return clean(cut(text, limit, note))

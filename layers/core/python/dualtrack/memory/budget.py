@@ -1,0 +1,301 @@
+"""How much of the running query is sent, so that a call stays within its budget (CONTRACT 6, "The window").
+
+    results of the last turn, new ── fit ──► whole
+                                       ├──► they share what is left: small ones whole, big ones cut alike
+                                       └──► full: the oldest become extracts, at least a third is free again
+    the service says that it is too long ── smaller ──► newest cut harder ► older ones extracts ► the least there is
+
+Pure. All figures are tokens by a cautious estimate (`dualtrack.text.cautious_tokens`). What comes down last is the
+words of the query: files go before them, and the results of earlier turns before both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.media import within_request
+from dualtrack.memory.blocks import result_block
+from dualtrack.memory.estimate import FRAME_TOKENS, block_tokens, message_tokens, tokens_of_files
+from dualtrack.memory.sending import Cut
+from dualtrack.memory.summaries import EXTRACT_LIMIT
+from dualtrack.memory.view import build, cuts_in_force, thoughts
+from dualtrack.models.windows import context_window
+from dualtrack.text import cautious_tokens, neutralise, within_tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+
+    from dualtrack.memory.blocks import Result
+    from dualtrack.memory.sending import Sending
+    from dualtrack.memory.view import View
+    from dualtrack.models.thinking import Thinking
+    from dualtrack.models.turn import ToolCall
+    from dualtrack.profiles import Profile
+
+LEAST_QUERY: Final = 2_000
+"""Characters of a query that are sent whatever happens: a short query stands unchanged on the track."""
+
+OWN_EXTRACT: Final = EXTRACT_LIMIT + 150
+"""Characters up to which a result stays whole: an extract with its note would be no shorter."""
+
+_NOTE: Final = 100
+"""Kept for what the last call is told. A retry may be the last call where the first try was not."""
+
+_NOTHING: Final = Cut(0)
+_CORRECTION: Final = (1 / 1.3, 2.0)
+"""From "the plain estimate is right" to "even the cautious one is half of it"."""
+
+
+def room_for(profile: Profile, model: str, thinking: Thinking, fixed: int, last: Sending) -> int:
+    """What the messages of a call may take: its budget without system and tools (``fixed``) and without the answer,
+    corrected by what the service counted for the call before (``last``)."""
+    given = max(profile.context_tokens - profile.max_tokens, profile.context_tokens // 4)
+    window = context_window(model) - profile.max_tokens - thinking.room
+    return int(min(given, window) / _correction(last)) - fixed
+
+
+def _correction(last: Sending) -> float:
+    least, most = _CORRECTION
+    if not last.reported or not last.estimated:
+        return 1.0
+    return min(max(last.reported / last.estimated, least), most)
+
+
+def fit(view: View, room: int) -> View:
+    """The view with what is decided before this call: the query and its files at the first, the results of the last
+    turn at a later one. What was decided before stands, but for old results that have to become extracts."""
+    if not view.turns:
+        return _with_query_within(view, room)
+    cuts = cuts_in_force(view)
+    new = {call.id for call in view.turns[-1].calls if call.id not in view.cuts.results}
+    view = _with(view, {call_id: cut for call_id, cut in cuts.items() if call_id not in new})
+    fresh = _fresh(view, new)
+    left = room - _taken(view, fresh)
+    least = sum(one.least for one in fresh)
+    if left < max(room // 4, least) and left < sum(one.need for one in fresh) + _file_tokens(view, fresh):
+        freeing = max(max(room, 0) // 3 - min(left, 0), least - left)
+        view, freed = _with_extracts(view, new, freeing)
+        left += freed
+    return _with(view, _shared(view, fresh, left))
+
+
+def smaller(view: View, steps: Iterator[Step]) -> View | None:
+    """A view that takes less than this one, by the first of the remaining steps (`STEPS`) that helps; None if none."""
+    taken = message_tokens(build(view).messages)
+    for step in steps:
+        found = step(view)
+        if message_tokens(build(found).messages) < taken:
+            return found
+    return None
+
+
+def without_files(view: View) -> View:
+    """The view with words in place of every file."""
+    without_thinking = view.cuts.without_thinking or bool(view.turns)
+    cuts = replace(view.cuts, without_files=True, without_thinking=without_thinking)
+    return replace(view, cuts=cuts)
+
+
+# ── the query ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _with_query_within(view: View, room: int) -> View:
+    """Files as far as they fit beside the words, with some room for results: text files are cut alike. The words are cut
+    only if they alone are too much."""
+    bare = _with(view, {one.record_id: _NOTHING for one in view.files})
+    bare = replace(bare, limit="", cuts=replace(bare.cuts, attachments=0))
+    left = room - _NOTE - message_tokens(build(bare).messages)
+    if left < 0:
+        length = within_tokens(view.query.content, cautious_tokens(view.query.content) + left - _NOTE)
+        length = max(length, LEAST_QUERY)
+        cut = length if length < len(view.query.content) else None
+        return replace(bare, limit=view.limit, cuts=replace(bare.cuts, query=cut))
+    return _with_files_within(view, left - max(room, 0) // 8)
+
+
+def _with_files_within(view: View, room: int) -> View:
+    """Images and PDFs in half of the room, or in what the texts do not need; then the texts."""
+    allowed = view.attachments[: within_request(view.attachments, 0, 0)]
+    in_force = cuts_in_force(view)
+    texts = [one.text[: in_force[one.record_id].characters] for one in view.files]
+    needs = [cautious_tokens(neutralise(text)) for text in texts]
+    files = _files_within(allowed, room - min(sum(needs), max(room, 0) // 2))
+    shares = fair_shares(needs, room - tokens_of_files(allowed[:files]))
+    cuts = {
+        one.record_id: Cut(_characters_within(text, need, share))
+        for one, text, need, share in zip(view.files, texts, needs, shares, strict=True)
+    }
+    view = _with(view, cuts)
+    return replace(view, cuts=replace(view.cuts, attachments=files))
+
+
+def _files_within(files: Sequence[Mapping[str, str]], room: int) -> int:
+    count = 0
+    for one in files:
+        room -= tokens_of_files([one])
+        if room < 0:
+            break
+        count += 1
+    return count
+
+
+# ── results ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _with(view: View, results: Mapping[str, Cut]) -> View:
+    return replace(view, cuts=view.cuts.with_results(results))
+
+
+@dataclass(frozen=True, slots=True)
+class _Fresh:
+    """A result that was never sent. ``text``: as much of it as the profile allows; ``need``, ``least``: what that and an
+    extract of it take beyond its frame and note."""
+
+    call_id: str
+    text: str
+    media: tuple[Mapping[str, str], ...]
+    need: int
+    least: int
+
+
+def _fresh(view: View, new: Collection[str]) -> list[_Fresh]:
+    """The newest results, in call order."""
+    cuts, found = cuts_in_force(view), []
+    for call in (call for call in view.turns[-1].calls if call.id in new):
+        result = view.turns[-1].results[call.id]
+        text = result.text[: cuts[call.id].characters]
+        bare = _cost(call, result, _NOTHING)
+        need, least = (
+            max(_cost(call, result, Cut(length)) - bare, 0) for length in (len(text), _extract(len(text)))
+        )
+        found.append(_Fresh(call.id, text, result.media, need, least))
+    return found
+
+
+def _taken(view: View, fresh: Sequence[_Fresh]) -> int:
+    """What everything takes but the new results; of those their frames and notes."""
+    bare = replace(_with(view, {one.call_id: _NOTHING for one in fresh}), limit="")
+    return message_tokens(build(bare).messages) + _NOTE
+
+
+def _cost(call: ToolCall, result: Result, cut: Cut) -> int:
+    return block_tokens(result_block(call, result, cut))
+
+
+def _extract(characters: int) -> int:
+    return characters if characters <= OWN_EXTRACT else EXTRACT_LIMIT
+
+
+def _with_extracts(view: View, kept: Collection[str], freeing: int) -> tuple[View, int]:
+    """Without the query's thinking, and with the oldest results as extracts, until so much is free; and how much that
+    is. The same view if nothing can be freed."""
+    freed = 0 if view.cuts.without_thinking else sum(map(block_tokens, thoughts(view)))
+    short = {}
+    for turn in view.turns:
+        for call in turn.calls:
+            if freed >= freeing or call.id in kept:
+                continue
+            cut = view.cuts.results[call.id]
+            extract = Cut(_extract(cut.characters))
+            if extract != cut:
+                result = turn.results[call.id]
+                freed += _cost(call, result, cut) - _cost(call, result, extract)
+                short[call.id] = extract
+    if freed <= 0:
+        return view, 0
+    return _with(replace(view, cuts=replace(view.cuts, without_thinking=True)), short), freed
+
+
+def _shared(view: View, fresh: Sequence[_Fresh], left: int) -> dict[str, Cut]:
+    """The new results within what is left: files in half of it, or in what the texts do not need; then the texts."""
+    need, least = sum(one.need for one in fresh), sum(one.least for one in fresh)
+    files, taken = _files_shared(view, fresh, left - max(min(need, left // 2), least))
+    shares = fair_shares([one.need - one.least for one in fresh], left - taken - least)
+    return {
+        one.call_id: Cut(_characters(one, one.least + share), count)
+        for one, share, count in zip(fresh, shares, files, strict=True)
+    }
+
+
+def _files_shared(view: View, fresh: Sequence[_Fresh], room: int) -> tuple[list[int], int]:
+    """How many files of each new result fit, the first ones first, and what they take."""
+    cuts = cuts_in_force(view)
+    counts, taken = [], 0
+    for one in fresh:
+        media = one.media[: cuts[one.call_id].files]
+        counts.append(_files_within(media, room - taken))
+        taken += tokens_of_files(media[: counts[-1]])
+    return counts, taken
+
+
+def _file_tokens(view: View, fresh: Sequence[_Fresh]) -> int:
+    """What all files of the new results take that a request holds."""
+    cuts = cuts_in_force(view)
+    return sum(tokens_of_files(one.media[: cuts[one.call_id].files]) for one in fresh)
+
+
+def fair_shares(needs: Sequence[int], room: int) -> list[int]:
+    """What each gets of the room: small ones all that they need, the others the same."""
+    shares = [0] * len(needs)
+    left = max(room, 0)
+    waiting = len(needs)
+    for place in sorted(range(len(needs)), key=needs.__getitem__):
+        shares[place] = min(needs[place], left // waiting)
+        left -= shares[place]
+        waiting -= 1
+    return shares
+
+
+def _characters(one: _Fresh, share: int) -> int:
+    """How much of a result its share holds; never less than an extract."""
+    return max(_characters_within(one.text, one.need, share), _extract(len(one.text)))
+
+
+def _characters_within(text: str, need: int, share: int) -> int:
+    """How much of the text its share holds, all if that is what it needs.
+
+    Neutralising lengthens a text by a quarter at most: `[ID:` becomes `[ ID:`.
+    """
+    if need <= share:
+        return len(text)
+    room = share - FRAME_TOKENS  # its note says how much was cut, in more digits than that of nothing
+    length = within_tokens(text, room)
+    if cautious_tokens(neutralise(text[:length])) > room:
+        length = within_tokens(text, room * 4 // 5)
+    return max(length, 0)
+
+
+# ── what is sent if the service finds it too long ─────────────────────────────────────────────────
+
+
+def _newest_cut_harder(view: View) -> View:
+    """The last turn's results within half of the request: they were never sent, so all else may stay as it is."""
+    fresh = _fresh(view, _newest(view)) if view.turns else []
+    left = message_tokens(build(view).messages) // 2 - _taken(view, fresh)
+    return _with(view, _shared(view, fresh, left))
+
+
+def _old_as_extracts(view: View) -> View:
+    """All results of earlier turns as extracts, without the query's thinking."""
+    return _with_extracts(view, _newest(view), message_tokens(build(view).messages))[0]
+
+
+def _newest(view: View) -> set[str]:
+    return {call.id for call in view.turns[-1].calls} if view.turns else set()
+
+
+def _least(view: View) -> View:
+    """The past, the beginning of the query, extracts, no files."""
+    view = without_files(view) if build(view).files else view
+    query = LEAST_QUERY if len(view.query.content) > LEAST_QUERY else None
+    without_thinking = view.cuts.without_thinking or bool(view.turns)
+    least = replace(view, cuts=replace(view.cuts, query=query, without_thinking=without_thinking))
+    cuts = cuts_in_force(view).items()
+    return _with(least, {call_id: Cut(_extract(cut.characters)) for call_id, cut in cuts})
+
+
+Step = Callable[["View"], "View"]
+STEPS: Final[tuple[Step, ...]] = (_newest_cut_harder, _old_as_extracts, _least)
+"""What is done, one after the other, with a request that the service finds too long."""

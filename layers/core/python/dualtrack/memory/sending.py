@@ -1,0 +1,77 @@
+"""What of the running query a model call sent: decided before the call, stored with its turn, in force for every later
+call of the query (CONTRACT 6, "The window")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Of one result: how many characters of its text and how many of its files are sent, from the first on."""
+
+    characters: int
+    files: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """What is sent of the query and its results.
+
+    ``results``: by call id; a result without a cut is sent up to the profile's limit, with as many files as a request
+    holds. ``query``: characters, ``attachments``: files of the query; None is all of them. ``without_files``: the
+    service has refused the request, and a file may be why.
+    """
+
+    results: Mapping[str, Cut] = field(default_factory=lambda: MappingProxyType({}))
+    query: int | None = None
+    attachments: int | None = None
+    without_thinking: bool = False
+    without_files: bool = False
+
+    def with_results(self, results: Mapping[str, Cut]) -> Cuts:
+        """With these in place of what was said of the same results."""
+        return replace(self, results=MappingProxyType({**self.results, **results}))
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """One call: its cuts, our cautious estimate of its input, and the service's own count (0: none), in tokens."""
+
+    cuts: Cuts = field(default_factory=Cuts)
+    estimated: int = 0
+    reported: int = 0
+
+
+def sending_json(sending: Sending) -> dict[str, Any]:
+    """As a turn's item has it."""
+    cuts = sending.cuts
+    return {
+        "results": {call_id: [cut.characters, cut.files] for call_id, cut in cuts.results.items()},
+        "query": cuts.query,
+        "attachments": cuts.attachments,
+        "without_thinking": cuts.without_thinking,
+        "without_files": cuts.without_files,
+        "estimated": sending.estimated,
+        "reported": sending.reported,
+    }
+
+
+def sending_of(data: Mapping[str, Any] | None) -> Sending:
+    """The sending of a turn's item; turns of release 1 have none."""
+    if data is None:
+        return Sending()
+    results = {call_id: Cut(*cut) for call_id, cut in data["results"].items()}
+    cuts = Cuts(
+        MappingProxyType(results),
+        data["query"],
+        data["attachments"],
+        data["without_thinking"],
+        data["without_files"],
+    )
+    return Sending(cuts, data["estimated"], data["reported"])

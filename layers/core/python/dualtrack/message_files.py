@@ -1,0 +1,84 @@
+"""Files that come with a message: their limits and names, and which of them are text (images and PDFs: media.py).
+
+Strangers choose types, names and contents, so every function here takes time in proportion to their length.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+from dualtrack.text import INVISIBLE, neutralise, one_line
+
+MAX_FILES: Final = 5
+FILES_BYTES: Final = 4 * 1024 * 1024
+"""Of all files of a message, decoded."""
+
+_APPLICATIONS: Final = (
+    "ecmascript",
+    "graphql",
+    "javascript",
+    "json",
+    "jsonl",
+    "ndjson",
+    "sql",
+    "toml",
+    "typescript",
+    "x-httpd-php",
+    "x-javascript",
+    "x-ndjson",
+    "x-python",
+    "x-sh",
+    "x-tex",
+    "x-toml",
+    "x-yaml",
+    "xml",
+    "yaml",
+)
+_SUBTYPE: Final = r"[a-z0-9][a-z0-9!#$&^_.+-]{0,99}"
+TEXT_TYPE_PATTERN: Final = (
+    rf"text/{_SUBTYPE}|application/(?:{'|'.join(_APPLICATIONS)})|"
+    r"application/[a-z0-9][a-z0-9!#$&^_.-]{0,89}\+(?:json|xml|yaml)"
+)
+"""Every ``text/*``, the types under ``application`` that programs and data are written in, and ``+json``, ``+xml``,
+``+yaml`` (RFC 6838, RFC 6839). An SVG is none: it says of itself that it is an image."""
+
+_TEXT_TYPE: Final = re.compile(TEXT_TYPE_PATTERN)
+
+MAX_NAME: Final = 100
+"""Characters of a file's name that are kept."""
+
+_MAX_SUFFIX: Final = 20
+_HIDDEN: Final = re.compile(f"[{INVISIBLE}]")
+
+
+def is_text_type(media_type: str) -> bool:
+    """Whether files of this type are sent as text."""
+    return _TEXT_TYPE.fullmatch(media_type) is not None
+
+
+def not_text(data: bytes) -> str:
+    """Why these bytes are no text; empty if they are. What is empty says nothing, so it is none either."""
+    if not data:
+        return "the file is empty"
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return f"the text is not valid UTF-8 (byte {error.start})"
+    return "the file has a NUL character, so it is no text" if "\0" in text else ""
+
+
+def clean_name(name: str) -> str:
+    """A file's name on one line, without its folders and whatever is invisible, at most `MAX_NAME` characters.
+
+    No sign in it can end the quotes that it stands in on the wire, and no id can be forged with it. The end of a
+    long name says what the file is, so it is kept.
+    """
+    base = re.split(r"[/\\]", unicodedata.normalize("NFC", name))[-1]
+    line = one_line(_HIDDEN.sub("", neutralise(one_line(base)))).replace('"', "'")
+    if len(line) <= MAX_NAME:
+        return line
+    stem, dot, suffix = line.rpartition(".")
+    end = f"{dot}{suffix}" if stem and len(suffix) <= _MAX_SUFFIX else ""
+    return f"{line[: MAX_NAME - 1 - len(end)]}…{end}"

@@ -1,0 +1,87 @@
+"""What a model call costs in US dollars: the price table, as data. Pure.
+
+Per million tokens, list prices. Sources: the overview pages "Claude Haiku 5.5", "Claude Sonnet 5.5", "Claude Opus 5.5"
+and "Claude Fable 5.1" (2026-11), and the page "Pricing" of the Messages API's documentation for generation 4. The
+factors of the prompt cache are those of the page "Prompt caching", for entries that live five minutes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dualtrack.models.turn import Usage
+
+CACHE_WRITE: Final = 1.25
+CACHE_READ: Final = 0.1
+"""Of the price of input."""
+
+CACHE_SECONDS: Final = 300.0
+"""How long a cached prefix lives after it was last used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """Dollars per million tokens."""
+
+    input: float
+    output: float
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a model takes; ``long``: for the whole of a call whose prompt has more than ``long_above`` tokens."""
+
+    rates: Rates
+    long: Rates | None = None
+    long_above: int = 0
+
+    def rates_for(self, prompt_tokens: int) -> Rates:
+        """The rates of a call, by all tokens of its prompt, cached ones included."""
+        return self.long if self.long and prompt_tokens > self.long_above else self.rates
+
+
+PRICES: Final[Mapping[str, Price]] = MappingProxyType(
+    {
+        "claude-haiku-5-5": Price(Rates(0.10, 0.50), Rates(0.50, 2.50), 100_000),
+        "claude-sonnet-5-5": Price(Rates(2, 10)),
+        "claude-opus-5-5": Price(Rates(4, 20)),
+        "claude-fable-5-1": Price(Rates(10, 50)),
+        "claude-haiku-4-5": Price(Rates(1, 5)),
+        "claude-sonnet-4": Price(Rates(3, 15)),
+        "claude-opus-4-5": Price(Rates(5, 25)),
+        "claude-opus-4-6": Price(Rates(5, 25)),
+        "claude-opus-4": Price(Rates(15, 75)),
+    }
+)
+"""By the beginning of the model's name; the longest one that fits counts."""
+
+DEFAULT: Final = Price(Rates(3, 15))
+"""Of a model that the table does not know: the middle of the lines. Weights within one call are right all the same,
+since output costs five times the input, and the cache its share of it, on every line."""
+
+_NAME: Final = re.compile(r"claude-.*", re.DOTALL)
+
+
+def price_of(model: str) -> Price:
+    """By the model's name, ``anthropic.claude-…`` of another provider too; `DEFAULT` for an unknown one."""
+    found = _NAME.search(model)
+    fitting = [name for name in PRICES if found and found[0].startswith(name)]
+    return PRICES[max(fitting, key=len)] if fitting else DEFAULT
+
+
+def is_known(model: str) -> bool:
+    """Whether the table has the model: else `price_of` is a guess."""
+    return price_of(model) is not DEFAULT
+
+
+def dollars(model: str, usage: Usage) -> float:
+    """What one call costs by its reported tokens."""
+    rates = price_of(model).rates_for(usage.prompt_tokens)
+    read = usage.input_tokens + CACHE_WRITE * usage.cache_write_tokens + CACHE_READ * usage.cache_read_tokens
+    return (read * rates.input + usage.output_tokens * rates.output) / 1_000_000

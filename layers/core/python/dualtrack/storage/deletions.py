@@ -1,0 +1,163 @@
+"""What is being deleted, in the history table, and who was erased, in the chats table (CONTRACT 4).
+
+    pk DELETIONS       sk CONV#<user>#<conversation>   a conversation: hidden, its items go step by step
+                       sk CHAT#<user>#<chat>           a chat that somebody may still write into
+                       sk USER#<user>                  a user, with the terms of the erasure
+    pk ERASED#<hash>   sk USER                         (chats) refuses the tokens that a user still has, with ttl
+
+A deletion is noted in the transaction that hides what is deleted, so whatever kills the request, the sweep finds
+it. It is looked at from ``due`` on, and crossed out when nothing is left and nobody can write any more.
+The hash is of a random id, so once the deletions are done nothing here leads to the person.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from dualtrack.storage.dynamo import Lost, delete, get, put, put_absent, query, transact, update
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+    from dualtrack.clock import Clock
+    from dualtrack.storage.dynamo import Action, Item
+
+ALIAS: Final = "erased-"
+"""What the names begin with under which the ledgers of erased users are kept; no user's id does."""
+
+_LIST: Final = "DELETIONS"
+
+Kind = Literal["CONV", "CHAT", "USER"]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How a user is erased: under which name, made up for this once, the ledger is kept and until when (epoch s);
+    ``salt`` renames its chats and is kept nowhere else; tokens of the pool live for ``token_seconds``."""
+
+    alias: str
+    salt: str
+    keep_until: int
+    token_seconds: int
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """Of a conversation, a chat (``what``: its id) or a whole user. Times are epoch seconds."""
+
+    kind: Kind
+    user: str
+    what: str
+    since: int
+    due: int
+    tries: int = 0
+    terms: Terms | None = None
+
+    @property
+    def key(self) -> dict[str, str]:
+        """Its place in the list."""
+        place = f"#{self.what}" if self.what else ""
+        return {"pk": _LIST, "sk": f"{self.kind}#{self.user}{place}"}
+
+
+@dataclass(frozen=True, slots=True)
+class Deletions:
+    """The list and the refusals. ``table`` is the history table, ``refusals`` the chats table."""
+
+    client: DynamoDBClient
+    table: str
+    refusals: str
+    clock: Clock
+
+    def note(self, one: Deletion, hiding: Sequence[Action] = ()) -> None:
+        """Note it, with what hides it in the same transaction. One noted before begins anew."""
+        transact(self.client, [*hiding, put("deletion", self.table, _item(one))])
+
+    def note_user(self, one: Deletion) -> None:
+        """Refuse the user from now on and note the erasure; one that is under way keeps its terms."""
+        noted = put_absent("deletion", self.table, _item(one))
+        with contextlib.suppress(Lost):
+            transact(self.client, [self._refusal(one), noted])
+
+    def refuse(self, one: Deletion) -> None:
+        """Refuse the user for as long as a token lasts that was given out until now."""
+        transact(self.client, [self._refusal(one)])
+
+    def is_refused(self, user: str) -> bool:
+        """Whether the user was erased while a token of theirs may still be valid."""
+        item = get(self.client, self.refusals, _refusal_key(user))
+        return item is not None and item["ttl"] > self.clock()
+
+    def due(self) -> list[Deletion]:
+        """All that are to be looked at now: what was tried least comes first, then the oldest."""
+        now = self.clock()
+        listed = (_deletion(item) for item in query(self.client, self.table, _LIST))
+        return sorted((one for one in listed if one.due <= now), key=lambda one: (one.tries, one.since))
+
+    def find(self, kind: Kind, user: str, what: str = "") -> Deletion | None:
+        """The deletion, if it is noted."""
+        item = get(self.client, self.table, Deletion(kind, user, what, 0, 0).key)
+        return _deletion(item) if item else None
+
+    def others_of(self, user: str) -> Iterator[Deletion]:
+        """Those of the user's conversations and chats."""
+        for kind in ("CHAT", "CONV"):
+            for item in query(self.client, self.table, _LIST, prefix=f"{kind}#{user}#"):
+                yield _deletion(item)
+
+    def count_try(self, one: Deletion) -> None:
+        """Say that a sweep begins with it. Raises `Lost` if it is done."""
+        self._change(one, "SET tries = :tries", {":tries": one.tries + 1})
+
+    def put_off(self, one: Deletion, due: int) -> None:
+        """Look at it again from ``due`` on; one that is done stays done."""
+        with contextlib.suppress(Lost):
+            self._change(one, "SET due = :due", {":due": due})
+
+    def _change(self, one: Deletion, change: str, values: dict[str, Any]) -> None:
+        action = update("deletion", self.table, one.key, change, "attribute_exists(pk)", values)
+        transact(self.client, [action])
+
+    def cross_out(self, one: Deletion) -> None:
+        """It is done; one that was noted anew meanwhile stays."""
+        the_same = "since = :since"
+        with contextlib.suppress(Lost):
+            transact(self.client, [delete("deletion", self.table, one.key, the_same, {":since": one.since})])
+
+    def _refusal(self, one: Deletion) -> Action:
+        seconds = one.terms.token_seconds if one.terms else 0
+        item = {**_refusal_key(one.user), "ttl": int(self.clock()) + seconds}
+        return put("refusal", self.refusals, item)
+
+
+def _refusal_key(user: str) -> dict[str, str]:
+    return {"pk": f"ERASED#{hashlib.sha256(user.encode()).hexdigest()}", "sk": "USER"}
+
+
+def _item(one: Deletion) -> Item:
+    item: Item = {**one.key, "since": one.since, "due": one.due, "tries": one.tries}
+    if one.terms is None:
+        return item
+    terms = one.terms
+    return {
+        **item,
+        "alias": terms.alias,
+        "salt": terms.salt,
+        "keep_until": terms.keep_until,
+        "token_seconds": terms.token_seconds,
+    }
+
+
+def _deletion(item: Item) -> Deletion:
+    kind, user, *what = item["sk"].split("#", 2)
+    terms = (
+        Terms(item["alias"], item["salt"], item["keep_until"], item["token_seconds"])
+        if "alias" in item
+        else None
+    )
+    return Deletion(kind, user, "".join(what), item["since"], item["due"], item["tries"], terms)

@@ -1,0 +1,87 @@
+"""What the ledger keeps of a user who was erased: the amounts, without the person (docs/privacy.md).
+
+Every line goes to the account of an alias, a name made up for this erasure: its number, day, kind, amount and
+parts. The time of day, the free text of a grant and the chat's id go; chats are renamed with a salt that nobody
+keeps, so that the lines of one chat still belong together. The account itself goes last, under the condition
+that it has not moved: so the alias's account is what its lines add up to, and no movement is lost or made twice.
+
+    user#<user>   entry 1 … n      copied, then deleted, as often as it takes      user#<alias>  entry 1 … n
+                  account, seq n   moved in one transaction when no line is left                 account, seq n
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.storage.dynamo import Item, delete, delete_all, put, put_all, query, transact
+from dualtrack.storage.ledger import (
+    ACCOUNT,
+    ENTRY,
+    GRANT,
+    account_item,
+    account_key,
+    account_partition,
+    not_moved_since,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+    from dualtrack.credits.account import Account
+    from dualtrack.storage.deletions import Terms
+
+_AT_ONCE: Final = 25
+_DAY: Final = 86_400_000
+_OWN_WORDS: Final = ("settle", "plan")
+"""Kinds whose reason is written by this program; that of a grant is an operator's, and may name somebody."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLedger:
+    """Moves an account to its alias, in the credits table."""
+
+    client: DynamoDBClient
+    table: str
+
+    def move_lines(self, user: str, terms: Terms, has_time: Callable[[], bool]) -> bool:
+        """Move the lines and forget the grants' ids, while there is time; whether any were there."""
+        found = False
+        for prefix in (ENTRY, GRANT):
+            items = query(self.client, self.table, account_partition(user), prefix=prefix)
+            while has_time() and (some := list(itertools.islice(items, _AT_ONCE))):
+                found = True
+                if prefix == ENTRY:
+                    put_all(self.client, self.table, (_without_the_person(one, terms) for one in some))
+                delete_all(self.client, self.table, ({"pk": one["pk"], "sk": one["sk"]} for one in some))
+        return found
+
+    def close(self, account: Account, terms: Terms) -> None:
+        """Give the account to the alias. Raises `Lost` if it has moved since it was read."""
+        condition, values = not_moved_since(account)
+        # of a user who never had one there is nothing to keep
+        if account.seq:
+            kept = account_item(account, resting=True) | account_key(terms.alias, ACCOUNT)
+            transact(
+                self.client,
+                [
+                    put("kept", self.table, {**kept, "ttl": terms.keep_until}),
+                    delete("account", self.table, account_key(account.user, ACCOUNT), condition, values),
+                ],
+            )
+
+
+def _without_the_person(item: Item, terms: Terms) -> Item:
+    named: dict[str, Any] = {name: item[name] for name in ("kind", "amount", "available_after")}
+    if "parts" in item:
+        named["parts"] = item["parts"]
+    if "reason" in item and item["kind"] in _OWN_WORDS:
+        named["reason"] = item["reason"]
+    if "chat_id" in item:
+        named["chat_id"] = hashlib.sha256(f"{terms.salt}{item['chat_id']}".encode()).hexdigest()[:20]
+    day = item["at"] - item["at"] % _DAY
+    return {**account_key(terms.alias, item["sk"]), **named, "at": day, "ttl": terms.keep_until}

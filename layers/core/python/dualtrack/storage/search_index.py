@@ -1,0 +1,147 @@
+"""What searches of a conversation have made and keep, in its partition of the history table.
+
+pk CONV#<user>#<conv.>    sk K#000003.0000                passages of whole records, from this place on: the
+                                                          query and how many of its passages came before
+                          sk V#<model>#000003.0000        their vectors by an embedding model, int8
+
+Made at the first search and never changed: a conversation that is never searched has none. What is not small lies in
+S3, where it costs as much to write as 8 KB do here, and nothing of a partition's thousand units a second.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.frozen import dumps, loads
+from dualtrack.memory.passages import Passage
+from dualtrack.storage.bodies import object_of, partition
+from dualtrack.storage.dynamo import put_absent, query
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+    from dualtrack.storage.bodies import BodyStore, Write
+    from dualtrack.storage.dynamo import Item
+
+SEGMENT_PASSAGES: Final = 128
+"""Whose vectors are made and kept together."""
+
+INLINE_LIMIT: Final = 16 * 1_024
+"""Bytes of an item that stay in the table. What one query brings, which each search after it adds, is less: else
+there would be an object for every search."""
+
+PASSAGES_READ: Final = 20_000
+"""The newest passages that one search looks through."""
+
+_OBJECTS_AT_ONCE: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Consecutive passages. ``key`` orders segments; all passages of query ``through`` are in it or before it."""
+
+    key: str
+    through: int
+    passages: tuple[Passage, ...]
+
+
+def segments_of(queries: Iterable[tuple[int, Sequence[Passage]]]) -> Iterator[Segment]:
+    """Passages by query number, rising, as segments: the same for the same, whoever makes them."""
+    key, through, held = "", 0, []  # type: str, int, list[Passage]
+    for number, passages in queries:
+        for place, passage in enumerate(passages):
+            if len(held) == SEGMENT_PASSAGES:
+                yield Segment(key, through, tuple(held))
+                held = []
+            key = key if held else f"{number:06d}.{place:04d}"
+            held.append(passage)
+        through = number
+    if held:
+        yield Segment(key, through, tuple(held))
+
+
+@dataclass(frozen=True, slots=True)
+class SearchIndex:
+    """Reads and write-actions of the kept passages and vectors of conversations.
+
+    Reads raise `Gone` where an object is not there any more: the conversation is being deleted.
+    """
+
+    client: DynamoDBClient
+    table: str
+    bodies: BodyStore
+
+    def segments(self, user: str, conversation_id: str) -> tuple[Segment, ...]:
+        """The kept segments in order; of very many the newest, up to `PASSAGES_READ` passages."""
+        items: list[Item] = []
+        passages = 0
+        for item in query(
+            self.client, self.table, partition(user, conversation_id), prefix="K#", descending=True
+        ):
+            items.append(item)
+            passages += item["passages"]
+            if passages >= PASSAGES_READ:
+                break
+        items.reverse()
+        return tuple(map(_segment, items, self._packed(items)))
+
+    def vectors(
+        self, user: str, conversation_id: str, model: str, segments: Sequence[Segment]
+    ) -> dict[str, bytes]:
+        """The kept vectors of these segments by segment key."""
+        if not segments:
+            return {}
+        prefix = _vector_key(model, "")
+        first, end = f"{prefix}{segments[0].key[:6]}", f"{prefix}{segments[-1].key}~"
+        pk = partition(user, conversation_id)
+        items = list(query(self.client, self.table, pk, after=first, before=end))
+        keys = [item["sk"].removeprefix(prefix) for item in items]
+        return dict(zip(keys, self._packed(items), strict=True))
+
+    def segment_writes(self, user: str, conversation_id: str, segment: Segment) -> list[Write]:
+        """The put of a segment that must not be there yet, and its object if it is not small."""
+        listed = [[one.record_id, one.kind, one.text] for one in segment.passages]
+        counted = {"through": segment.through, "passages": len(listed)}
+        packed = zlib.compress(dumps(listed).encode())
+        return self._writes(user, conversation_id, f"K#{segment.key}", counted, packed)
+
+    def vector_writes(
+        self, user: str, conversation_id: str, model: str, key: str, vectors: bytes
+    ) -> list[Write]:
+        """Likewise of a segment's vectors."""
+        return self._writes(user, conversation_id, _vector_key(model, key), {}, vectors)
+
+    def _writes(
+        self, user: str, conversation_id: str, sk: str, more: Mapping[str, Any], packed: bytes
+    ) -> list[Write]:
+        pk = partition(user, conversation_id)
+        item = {"pk": pk, "sk": sk, **more}
+        if len(packed) <= INLINE_LIMIT:
+            return [put_absent(sk, self.table, {**item, "z": packed})]
+        body = object_of(pk, packed)
+        return [body, put_absent(sk, self.table, {**item, "body": body.pointer})]
+
+    def _packed(self, items: Sequence[Item]) -> list[bytes]:
+        """What the items hold, or point to: many objects at the same time."""
+        pointers = [item["body"] for item in items if "body" in item]
+        if not pointers:
+            return [item["z"] for item in items]
+        with ThreadPoolExecutor(_OBJECTS_AT_ONCE) as pool:
+            loaded = dict(zip(pointers, pool.map(self.bodies.load_object, pointers), strict=True))
+        return [loaded[item["body"]] if "body" in item else item["z"] for item in items]
+
+
+def _vector_key(model: str, key: str) -> str:
+    """Of each model its own: vectors of two models are never compared."""
+    return f"V#{hashlib.sha256(model.encode()).hexdigest()[:12]}#{key}"
+
+
+def _segment(item: Item, packed: bytes) -> Segment:
+    listed = loads(zlib.decompress(packed).decode())
+    return Segment(item["sk"].removeprefix("K#"), item["through"], tuple(Passage(*one) for one in listed))

@@ -1,0 +1,48 @@
+"""The piece of a passage that says most of what was looked for. Pure, and linear in the passage's length."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dualtrack.text import neutralise
+from dualtrack.tools.documentation.keywords import WORD, words
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+
+def excerpt(text: str, wanted: Collection[str], limit: int) -> str:
+    """At most ``limit`` characters of a line around most distinct ``wanted`` terms (`keywords.words`); its beginning
+    where it holds none. Cut ends are marked with ``…``."""
+    start = _start(text, wanted, limit)
+    end = min(len(text), start + limit - 2)
+    if start:
+        blank = text.find(" ", start, end)
+        start = blank + 1 if start <= blank < start + 20 else start
+    shown = neutralise(text[start:end].strip()).replace("[ID:", "[ ID:")
+    return f"{'…' if start else ''}{shown}{'…' if end < len(text) else ''}"
+
+
+def _start(text: str, wanted: Collection[str], limit: int) -> int:
+    """Where the best window begins: one that holds most distinct terms, the first of several."""
+    places = [
+        (match.start(), found)
+        for match in WORD.finditer(text)
+        if (found := set(words(match[0])).intersection(wanted))
+    ]
+    if not places or len(text) <= limit - 2:
+        return 0
+    counts: dict[str, int] = {}
+    best, best_start, first = 0, 0, 0
+    for place, found in places:
+        for term in found:
+            counts[term] = counts.get(term, 0) + 1
+        while place - places[first][0] > limit // 2:
+            for term in places[first][1]:
+                counts[term] -= 1
+                if not counts[term]:
+                    del counts[term]
+            first += 1
+        if len(counts) > best:
+            best, best_start = len(counts), places[first][0]
+    return max(0, min(best_start - limit // 4, len(text) - limit + 2))

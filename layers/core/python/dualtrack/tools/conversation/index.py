@@ -1,0 +1,110 @@
+"""The passages of a conversation: those that earlier searches kept, and the new ones, which are kept now."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.errors import ChatClosed, Contended
+from dualtrack.memory.passages import PASSAGE_LIMIT, passages_of
+from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.search_index import PASSAGES_READ, segments_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from dualtrack.memory.passages import Passage
+    from dualtrack.memory.records import QueryTrack
+    from dualtrack.storage.bodies import Write
+    from dualtrack.storage.search_index import Segment
+    from dualtrack.storage.stores import Stores
+    from dualtrack.tools.conversation.settings import ConversationSearch
+    from dualtrack.tools.running import Running
+
+_KEPT_AT_ONCE: Final = 48
+"""Of segments in one transaction, which takes 100 actions and 4 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """The segments that are searched. ``kept``: keys of those that are stored, and so may their vectors be.
+
+    ``through``: the last query in them. ``last``: the last that is there.
+    """
+
+    segments: tuple[Segment, ...]
+    kept: frozenset[str]
+    through: int
+    last: int
+
+    @property
+    def passages(self) -> tuple[Passage, ...]:
+        """Each once: a search that died between two writes may have left a part of a query behind."""
+        found = {passage.record_id: passage for one in self.segments for passage in one.passages}
+        return tuple(found.values())
+
+
+def up_to_date(stores: Stores, running: Running, settings: ConversationSearch) -> Index:
+    """The index of all queries before the running one, as far as its bounds go.
+
+    Their summaries are all written: the running query's first turn has seen to that (`query_state`). Where there are
+    none, in a profile that sends none, records are searched by their beginnings.
+    """
+    user, conversation_id, last = running.user, running.conversation_id, running.chat.query - 1
+    kept = stores.search_index.segments(user, conversation_id)
+    keys = frozenset(one.key for one in kept)
+    through = max((one.through for one in kept), default=0)
+    if through >= last:
+        return Index(kept, keys, through, last)
+    end = min(last, through + settings.queries)
+    tracks = stores.history.tracks_between(user, conversation_id, through, end + 1)
+    read = list(_passages(stores, running, range(through + 1, end + 1), tracks, settings.read_seconds))
+    fresh = tuple(segments_of(read))
+    keys |= {one.key for one in _kept(stores, running, fresh)}
+    return Index((*kept, *fresh), keys, max((number for number, _ in read), default=end), last)
+
+
+def _passages(
+    stores: Stores,
+    running: Running,
+    queries: range,
+    tracks: Mapping[int, QueryTrack],
+    seconds: float,
+) -> Iterator[tuple[int, Sequence[Passage]]]:
+    """Of one query after the other, at least one, while there is time and room for more."""
+    room, until = PASSAGES_READ, time.monotonic() + seconds
+    user, conversation_id = running.user, running.conversation_id
+    for records in stores.history.heads(
+        user, conversation_id, queries.start - 1, queries.stop, PASSAGE_LIMIT
+    ):
+        number = int(records[0].record_id.partition("-")[0][1:])
+        passages = passages_of(records, tracks.get(number))
+        yield number, passages
+        room -= len(passages)
+        if room <= 0 or time.monotonic() > until:
+            return
+
+
+def _kept(stores: Stores, running: Running, fresh: Iterable[Segment]) -> Iterator[Segment]:
+    """Keep them, and say which; none behind one that another search has kept meanwhile, maybe with fewer passages."""
+    rest = iter(fresh)
+    while some := list(itertools.islice(rest, _KEPT_AT_ONCE)):
+        writes = [
+            write
+            for one in some
+            for write in stores.search_index.segment_writes(running.user, running.conversation_id, one)
+        ]
+        if not keep(stores, running, writes):
+            return
+        yield from some
+
+
+def keep(stores: Stores, running: Running, writes: Sequence[Write]) -> bool:
+    """Whether all were written. What is not kept is made anew by the next search."""
+    try:
+        stores.write_past(running.chat, writes)
+    except (ChatClosed, Contended, Lost):
+        return False
+    return True

@@ -1,0 +1,102 @@
+"""Closeness in meaning: one int8 vector a record, made at the first search and kept."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dualtrack.tools.conversation.index import keep
+from dualtrack.tools.documentation.values import Degraded
+from dualtrack.tools.documentation.vectors import from_int8, to_int8, vector_scores
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dualtrack.storage.search_index import Segment
+    from dualtrack.storage.stores import Stores
+    from dualtrack.tools.conversation.index import Index
+    from dualtrack.tools.conversation.settings import ConversationSearch
+    from dualtrack.tools.documentation.dependencies import Embedder, SearchNeeds
+    from dualtrack.tools.running import Running
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """The query's vector (float32), and those of segments by key (int8, one after the other)."""
+
+    query: bytes
+    segments: Mapping[str, bytes]
+
+
+def closeness(
+    index: Index, query: str, running: Running, needs: SearchNeeds, settings: ConversationSearch
+) -> dict[str, float] | None:
+    """How close each record is to the query, by its id, in (0, 1]; None where embeddings are not to be had.
+
+    Records whose vectors could not be had are missing.
+    """
+    embedder, deps = needs.embedder, needs.documentation
+    if embedder is None:
+        return None
+    user, conversation_id = running.user, running.conversation_id
+    stored = [one for one in index.segments if one.key in index.kept]
+    known = needs.stores.search_index.vectors(user, conversation_id, embedder.model, stored)
+    missing = [one for one in reversed(index.segments) if one.key not in known][: settings.segments]
+    try:
+        made = deps.loop.run(_embedded(query, missing, embedder, settings), settings.embed_seconds + 1)
+        _keep(made, index, running, needs.stores, embedder.model)
+        return _scores(made.query, index.segments, {**known, **made.segments})
+    except (Degraded, TimeoutError) as error:
+        deps.logger.info("conversation search without meaning", extra={"reason": type(error).__name__})
+        return None
+
+
+async def _embedded(
+    query: str, missing: Sequence[Segment], embedder: Embedder, settings: ConversationSearch
+) -> Vectors:
+    """The query and the segments, one call each. Raises `Degraded` without the query; a segment may be left out."""
+    places = asyncio.Semaphore(settings.segments_at_once)
+
+    async def vectors_of(segment: Segment) -> bytes:
+        async with places:
+            texts = [passage.text or passage.record_id for passage in segment.passages]
+            vectors = await embedder.embed(texts, "document", settings.embed_seconds)
+        return b"".join(map(to_int8, vectors))
+
+    of_query = asyncio.create_task(embedder.embed([query], "query", settings.embed_seconds))
+    of_segments = {asyncio.create_task(vectors_of(one)): one.key for one in missing}
+    done, late = await asyncio.wait({of_query, *of_segments}, timeout=settings.embed_seconds)
+    for task in late:
+        task.cancel()
+    made = {key: task for task, key in of_segments.items() if task in done and task.exception() is None}
+    if of_query in late:
+        raise Degraded("embeddings took too long")
+    (vector,) = of_query.result()
+    return Vectors(vector, {key: task.result() for key, task in made.items()})
+
+
+def _keep(made: Vectors, index: Index, running: Running, stores: Stores, model: str) -> None:
+    """Those of segments that are kept themselves."""
+    writes = [
+        write
+        for key in sorted(made.segments.keys() & index.kept)
+        for write in stores.search_index.vector_writes(
+            running.user, running.conversation_id, model, key, made.segments[key]
+        )
+    ]
+    if writes:
+        keep(stores, running, writes)
+
+
+def _scores(query: bytes, segments: Sequence[Segment], vectors: Mapping[str, bytes]) -> dict[str, float]:
+    """Vectors of another length than the query's are not comparable, and left out."""
+    size = len(query) // 4
+    usable = [one for one in segments if len(vectors.get(one.key, b"")) == size * len(one.passages)]
+    ids = [passage.record_id for one in usable for passage in one.passages]
+    rows = [
+        from_int8(vectors[one.key][start : start + size])
+        for one in usable
+        for start in range(0, size * len(one.passages), size)
+    ]
+    return dict(zip(ids, vector_scores(query, rows, "cosine"), strict=True))

@@ -1,0 +1,95 @@
+"""`search_conversation`: the records of the own conversation that fit a query, best first.
+
+kept passages ─► new ones ─► BM25 ∥ vectors (kept, or made now) ─► rank fusion ─► ids with excerpts
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dualtrack.text import clean
+from dualtrack.tool import ToolResult, failed
+from dualtrack.tools.conversation.excerpt import excerpt
+from dualtrack.tools.conversation.index import up_to_date
+from dualtrack.tools.conversation.meaning import closeness
+from dualtrack.tools.conversation.settings import DEFAULT
+from dualtrack.tools.conversation.spec import DEFAULT_HITS, MAX_HITS, MAX_QUERY_CHARACTERS
+from dualtrack.tools.documentation.fusion import ranked, reciprocal_rank_scores
+from dualtrack.tools.documentation.keywords import keyword_scores, words
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dualtrack.memory.passages import Passage
+    from dualtrack.tools.conversation.index import Index
+    from dualtrack.tools.conversation.settings import ConversationSearch
+    from dualtrack.tools.documentation.dependencies import SearchNeeds
+    from dualtrack.tools.running import Running
+
+
+def run(running: Running, needs: SearchNeeds) -> ToolResult:
+    """One call of the tool. Only this user's own conversation can be reached: both are part of the key."""
+    return search_conversation(running, needs, DEFAULT)
+
+
+def search_conversation(running: Running, needs: SearchNeeds, settings: ConversationSearch) -> ToolResult:
+    """At most ``limit`` records of the queries before the running one, as lines that begin with their ids.
+
+    Trouble with our own tables is raised; without the embeddings' service it is keywords alone.
+    """
+    query = " ".join(clean(running.call.input["query"]).split())[:MAX_QUERY_CHARACTERS]
+    if not query:
+        return failed("the query is empty")
+    limit = max(1, min(int(running.call.input.get("limit", DEFAULT_HITS)), MAX_HITS))
+    index = up_to_date(needs.stores, running, settings)
+    close = None
+    if index.segments and settings.ranking != "keywords":
+        close = closeness(index, query, running, needs, settings)
+    found = best(query, index, close, settings)[:limit]
+    return ToolResult("\n".join((*_lines(query, found, settings), *_notes(index, close))))
+
+
+def best(
+    query: str, index: Index, close: Mapping[str, float] | None, settings: ConversationSearch
+) -> tuple[Passage, ...]:
+    """The passages that fit, best first; one that neither words nor meaning speak for is left out.
+
+    ``close``: how close records are in meaning, by their ids; None without embeddings.
+    """
+    passages = index.passages
+    lists: list[Sequence[float]] = []
+    if close is None or settings.ranking == "both":
+        lists.append(keyword_scores(query, [one.text for one in passages], k1=settings.k1, b=settings.b))
+    if close is not None:
+        lists += [_in_order(close, passages)] * settings.meaning_weight
+    fused = lists[0] if len(lists) == 1 else reciprocal_rank_scores(lists, settings.rrf_k)
+    return tuple(passages[place] for place in ranked(fused) if fused[place] > 0)
+
+
+def _in_order(close: Mapping[str, float], passages: Sequence[Passage]) -> tuple[float, ...]:
+    return tuple(close.get(passage.record_id, 0.0) for passage in passages)
+
+
+def _lines(query: str, found: Sequence[Passage], settings: ConversationSearch) -> list[str]:
+    if not found:
+        return ["Nothing in the earlier queries of this conversation fits."]
+    wanted = frozenset(words(query))
+    head = f"{len(found)} of this conversation's records, best first. retrieve_full_context gives one whole."
+    return [
+        head,
+        *(f"{one.record_id} ({one.kind}): {excerpt(one.text, wanted, settings.excerpt)}" for one in found),
+    ]
+
+
+def _notes(index: Index, close: Mapping[str, float] | None) -> list[str]:
+    """Of a very long conversation: what was not looked through, or not in every way."""
+    notes = []
+    first = int(index.segments[0].key[:6]) if index.segments else 1
+    if first > 1:
+        notes.append(f"(Only what came from q{first} on was searched.)")
+    if index.through < index.last:
+        notes.append(f"(Searched up to q{index.through}. The same search again goes on from there.)")
+    records = len(index.passages)
+    if close is not None and len(close) < records:
+        notes.append(f"(By meaning {len(close)} of {records} records. The same search again takes in more.)")
+    return notes

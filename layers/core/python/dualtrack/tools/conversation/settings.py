@@ -1,0 +1,34 @@
+"""Every parameter of a conversation's search, in one frozen value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Ranking = Literal["keywords", "meaning", "both"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationSearch:
+    """``ranking``: what decides the order; without vectors it is keywords. ``k1`` and ``b`` are BM25's, ``rrf_k``
+    that of reciprocal rank fusion, in which meaning counts ``meaning_weight`` times.
+
+    Nobody waits long for the first search of a long conversation; the next one goes on. It reads for about
+    ``read_seconds``, the oldest ``queries`` at most that are not indexed yet, and embeds for ``embed_seconds`` in all,
+    the newest ``segments`` at most (`SEGMENT_PASSAGES` records each), ``segments_at_once`` at a time.
+    """
+
+    ranking: Ranking = "both"
+    k1: float = 1.5
+    b: float = 0.75
+    rrf_k: int = 10
+    meaning_weight: int = 2
+    read_seconds: float = 15.0
+    queries: int = 2_000
+    embed_seconds: float = 15.0
+    segments: int = 32
+    segments_at_once: int = 8
+    excerpt: int = 240
+
+
+DEFAULT = ConversationSearch()

@@ -1,0 +1,136 @@
+"""The text in a PDF or DOCX, read by a process of its own: a file made to exhaust memory or time exhausts only that.
+
+`extracted` starts it; ``python -m dualtrack.tools.courses.extract pdf|docx`` is it: the file on its standard input,
+the text on its standard output, and on a refusal the reason, with exit code 3.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import resource
+import subprocess
+import sys
+import zipfile
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.tools.courses.values import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SECONDS: Final = 60
+MEMORY: Final = 1_500_000_000
+"""Bytes of address space; a PDF of 1,000 pages needs a fifth of it."""
+
+MAX_UNPACKED: Final = 100_000_000
+"""Bytes that the parts of a DOCX may have, packed at most 20 MB."""
+
+MAX_TEXT: Final = 5_100_000
+"""Characters: reading stops there; `documents.MAX_CHARACTERS` is what is taken."""
+
+_REFUSED: Final = 3
+
+
+def extracted(kind: str, data: bytes) -> str:
+    """The text of a file. Raises `Refused`."""
+    command = [sys.executable, "-m", "dualtrack.tools.courses.extract", kind]
+    environment = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "PYTHONUTF8": "1"}
+    if "LD_LIBRARY_PATH" in os.environ:  # where Lambda keeps the interpreter's own libraries
+        environment["LD_LIBRARY_PATH"] = os.environ["LD_LIBRARY_PATH"]
+    try:
+        done = subprocess.run(  # noqa: S603 - our own program, the file on its input
+            command, input=data, capture_output=True, env=environment, timeout=2 * SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise Refused(f"takes longer than {SECONDS} seconds to read") from error
+    if done.returncode == _REFUSED:
+        raise Refused(done.stdout.decode())
+    if done.returncode:
+        raise Refused(f"cannot be read as {kind.upper()}, or takes more memory or time than it may")
+    return done.stdout.decode()
+
+
+def main(kind: str) -> int:
+    """Read standard input within the limits. The exit code."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    data = sys.stdin.buffer.read()
+    try:
+        parts = _pdf(data) if kind == "pdf" else _docx(data)
+        sys.stdout.buffer.write(_joined(parts).encode("utf-8", "replace"))
+    except Refused as reason:
+        sys.stdout.buffer.write(str(reason).encode())
+        return _REFUSED
+    return 0
+
+
+def _joined(parts: Iterator[str]) -> str:
+    kept, size = [], 0
+    for part in parts:
+        kept.append(part)
+        size += len(part) + 1
+        if size > MAX_TEXT:
+            break
+    return "\n".join(kept)
+
+
+def _pdf(data: bytes) -> Iterator[str]:
+    """Page by page. Raises `Refused`, also for pages that are images."""
+    import pypdfium2  # noqa: PLC0415 - the layer `documents`, in the process that reads documents alone
+
+    if b"%PDF-" not in data[:1024]:
+        raise Refused("is not a PDF, although its name says so")
+    try:
+        document = pypdfium2.PdfDocument(data)
+    except pypdfium2.PdfiumError as error:
+        locked = "password" in str(error).lower()
+        raise Refused(
+            "is locked with a password" if locked else "is damaged, and no PDF reader takes it"
+        ) from error
+    found = False
+    for number in range(len(document)):
+        page = document[number]
+        text = page.get_textpage().get_text_bounded().replace("\r\n", "\n")
+        found = found or bool(text.strip())
+        yield text
+        page.close()
+    if not found:
+        raise Refused("has no text: its pages are images (run text recognition on it first)")
+
+
+def _docx(data: bytes) -> Iterator[str]:
+    """Paragraph by paragraph, those in tables too. Raises `Refused`."""
+    import docx  # noqa: PLC0415 - as above
+    from docx.oxml.ns import qn  # noqa: PLC0415
+    from docx.text.paragraph import Paragraph  # noqa: PLC0415
+
+    _check_archive(data)
+    try:
+        document = docx.Document(io.BytesIO(data))
+        for element in document.element.body.iter(qn("w:p")):
+            yield Paragraph(element, document._body).text
+    except (
+        Exception
+    ) as error:  # python-docx lets whatever a broken part causes out: KeyError, XMLSyntaxError, …
+        raise Refused("is damaged, and cannot be read as DOCX") from error
+
+
+def _check_archive(data: bytes) -> None:
+    """A DOCX is a zip; what it unpacks to is said in it, and zipfile unpacks no more."""
+    try:
+        parts = zipfile.ZipFile(io.BytesIO(data)).infolist()
+    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+        raise Refused("is not a DOCX, although its name says so") from error
+    if "word/document.xml" not in {part.filename for part in parts}:
+        raise Refused("is not a DOCX, although its name says so")
+    size = sum(part.file_size for part in parts)
+    if size > MAX_UNPACKED or len(parts) > 10_000:
+        raise Refused(
+            f"unpacks to {size / 1e6:.0f} MB in {len(parts):,} parts; at most {MAX_UNPACKED / 1e6:.0f} MB are taken"
+        )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

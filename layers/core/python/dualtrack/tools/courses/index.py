@@ -1,0 +1,204 @@
+"""The index of a version: catalogue, chunks, their words and their vectors, in one object that is read as it lies.
+
+Made for 40,000 chunks in a function's memory: everything that grows with the chunks is an array over the object's
+own bytes, and a text is decoded when it is shown. Little-endian; no pickle.
+
+    8 bytes     DTCOURS1
+    4 bytes     length of the header
+    header      JSON: model, catalogue, and of each array its type, shape and place
+    arrays      each beginning at a multiple of 64
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dualtrack.tools.courses.postings import Postings, postings_of
+from dualtrack.tools.courses.values import Chunk, Course, Lesson
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    Array = NDArray[Any]
+
+_MAGIC: Final = b"DTCOURS1"
+_ALIGNED: Final = 64
+_NO_LESSON: Final = -1
+
+_CHUNK_ARRAYS: Final = ("texts", "text_ends", "courses", "lessons", "places")
+_WORD_ARRAYS: Final = ("vocabulary", "vocabulary_ends", "firsts", "chunks", "counts", "lengths")
+
+
+class BadIndex(ValueError):
+    """Bytes that are no index of this format."""
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """``catalogue``: the courses, lessons without their text. ``vectors`` (int8, a row a chunk) and ``title_vectors``
+    (a row a course) are of the embedding model ``model``, and None where it is empty: then keywords alone rank.
+
+    ``courses`` and ``lessons`` say of each chunk where it stands: the course's place in the catalogue, and its lesson's
+    number or -1.
+    """
+
+    catalogue: tuple[Course, ...]
+    texts: Array
+    text_ends: Array
+    courses: Array
+    lessons: Array
+    places: Array
+    postings: Postings
+    model: str = ""
+    vectors: Array | None = None
+    title_vectors: Array | None = None
+
+    def __len__(self) -> int:
+        """How many chunks there are."""
+        return len(self.courses)
+
+    def chunk(self, row: int) -> Chunk:
+        """The chunk in a row."""
+        start = int(self.text_ends[row - 1]) if row else 0
+        text = self.texts[start : int(self.text_ends[row])].tobytes().decode()
+        lesson = int(self.lessons[row])
+        title = self.catalogue[int(self.courses[row])].title
+        return Chunk(title, None if lesson == _NO_LESSON else lesson, int(self.places[row]), text)
+
+    def course(self, title: str) -> Course | None:
+        """The course of exactly this title."""
+        return next((course for course in self.catalogue if course.title == title), None)
+
+    def link(self, chunk: Chunk) -> str:
+        """Where a reader finds a chunk's lesson: the lesson's link, else the course's, else empty."""
+        course = self.course(chunk.course_title)
+        if course is None:
+            return ""
+        own = (one.link for one in course.lessons if one.number == chunk.lesson_number)
+        return next(own, "") or course.link
+
+
+def build(
+    courses: Sequence[Course],
+    chunks: Sequence[Chunk],
+    model: str = "",
+    vectors: Sequence[bytes] = (),
+    title_vectors: Sequence[bytes] = (),
+) -> Index:
+    """The index of these courses, whose titles differ. ``vectors`` are little-endian float32, one for each chunk, and
+    ``title_vectors`` one for each course; both are left out together with ``model``.
+
+    Raises ValueError where the numbers do not fit.
+    """
+    if model and (len(vectors) != len(chunks) or len(title_vectors) != len(courses)):
+        raise ValueError("a vector for each chunk and for each course")
+    rows = {course.title: row for row, course in enumerate(courses)}
+    texts, text_ends = _joined(chunk.text for chunk in chunks)
+    numbers = (_NO_LESSON if chunk.lesson_number is None else chunk.lesson_number for chunk in chunks)
+    return Index(
+        catalogue=tuple(_without_text(course) for course in courses),
+        texts=texts,
+        text_ends=text_ends,
+        courses=np.fromiter((rows[chunk.course_title] for chunk in chunks), "<u4", len(chunks)),
+        lessons=np.fromiter(numbers, "<i4", len(chunks)),
+        places=np.fromiter((chunk.chunk_index for chunk in chunks), "<u4", len(chunks)),
+        postings=postings_of(chunk.text for chunk in chunks),
+        model=model,
+        vectors=quantised(vectors) if model else None,
+        title_vectors=quantised(title_vectors) if model else None,
+    )
+
+
+def quantised(vectors: Sequence[bytes]) -> Array:
+    """Rows of int8: of each vector the largest number becomes 127, which changes its direction by less than a degree."""
+    width = len(vectors[0]) if vectors else 0
+    rows = np.empty((len(vectors), width // 4), np.int8)
+    for row, vector in enumerate(vectors):
+        numbers = np.frombuffer(vector, "<f4")
+        largest = float(np.abs(numbers).max(initial=0.0))
+        rows[row] = np.round(numbers * (127 / largest)) if largest else 0
+    return rows
+
+
+def save(index: Index) -> bytes:
+    """The index as one object."""
+    arrays = {name: getattr(index, name) for name in _CHUNK_ARRAYS}
+    arrays |= {name: getattr(index.postings, name) for name in _WORD_ARRAYS}
+    if index.vectors is not None and index.title_vectors is not None:
+        arrays |= {"vectors": index.vectors, "title_vectors": index.title_vectors}
+    listed, at = {}, 0
+    for name, array in arrays.items():
+        listed[name] = [array.dtype.str, list(array.shape), at]
+        at += -(-array.nbytes // _ALIGNED) * _ALIGNED
+    catalogue = [_course_data(course) for course in index.catalogue]
+    header = json.dumps({"model": index.model, "catalogue": catalogue, "arrays": listed}).encode()
+    start = _MAGIC + struct.pack("<I", len(header)) + header
+    parts = [start, b"\0" * (-len(start) % _ALIGNED)]
+    for array in arrays.values():
+        parts += [array.tobytes(), b"\0" * (-array.nbytes % _ALIGNED)]
+    return b"".join(parts)
+
+
+def load(data: bytes) -> Index:
+    """The index in an object, whose bytes it keeps. Raises `BadIndex`."""
+    try:
+        return _read(data)
+    except (KeyError, TypeError, ValueError, struct.error) as error:
+        raise BadIndex(f"no index of this format: {type(error).__name__}") from error
+
+
+def _read(data: bytes) -> Index:
+    if not data.startswith(_MAGIC):
+        raise BadIndex("no index of this format")
+    (size,) = struct.unpack_from("<I", data, len(_MAGIC))
+    start = len(_MAGIC) + 4
+    header = json.loads(data[start : start + size])
+    first = -(-(start + size) // _ALIGNED) * _ALIGNED
+
+    def array(name: str) -> Array:
+        kind, shape, at = header["arrays"][name]
+        count = int(np.prod(shape, dtype=np.int64))
+        return np.frombuffer(data, np.dtype(kind), count, first + at).reshape(shape)
+
+    has_vectors = "vectors" in header["arrays"]
+    return Index(
+        catalogue=tuple(_course(entry) for entry in header["catalogue"]),
+        **{name: array(name) for name in _CHUNK_ARRAYS},
+        postings=Postings(**{name: array(name) for name in _WORD_ARRAYS}),
+        model=header["model"],
+        vectors=array("vectors") if has_vectors else None,
+        title_vectors=array("title_vectors") if has_vectors else None,
+    )
+
+
+def _joined(texts: Iterable[str]) -> tuple[Array, Array]:
+    """Texts one after the other in UTF-8, and where each ends."""
+    encoded = [text.encode() for text in texts]
+    ends = np.cumsum([len(one) for one in encoded], dtype="<u4")
+    return np.frombuffer(b"".join(encoded), np.uint8), ends
+
+
+def _without_text(course: Course) -> Course:
+    lessons = (
+        Lesson(one.number, one.title, one.link, "") for one in course.lessons if one.number is not None
+    )
+    return Course(course.title, course.link, course.instructor, tuple(lessons))
+
+
+def _course_data(course: Course) -> list[Any]:
+    lessons = [[one.number, one.title, one.link] for one in course.lessons]
+    return [course.title, course.link, course.instructor, lessons]
+
+
+def _course(entry: Sequence[Any]) -> Course:
+    title, link, instructor, lessons = entry
+    return Course(
+        title, link, instructor, tuple(Lesson(number, name, address, "") for number, name, address in lessons)
+    )

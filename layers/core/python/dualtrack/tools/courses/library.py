@@ -1,0 +1,90 @@
+"""The current index in a function's memory, and the vectors that queries of it need."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.errors import Gone
+from dualtrack.tools.courses.index import BadIndex, load
+from dualtrack.tools.courses.settings import DEFAULT, course_settings
+from dualtrack.tools.documentation.values import Degraded
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from dualtrack.storage.corpora import CorpusStore
+    from dualtrack.tools.courses.index import Index
+    from dualtrack.tools.courses.settings import CourseSettings
+    from dualtrack.tools.documentation.dependencies import Dependencies, Embedder
+    from dualtrack.tools.documentation.loop import BackgroundLoop
+    from dualtrack.tools.documentation.stages import StageLogger
+    from dualtrack.tools.local_embeddings import LocalEmbedder
+
+CORPUS: Final = "courses"
+
+
+def open_library(
+    documentation: Dependencies, store: CorpusStore, local: LocalEmbedder | None, ranking: str
+) -> CourseLibrary:
+    """The library with the embedders that there are. ``ranking``: see `course_settings`."""
+    known: tuple[Embedder | None, ...] = (documentation.embedder, local)
+    embedders = {embedder.model: embedder for embedder in known if embedder is not None}
+    settings = course_settings(ranking)
+    return CourseLibrary(store, embedders, documentation.loop, documentation.logger, settings)
+
+
+@dataclass(slots=True)
+class CourseLibrary:
+    """One for a function instance. ``embedders`` by the name of their model: an index is asked with its own or with
+    keywords, never with another's."""
+
+    store: CorpusStore
+    embedders: Mapping[str, Embedder]
+    loop: BackgroundLoop
+    logger: StageLogger
+    settings: CourseSettings = DEFAULT
+    clock: Callable[[], float] = time.monotonic
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _version: str = ""
+    _index: Index | None = None
+    _checked: float = float("-inf")
+
+    def index(self) -> Index | None:
+        """The index that is published, as it was at most ``checked_every`` seconds ago; None before the first.
+
+        A new version takes the old one's place when it is read whole.
+        """
+        with self._lock:
+            if self.clock() - self._checked >= self.settings.checked_every:
+                self._swap()
+                self._checked = self.clock()
+            return self._index
+
+    def vector(self, index: Index, text: str) -> bytes | None:
+        """The text's vector of the index's model; None where that is not to be had."""
+        embedder = self.embedders.get(index.model)
+        if embedder is None or self.settings.ranking == "keywords":
+            return None
+        seconds = self.settings.embed_seconds
+        try:
+            return self.loop.run(embedder.embed([text], "query", seconds), seconds + 1)[0]
+        except (Degraded, TimeoutError) as error:
+            self.logger.info("course search without meaning", extra={"reason": str(error)[:200]})
+            return None
+
+    def _swap(self) -> None:
+        """Read the current version if it is another one. One that cannot be read leaves the former in use."""
+        version = self.store.current(CORPUS)
+        if version is None:
+            self._version, self._index = "", None
+        elif version != self._version:
+            try:
+                self._index = load(self.store.index(CORPUS, version))
+                self._version = version
+            except (Gone, BadIndex) as error:
+                if self._index is None:
+                    raise
+                self.logger.info("course index not read", extra={"reason": str(error)[:200]})

@@ -1,0 +1,112 @@
+"""Chunks for a query, best first: filters, then BM25 ∥ vectors, then fusion."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dualtrack.tools.courses.settings import DEFAULT
+from dualtrack.tools.courses.values import Hit
+from dualtrack.tools.documentation.fusion import ranked, reciprocal_rank_scores
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from dualtrack.tools.courses.index import Index
+    from dualtrack.tools.courses.settings import CourseSettings
+
+    Array = NDArray[Any]
+
+_BLOCK = 4_096
+"""Rows of vectors that are made float32 at a time: 6 MB instead of 60 for 40,000 of 384 numbers."""
+
+
+def search(
+    index: Index,
+    query: str,
+    query_vector: bytes | None = None,
+    course_title: str | None = None,
+    lesson_number: int | None = None,
+    settings: CourseSettings = DEFAULT,
+) -> tuple[Hit, ...]:
+    """At most ``settings.limit`` chunks of the course and the lesson, where they are given.
+
+    ``query_vector``: float32 of the index's model, None for keywords alone. By keywords, what holds none of the
+    query's words is left out; by meaning, something is always nearest.
+    """
+    rows = _filtered(index, course_title, lesson_number)
+    rankings = _rankings(index, rows, query, query_vector, settings)
+    best = _fused(rankings, settings)[: settings.limit] if len(rows) else ()
+    chunks = (index.chunk(int(rows[at])) for at in best)
+    return tuple(Hit(chunk, index.link(chunk)) for chunk in chunks)
+
+
+def cosines(vectors: Array, query_vector: bytes) -> Array:
+    """The cosine of each row with the query, float32; 0 for a row or a query without direction."""
+    query = np.frombuffer(query_vector, "<f4")
+    found = np.zeros(len(vectors), np.float32)
+    length = float(np.linalg.norm(query))
+    if not length or not np.isfinite(length):
+        return found
+    for start in range(0, len(vectors), _BLOCK):
+        block = vectors[start : start + _BLOCK].astype(np.float32)
+        lengths = np.sqrt(np.einsum("ij,ij->i", block, block)) * length
+        np.divide(block @ query, lengths, out=found[start : start + _BLOCK], where=lengths > 0)
+    return found
+
+
+def comparable(vectors: Array | None, query_vector: bytes | None) -> bool:
+    """Whether both are there, of the same width."""
+    return vectors is not None and query_vector is not None and len(query_vector) == 4 * vectors.shape[1]
+
+
+def _filtered(index: Index, course_title: str | None, lesson_number: int | None) -> Array:
+    """The rows that may be found, rising."""
+    mask = np.ones(len(index), bool)
+    if course_title is not None:
+        titles = [course.title for course in index.catalogue]
+        mask &= index.courses == (titles.index(course_title) if course_title in titles else len(titles))
+    if lesson_number is not None:
+        mask &= index.lessons == lesson_number
+    return np.flatnonzero(mask)
+
+
+def _rankings(
+    index: Index, rows: Array, query: str, query_vector: bytes | None, settings: CourseSettings
+) -> list[Array]:
+    """Scores of the rows, by each ranking that takes part; meaning comes last, as often as it counts."""
+    by_meaning = settings.ranking != "keywords" and comparable(index.vectors, query_vector)
+    found: list[Array] = []
+    if settings.ranking != "meaning" or not by_meaning:
+        found.append(index.postings.scores(query, settings.k1, settings.b)[rows])
+    if by_meaning and index.vectors is not None and query_vector is not None:
+        whole = len(rows) == len(index)
+        close = cosines(index.vectors if whole else index.vectors[rows], query_vector)
+        found.append(close + 1)  # above 0: nothing is left out for its meaning
+    return found
+
+
+def _fused(rankings: list[Array], settings: CourseSettings) -> list[int]:
+    """Places, best first, of what any ranking has among its first; equal ones in the order of the corpus."""
+    firsts = {int(at) for scores in rankings for at in _first(scores, settings.depth)}
+    places = sorted(firsts)
+    if not places:
+        return []
+    if len(rankings) == 1:
+        return [places[at] for at in ranked(rankings[0][places].tolist())]
+    words, meaning = (scores[places].tolist() for scores in rankings)
+    fused = reciprocal_rank_scores([words, *[meaning] * settings.meaning_weight], settings.rrf_k)
+    return [places[at] for at in ranked(fused)]
+
+
+def _first(scores: Array, depth: int) -> Array:
+    """The places of the best that are not 0; of equal ones those that come first."""
+    best = np.argsort(-scores, kind="stable")[:depth] if len(scores) <= depth else _partitioned(scores, depth)
+    return best[scores[best] > 0]
+
+
+def _partitioned(scores: Array, depth: int) -> Array:
+    least = np.partition(scores, len(scores) - depth)[len(scores) - depth]
+    above, equal = np.flatnonzero(scores > least), np.flatnonzero(scores == least)
+    return np.concatenate((above, equal[: depth - len(above)]))

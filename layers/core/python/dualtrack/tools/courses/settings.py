@@ -1,0 +1,42 @@
+"""Every parameter of the search in course materials, in one frozen value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final, Literal, get_args
+
+Ranking = Literal["hybrid", "keywords", "meaning"]
+RANKINGS: Final[tuple[Ranking, ...]] = get_args(Ranking)
+
+
+@dataclass(frozen=True, slots=True)
+class CourseSettings:
+    """``ranking``: what decides the order; without vectors it is keywords.
+
+    ``limit`` chunks are given. ``k1`` and ``b`` are BM25's; ``rrf_k`` is that of reciprocal rank fusion, in which
+    meaning counts ``meaning_weight`` times, over the first ``depth`` chunks of each ranking.
+    ``like_in_words`` (a share of a name's letter groups) and ``like_in_meaning`` (a cosine): how alike a course's title
+    must be for a name to mean it. ``embed_seconds``: for the query's vector. ``checked_every``: seconds for which an
+    index is taken for the current one.
+    """
+
+    ranking: Ranking = "hybrid"
+    limit: int = 5
+    k1: float = 1.5
+    b: float = 0.75
+    rrf_k: int = 10
+    meaning_weight: int = 2
+    depth: int = 50
+    like_in_words: float = 0.6
+    like_in_meaning: float = 0.45
+    embed_seconds: float = 10.0
+    checked_every: float = 3.0
+
+
+DEFAULT: Final = CourseSettings()
+
+
+def course_settings(ranking: str) -> CourseSettings:
+    """The settings with the ranking of ``DUALTRACK_COURSE_RANKING``; empty or unknown for the default."""
+    chosen = next((one for one in RANKINGS if one == ranking), DEFAULT.ranking)
+    return replace(DEFAULT, ranking=chosen)

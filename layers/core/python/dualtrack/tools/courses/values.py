@@ -1,0 +1,63 @@
+"""Courses, lessons and chunks, all frozen, and why a document is refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """``number`` counts from 0; None for text of the course itself, outside of any lesson. ``link`` may be empty."""
+
+    number: int | None
+    title: str
+    link: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """A document as it was read. ``title`` is the key; ``link`` and ``instructor`` may be empty."""
+
+    title: str
+    link: str
+    instructor: str
+    lessons: tuple[Lesson, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece of a lesson's text; ``chunk_index`` counts through its course from 0."""
+
+    course_title: str
+    lesson_number: int | None
+    chunk_index: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A chunk that was found, and where a reader finds its lesson: the lesson's link, else the course's, else empty."""
+
+    chunk: Chunk
+    link: str
+
+    @property
+    def place(self) -> str:
+        """``<course title> - Lesson <n>``; the title alone for text of the course itself."""
+        return place_of(self.chunk.course_title, self.chunk.lesson_number)
+
+
+class Refused(Exception):
+    """A document cannot become a course. The message says why, as part of a sentence: ``is locked with a password``."""
+
+
+def place_of(course_title: str, lesson_number: int | None) -> str:
+    """How results and sources name a place."""
+    return course_title if lesson_number is None else f"{course_title} - Lesson {lesson_number}"
+
+
+def embedded_text(chunk: Chunk) -> str:
+    """What is embedded of a chunk: where it stands, then its text. What is shown is the text alone."""
+    lesson = "" if chunk.lesson_number is None else f" Lesson {chunk.lesson_number}"
+    return f"Course {chunk.course_title}{lesson} content: {chunk.text}"

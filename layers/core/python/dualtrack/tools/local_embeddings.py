@@ -1,0 +1,95 @@
+"""Embeddings from the deployment's own function ``embed``: meaning without a key (`dualtrack.models.minilm`)."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from dualtrack.storage.stores import LazyClient
+from dualtrack.tools.documentation.values import Degraded
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mypy_boto3_lambda.client import LambdaClient
+
+LOCAL_MODEL: Final = "all-MiniLM-L6-v2-int8"
+"""The name of `dualtrack.models.minilm`, which loads the model's runtime and is not imported here."""
+
+TEXTS_AT_ONCE: Final = 16
+"""Of one call: less than a second of the function's time. Many small calls are answered one after the other, in
+order, so that a caller whose time runs out has some of what it asked for."""
+
+_CALLS_AT_ONCE: Final = 8
+_VECTOR_BYTES: Final = 4 * 384
+
+
+@dataclass(frozen=True, slots=True)
+class LocalEmbedder:
+    """Texts to vectors of `LOCAL_MODEL`. ``function``: the ARN of the function's alias."""
+
+    client: LambdaClient
+    function: str
+    model: str = LOCAL_MODEL
+    places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_CALLS_AT_ONCE), repr=False)
+    """Shared by everything that is asked at the same time."""
+
+    async def embed(self, texts: Sequence[str], input_type: str, timeout: float) -> tuple[bytes, ...]:  # noqa: ARG002 - one model for both
+        """One vector per text, in order. Raises `Degraded` for anything but a complete answer in time."""
+        batches = [texts[start : start + TEXTS_AT_ONCE] for start in range(0, len(texts), TEXTS_AT_ONCE)]
+        try:
+            async with asyncio.timeout(timeout):
+                answers = await asyncio.gather(*(self._batch(batch) for batch in batches))
+        except TimeoutError as error:
+            raise Degraded("embed: out of time") from error
+        return tuple(vector for answer in answers for vector in answer)
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+    async def _batch(self, texts: Sequence[str]) -> list[bytes]:
+        """The function answers in part if its own time runs out: the rest is asked for again."""
+        vectors: list[bytes] = []
+        while len(vectors) < len(texts):
+            async with self.places:
+                more = await asyncio.to_thread(self._call, texts[len(vectors) :])
+            if not more:
+                raise Degraded("embed: no progress")
+            vectors += more
+        return vectors
+
+    def _call(self, texts: Sequence[str]) -> list[bytes]:
+        try:
+            answer = self.client.invoke(
+                FunctionName=self.function, Payload=json.dumps({"texts": list(texts)}).encode()
+            )
+            said = json.loads(answer["Payload"].read())
+        except (BotoCoreError, ClientError, ValueError) as error:
+            raise Degraded(f"embed: {type(error).__name__}") from error
+        if answer.get("FunctionError"):
+            raise Degraded("embed: the function failed")
+        return _vectors(said, len(texts))
+
+
+def open_local_embedder(function: str) -> LocalEmbedder | None:
+    """The client over a function's own role; None where no function is named."""
+    client: Any = LazyClient("lambda")
+    return LocalEmbedder(client, function) if function else None
+
+
+def _vectors(said: Any, most: int) -> list[bytes]:
+    if not isinstance(said, dict) or said.get("model") != LOCAL_MODEL:
+        raise Degraded("embed: an answer of another model")
+    try:
+        vectors = [base64.b64decode(one, validate=True) for one in said["vectors"]]
+    except (KeyError, TypeError, binascii.Error) as error:
+        raise Degraded("embed: an answer that cannot be read") from error
+    if len(vectors) > most or any(len(vector) != _VECTOR_BYTES for vector in vectors):
+        raise Degraded("embed: an answer of the wrong length")
+    return vectors
