@@ -93,7 +93,9 @@ ROLES: Final[Mapping[str, Role]] = MappingProxyType(
             Role("base"),
             Role("claude", above=("base",)),
             Role("search", above=("base", "claude")),
+            Role("documents", above=("base", "claude", "search")),
             Role("github", above=("base",)),
+            Role("embed", above=("base",)),
             Role("stream"),
         )
     }

@@ -7,9 +7,8 @@ start of the local stack, never a chat, and no function loads what checks it.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from dualtrack.memory.policies import POLICIES
 from dualtrack.profiles import PLACEHOLDER
 from dualtrack.tools.mcp.config import NAME_PATTERN
 from dualtrack.tools.registry import IN_HOUSE
@@ -44,12 +43,33 @@ def _with_one_placeholder(template: str) -> str:
     return template
 
 
-class HistoryFile(BaseModel):
-    """How the past is sent."""
+class DualTrackFile(BaseModel):
+    """The past as the summarised track."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    policy: Annotated[str, _one_of("policy", POLICIES)]
+    policy: Literal["dual_track"] = "dual_track"
+
+
+class WindowFile(BaseModel):
+    """The last exchanges of it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    policy: Literal["window"]
+    exchanges: Annotated[int, Field(ge=1, le=50)] = 2
+
+
+class ToolRoundsFile(BaseModel):
+    """All of it, with the last tool rounds in full."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    policy: Literal["tool_rounds"]
+    rounds: Annotated[int, Field(ge=0, le=1_000)] = 10
+
+
+HistoryFile = Annotated[DualTrackFile | WindowFile | ToolRoundsFile, Field(discriminator="policy")]
 
 
 class ProfileFile(BaseModel):
@@ -65,7 +85,9 @@ class ProfileFile(BaseModel):
     max_turns: Annotated[int, Field(ge=1, le=50)]
     max_tokens: Annotated[int, Field(ge=1, le=64_000)]
     result_limit: Annotated[int, Field(ge=1_000, le=2_000_000)]
-    history: HistoryFile = HistoryFile(policy="dual_track")
+    context_tokens: Annotated[int, Field(ge=20_000, le=900_000)] = 95_000
+    track_tokens: Annotated[int, Field(ge=4_000, le=400_000)] = 24_000
+    history: HistoryFile = DualTrackFile()
     model: Annotated[str, Field(min_length=1, max_length=200)] | None = None
     query_template: Annotated[str, Field(max_length=2_000), AfterValidator(_with_one_placeholder)] = (
         PLACEHOLDER

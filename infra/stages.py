@@ -7,7 +7,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 from urllib.parse import urlsplit
 
+from dualtrack.memory.summaries import characters_from
 from dualtrack.models.thinking import DEFAULT_ROOM, EFFORTS
+from dualtrack.tools.courses.settings import DEFAULT, RANKINGS
 from dualtrack.tools.mcp.config import dump_servers, github_server, parse_servers
 
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 DEFAULT_MODEL: Final = "claude-haiku-5-5"
 MAX_THINKING_TOKENS: Final = 64_000
 """With a profile's most ``max_tokens`` it is what a model of generation 5 may write."""
+MAX_LEDGER_RETENTION_DAYS: Final = 36_500
 DEFAULT_EMBEDDING_MODEL: Final = "voyage-3-large"
 SECRET_NOT_SET: Final = "none"  # noqa: S105 - the word that says that there is none
 """What a secret holds until the operator puts a key there (`dualtrack.runtime.secrets.NOT_SET`)."""
@@ -36,9 +39,11 @@ class Services:
     context7_base_url: str | None
     model: str | None
     summary_model: str | None
+    summary_characters: str | None
     effort: str | None
     thinking_tokens: str | None
     embedding_model: str | None
+    course_ranking: str | None
     mcp_servers: str | None
     allowed_origins: str | None
 
@@ -50,9 +55,11 @@ PARAMETER_NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "context7_base_url": "Context7BaseUrl",
         "model": "Model",
         "summary_model": "SummaryModel",
+        "summary_characters": "SummaryCharacters",
         "effort": "Effort",
         "thinking_tokens": "ThinkingTokens",
         "embedding_model": "EmbeddingModel",
+        "course_ranking": "CourseRanking",
         "mcp_servers": "McpServers",
         "allowed_origins": "AllowedOrigins",
     }
@@ -74,12 +81,21 @@ def services_from(environment: Mapping[str, str]) -> Services:
         context7_base_url=environment.get("CONTEXT7_BASE_URL") or "https://context7.com",
         model=model,
         summary_model=environment.get("DUALTRACK_SUMMARY_MODEL") or model,
+        summary_characters=_summary_characters(environment),
         effort=_effort(environment),
         thinking_tokens=_thinking_tokens(environment),
         embedding_model=environment.get("DUALTRACK_EMBEDDING_MODEL") or DEFAULT_EMBEDDING_MODEL,
+        course_ranking=_course_ranking(environment),
         mcp_servers=_mcp_servers(environment),
         allowed_origins=environment.get("ALLOWED_ORIGINS") or origin_of(environment.get("PAGE_URL") or ""),
     )
+
+
+def _summary_characters(environment: Mapping[str, str]) -> str:
+    try:
+        return str(characters_from(environment.get("DUALTRACK_SUMMARY_CHARACTERS", "")))
+    except ValueError as error:
+        raise ValueError(f"DUALTRACK_SUMMARY_CHARACTERS: {error}") from None
 
 
 def _effort(environment: Mapping[str, str]) -> str:
@@ -88,6 +104,14 @@ def _effort(environment: Mapping[str, str]) -> str:
     if effort and effort not in EFFORTS:
         raise ValueError(f"DUALTRACK_EFFORT: {effort} is none of {', '.join(EFFORTS)}")
     return effort
+
+
+def _course_ranking(environment: Mapping[str, str]) -> str:
+    """How the search in course materials ranks."""
+    ranking = environment.get("DUALTRACK_COURSE_RANKING") or DEFAULT.ranking
+    if ranking not in RANKINGS:
+        raise ValueError(f"DUALTRACK_COURSE_RANKING: {ranking} is none of {', '.join(RANKINGS)}")
+    return ranking
 
 
 def _thinking_tokens(environment: Mapping[str, str]) -> str:
@@ -125,6 +149,8 @@ class StageSettings:
     function by its name, which are its limit too: ``{"abort": 5, "sweep": 2, "api": 50}`` keeps for ending
     and answering what chats and event streams would take. Empty by default: Lambda refuses what leaves an
     account less than 100 unreserved, and a new account often has 10 in all.
+    ``ledger_retention_days``: how long the ledger of a user who was erased is kept, without the person
+    (docs/privacy.md).
     ``alarms``: raise alarms to the stack's topic. ``page``: the web page behind CloudFront (the local
     stack's front port serves it itself).
     """
@@ -137,11 +163,20 @@ class StageSettings:
     request_rate: int
     request_burst: int
     token_hours: int
+    ledger_retention_days: int
     alarms: bool
     log_level: str
     page: bool
     callback_urls: tuple[str, ...]
     reserved_concurrency: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+
+    def __post_init__(self) -> None:
+        """Raises ValueError for a retention that nobody can mean."""
+        if not 1 <= self.ledger_retention_days <= MAX_LEDGER_RETENTION_DAYS:
+            raise ValueError(
+                f"ledger_retention_days of stage {self.name}: must be from 1 to {MAX_LEDGER_RETENTION_DAYS} days,"
+                f" not {self.ledger_retention_days}"
+            )
 
     def asset_name(self, name: str) -> str | None:
         """A fixed name for an asset, or None where its content names it.
@@ -168,6 +203,7 @@ STAGES: Final[Mapping[str, StageSettings]] = MappingProxyType(
             request_rate=1000,
             request_burst=1000,
             token_hours=24,
+            ledger_retention_days=30,
             alarms=False,
             log_level="INFO",
             page=False,
@@ -182,6 +218,7 @@ STAGES: Final[Mapping[str, StageSettings]] = MappingProxyType(
             request_rate=50,
             request_burst=200,
             token_hours=1,
+            ledger_retention_days=30,
             alarms=False,
             log_level="INFO",
             page=True,
@@ -196,6 +233,7 @@ STAGES: Final[Mapping[str, StageSettings]] = MappingProxyType(
             request_rate=200,
             request_burst=500,
             token_hours=1,
+            ledger_retention_days=3_650,
             alarms=True,
             log_level="INFO",
             page=True,

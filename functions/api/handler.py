@@ -10,10 +10,13 @@ with collecting_later():
 
     from aws_lambda_powertools import Logger
     from aws_lambda_powertools.event_handler import APIGatewayRestResolver, CORSConfig, Response
+    from dualtrack.api.corpora import UPLOAD_CLIENT, CorpusServices
     from dualtrack.api.request import Services, admit
     from dualtrack.api.table import ROUTES
     from dualtrack.api.users import UserPool
+    from dualtrack.chat.erase_user import Retention
     from dualtrack.chat.executions import Executions
+    from dualtrack.corpora.jobs import CorpusExecutions
     from dualtrack.errors import ApiError, DualtrackError, not_found
     from dualtrack.frozen import dumps
     from dualtrack.settings import settings_from, split_origins
@@ -36,6 +39,11 @@ cognito: Any = LazyClient("cognito-idp")
 user_pool = UserPool(cognito, settings.user_pool_id)
 executions = Executions(step_functions, settings.state_machine_arn)
 connections = Connections(stores.cache, kms, settings.connections_key)
+signer: Any = LazyClient("s3", UPLOAD_CLIENT)
+corpora = CorpusServices(
+    CorpusExecutions(step_functions, settings.corpus_machine_arn), signer, settings.bodies_bucket
+)
+retention = Retention(int(settings.ledger_retention_days), int(settings.token_hours))
 
 
 def _cors(origins: list[str]) -> CORSConfig | None:
@@ -60,14 +68,16 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
     return app.resolve({**event}, context)
 
 
-def _served(route: Route, serve: Callable[..., Answer]) -> Callable[..., Response[str]]:
+def _served(route: Route, serve: Callable[..., Answer]) -> Callable[..., Response[Any]]:
     """The route as the resolver calls it, with the path's parameters."""
 
-    def served(**path: str) -> Response[str]:
-        services = Services(stores, executions, connections, user_pool)
+    def served(**path: str) -> Response[Any]:
+        services = Services(stores, executions, connections, user_pool, retention, corpora)
         answer = serve(admit(app.current_event, services, route.access), **path)
         if answer.body is None:
             return Response(answer.status, body="")
+        if isinstance(answer.body, bytes):
+            return Response(answer.status, body=answer.body, headers={**answer.headers})
         return _json(answer.status, answer.body, answer.headers)
 
     return served

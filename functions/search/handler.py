@@ -1,4 +1,4 @@
-"""Runs a documentation search."""
+"""Runs a search: of documentation, of the own conversation, of course materials."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ with collecting_later():
     from dualtrack.runtime.secrets import secret
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import open_stores
+    from dualtrack.tools.courses.library import CourseLibrary, open_library
     from dualtrack.tools.documentation.dependencies import (
         Dependencies,
+        SearchNeeds,
         build_dependencies,
         search_environment,
     )
+    from dualtrack.tools.local_embeddings import open_local_embedder
     from dualtrack.tools.registry import in_house_tools
 
 if TYPE_CHECKING:
@@ -32,6 +35,7 @@ logger = Logger()
 settings = settings_from(os.environ)
 stores = open_stores(settings)
 environment = search_environment(os.environ)
+local = open_local_embedder(environment.embed_function)
 SECRETS: Final = (settings.anthropic_secret, environment.voyage_secret, environment.context7_secret)
 
 
@@ -42,9 +46,10 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
     return run_tool(chat_ref(event), event["call"]["id"], stores, execute, seconds)
 
 
-def _clients() -> Dependencies:
-    """For the keys that the secrets hold now."""
-    return _dependencies(tuple(map(secret, SECRETS)))
+def _needs() -> SearchNeeds:
+    """With clients for the keys that the secrets hold now."""
+    secrets = tuple(map(secret, SECRETS))
+    return SearchNeeds(_dependencies(secrets), stores, _courses(secrets), local)
 
 
 @lru_cache(maxsize=1)
@@ -59,4 +64,10 @@ def _dependencies(secrets: tuple[str, ...]) -> Dependencies:
     )
 
 
-execute = in_house_tools("search", _clients)
+@lru_cache(maxsize=1)
+def _courses(secrets: tuple[str, ...]) -> CourseLibrary:
+    """The index of the course materials, which stays in memory."""
+    return open_library(_dependencies(secrets), stores.corpora, local, environment.course_ranking)
+
+
+execute = in_house_tools("search", _needs)

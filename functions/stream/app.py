@@ -14,11 +14,13 @@ import anyio
 import anyio.to_thread
 import boto3
 from dualtrack.api.id_tokens import verifier_of
+from dualtrack.api.identity import refuse_erased
 from dualtrack.api.parameters import LAST_EVENT_ID
 from dualtrack.api.route import EVENTS_PATH
 from dualtrack.clock import system_clock
 from dualtrack.errors import ApiError, not_found
 from dualtrack.settings import settings_from, split_origins
+from dualtrack.storage.deletions import Deletions
 from dualtrack.storage.leases import STREAMS, Leases
 from dualtrack.storage.stores import client_config
 from dualtrack.streaming.follow_events import HEARTBEAT, EventReader
@@ -48,10 +50,12 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient) -> Starlette:
     """``GET`` of `EVENTS_PATH` over a client that may read the chats table and write leases."""
     verifier = verifier_of(settings)
     leases = Leases(dynamodb, settings.cache_table, system_clock)
+    deletions = Deletions(dynamodb, settings.history_table, settings.chats_table, system_clock)
     reader = EventReader(dynamodb, settings.chats_table, system_clock)
 
     async def events(request: Request) -> Response:
         identity = await anyio.to_thread.run_sync(verifier.verify, request.headers.get("authorization", ""))
+        await anyio.to_thread.run_sync(refuse_erased, deletions, identity.user)
         after = LAST_EVENT_ID.read(request.headers.get(LAST_EVENT_ID.name))
         chat_id = request.path_params["chat_id"]
         chat = await anyio.to_thread.run_sync(reader.chat, identity.user, chat_id)

@@ -10,6 +10,7 @@ with collecting_later():
 
     from aws_lambda_powertools import Logger
     from dualtrack.chat.summarise import SummariseDeps, summarise
+    from dualtrack.memory.summaries import characters_from
     from dualtrack.models.open_model import open_model
     from dualtrack.models.thinking import thinking_from
     from dualtrack.requests import chat_ref
@@ -25,10 +26,17 @@ logger = Logger()
 settings = settings_from(os.environ)
 stores = open_stores(settings)
 thinking = thinking_from(settings.dualtrack_thinking_tokens, settings.dualtrack_effort)
+characters = characters_from(settings.dualtrack_summary_characters)
 
 
 @logger.inject_lambda_context(correlation_id_path="chat_id")
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
     """``{"user", "chat_id", "conversation_id"}`` → ``{}``."""
-    deps = SummariseDeps(stores, open_model(settings), settings.dualtrack_summary_model, thinking=thinking)
+    deps = SummariseDeps(
+        stores,
+        open_model(settings),
+        settings.dualtrack_summary_model,
+        thinking=thinking,
+        characters=characters,
+    )
     return summarise(chat_ref(event), deps)

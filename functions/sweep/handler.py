@@ -1,4 +1,4 @@
-"""Ends or starts the chats that nobody looks after; runs every five minutes."""
+"""Ends or starts the chats that nobody looks after, and goes on with deletions; runs every five minutes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from dualtrack.runtime.imports import collecting_later
 with collecting_later():
     import os
     from dataclasses import asdict
-    from typing import TYPE_CHECKING, Any
+    from typing import TYPE_CHECKING, Any, Final
 
     from aws_lambda_powertools import Logger, Metrics
     from aws_lambda_powertools.metrics import MetricUnit
+    from dualtrack.api.users import UserPool
     from dualtrack.chat.executions import Executions
     from dualtrack.chat.sweep import sweep
+    from dualtrack.chat.sweep_deletions import sweep_deletions
+    from dualtrack.corpora.jobs import CorpusExecutions, sweep_corpora
+    from dualtrack.runtime.time_limit import within
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import LazyClient, open_stores
 
@@ -26,16 +30,39 @@ metrics = Metrics()
 settings = settings_from(os.environ)
 stores = open_stores(settings)
 step_functions: Any = LazyClient("stepfunctions")
+cognito: Any = LazyClient("cognito-idp")
 executions = Executions(step_functions, settings.state_machine_arn)
+corpus_executions = CorpusExecutions(step_functions, settings.corpus_machine_arn)
+users = UserPool(cognito, settings.user_pool_id)
+
+DELETION_SECONDS: Final = 60
+"""Kept for deletions, however long the chats take."""
+
+CORPORA_SECONDS: Final = 20
+"""For corpora, which come first: a look at what is open, and now and then some deletions of objects."""
 
 
 @logger.inject_lambda_context
 @metrics.log_metrics
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
-    """Returns what was done: ``{"seen", "started", "ended"}`` chats, and whether all were seen: ``"complete"``."""
-    swept = sweep(stores, executions, context.get_remaining_time_in_millis() / 1000)
+    """Returns what was done: ``{"seen", "started", "ended"}`` chats, and whether all were seen: ``"complete"``;
+    ``"deletions"`` that were looked at, ``"corpus_jobs"`` that were begun anew.
+    """
+    try:
+        jobs = within(CORPORA_SECONDS, lambda: sweep_corpora(stores, corpus_executions), "corpora")
+    finally:
+        try:
+            swept = sweep(stores, executions, _seconds_left(context) - DELETION_SECONDS)
+        finally:
+            deletions = sweep_deletions(stores, executions, users, _seconds_left(context))
     metrics.add_metric("OpenChats", MetricUnit.Count, swept.seen)
     metrics.add_metric("SweptChats", MetricUnit.Count, swept.started + swept.ended)
-    done = asdict(swept)
+    metrics.add_metric("Deletions", MetricUnit.Count, deletions.seen)
+    complete = swept.complete and deletions.complete
+    done = asdict(swept) | {"deletions": deletions.seen, "corpus_jobs": jobs, "complete": complete}
     logger.info("Swept", **done)
     return done
+
+
+def _seconds_left(context: LambdaContext) -> float:
+    return context.get_remaining_time_in_millis() / 1000

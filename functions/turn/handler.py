@@ -11,6 +11,7 @@ with collecting_later():
     from aws_lambda_powertools import Logger, Metrics
     from aws_lambda_powertools.metrics import MetricUnit
     from dualtrack.chat.run_turn import TurnDeps, run_turn
+    from dualtrack.memory.summaries import characters_from
     from dualtrack.models.open_model import open_model
     from dualtrack.models.thinking import thinking_from
     from dualtrack.requests import chat_ref
@@ -28,6 +29,7 @@ metrics = Metrics()
 settings = settings_from(os.environ)
 stores = open_stores(settings)
 thinking = thinking_from(settings.dualtrack_thinking_tokens, settings.dualtrack_effort)
+characters = characters_from(settings.dualtrack_summary_characters)
 
 
 @logger.inject_lambda_context(correlation_id_path="chat_id")
@@ -35,7 +37,13 @@ thinking = thinking_from(settings.dualtrack_thinking_tokens, settings.dualtrack_
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
     """``{"user", "chat_id", "conversation_id", "turn"}`` → ``{"turn", "next", "calls"}``."""
     deps = TurnDeps(
-        stores, open_model(settings), settings.dualtrack_model, invalid_arguments, thinking=thinking
+        stores,
+        open_model(settings),
+        settings.dualtrack_model,
+        invalid_arguments,
+        thinking=thinking,
+        summary_model=settings.dualtrack_summary_model,
+        summary_characters=characters,
     )
     outcome = run_turn(chat_ref(event), deps)
     metrics.add_metric("Turns", MetricUnit.Count, 1)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import httpx
 import uvicorn
 from dualtrack.api.route import EVENTS_PATH
+from dualtrack.api.routes.conversations import ATTACHMENT_PATH
 from dualtrack.settings import settings_from
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -49,6 +50,12 @@ if TYPE_CHECKING:
 BODY_LIMIT: Final = 10 * 1024 * 1024
 """API Gateway's limit of a request, in bytes."""
 
+UPLOAD_LIMIT: Final = 20_000_000
+"""Of a file for a corpus, in bytes (CONTRACT 4)."""
+
+UPLOADS: Final = "/{bucket}/corpora/uploads/{rest:anything}"
+"""Where files for a corpus are put, on the emulator's S3. The page sends them here, to its own origin."""
+
 IN_FLIGHT: Final = 8
 """Every concurrent invocation is a process of its own on this machine; further requests wait."""
 
@@ -59,6 +66,8 @@ PAGE: Final = web.FOLDER
 _API: Final = re.compile(r"/(v1(/|$)|health$|openapi\.json$)")
 _REFUSED: Final = "This stack answers its own page and the programs of this machine"
 _EVENTS: Final = compile_path(EVENTS_PATH)[0]
+_FILE: Final = compile_path(ATTACHMENT_PATH)[0]
+_ANY_TYPE: Final = ("", "*/*")
 _HOP_BY_HOP: Final = frozenset(
     {
         "connection",
@@ -128,6 +137,20 @@ class Gateway:
             return error(503, "unavailable", "The local stack is not available; its logs say why.")
         return _passed_back(answer)
 
+    async def upload(self, request: Request) -> Response:
+        """Pass a file on to the emulator's S3, at the address that was signed for it: its page may ask nobody else."""
+        try:
+            content = await _read(request, UPLOAD_LIMIT)
+        except TooLarge:
+            return error(413, "too_large", "The file is too large.")
+        path, query = request.scope["raw_path"], request.scope["query_string"]
+        target = self._base.copy_with(raw_path=path + b"?" + query)
+        kept = {name: value for name, value in request.headers.items() if name == "content-type"}
+        try:
+            return _passed_back(await self._client.request("PUT", target, headers=kept, content=content))
+        except httpx.TransportError:
+            return error(503, "unavailable", "The local stack is not available; its logs say why.")
+
     def _target(self, request: Request) -> httpx.URL:
         path: bytes = request.scope["raw_path"]
         query: bytes = request.scope["query_string"]
@@ -139,16 +162,20 @@ class Gateway:
         left_out = _HOP_BY_HOP | (
             {"origin"} if request.headers.get("origin") in _own(request.headers) else set()
         )
+        # API Gateway decodes a file for who names a binary type first; here who names none may read it too.
+        any_file = _FILE.fullmatch(request.url.path) and request.headers.get("accept", "") in _ANY_TYPE
+        added = [(b"accept", b"application/octet-stream")] if any_file else []
+        left_out |= {"accept"} if any_file else set()
         kept = [(name, value) for name, value in request.headers.raw if name.decode().lower() not in left_out]
-        return [*kept, (b"host", self._host.encode())]
+        return [*kept, *added, (b"host", self._host.encode())]
 
 
-async def _read(request: Request) -> bytes:
+async def _read(request: Request, limit: int = BODY_LIMIT) -> bytes:
     chunks: list[bytes] = []
     size = 0
     async for chunk in request.stream():
         size += len(chunk)
-        if size > BODY_LIMIT:
+        if size > limit:
             raise TooLarge
         chunks.append(chunk)
     return b"".join(chunks)
@@ -221,12 +248,16 @@ class Front:
         return [
             Route("/dev/token", self._token, methods=["GET"]),
             Route("/dev/status", self._status, methods=["GET"]),
+            Route(UPLOADS, self._forward_upload, methods=["PUT"]),
             *(Route(path, self._forward, methods=methods) for path in forwarded),
             Route("/{path:anything}", self._page, methods=["GET"]),
         ]
 
     async def _forward(self, request: Request) -> Response:
         return await self._gateway(request)
+
+    async def _forward_upload(self, request: Request) -> Response:
+        return await self._gateway.upload(request)
 
     async def _status(self, _request: Request) -> Response:
         return JSONResponse(dict(self._config.status))

@@ -304,6 +304,7 @@ class LocalStack:
             self._await_emulator(emulator, ports.of("emulator"))
             assembly = synthesis.assembly()
         self._deploy(ports.of("emulator"), now.outside, assembly)
+        self._publish_samples()
         self._configure_front(front, now.outside)
         self._await_serving()
         self._sweep()
@@ -434,6 +435,19 @@ class LocalStack:
             self.aws.client("lambda").invoke(
                 FunctionName=f"{self.outputs['GithubFunction']}:live", Payload=b'{"action": "refresh"}'
             )
+
+    def _publish_samples(self) -> None:
+        """Course materials to search in, where nothing was published before."""
+        from dualtrack.settings import Settings  # noqa: PLC0415 - the light part of this module starts fast
+        from dualtrack.storage.stores import build_stores  # noqa: PLC0415
+
+        outputs = self.outputs
+        settings = Settings(history_table=outputs["HistoryTable"], bodies_bucket=outputs["BodiesBucket"])
+        stores = build_stores(settings, self.aws.client("dynamodb"), self.aws.client("s3"))
+        if stores.corpora.current("courses") is None:
+            from infra.local.sample_courses import publish  # noqa: PLC0415 - loads numpy
+
+            publish(stores)
 
     def _clean_environment(self) -> dict[str, str]:
         """No key and no AWS setting of this machine reaches a child: functions read their own secrets."""

@@ -11,7 +11,7 @@ from infra.stacks.functions import Function, Layers, Network, reserved_concurren
 from infra.stacks.observability import Observability
 from infra.stacks.permissions import Allow
 from infra.stacks.rest import Rest
-from infra.stacks.workflow import Triggers, Workflow
+from infra.stacks.workflow import CHAT, CORPUS, Triggers, Workflow
 from infra.stages import PARAMETER_NAMES
 
 if TYPE_CHECKING:
@@ -49,9 +49,10 @@ class ChatStack(Stack):
         self._services = services
         self._layers = Layers(self, stage)
         self.functions = self._functions(github_network)
-        self.workflow = Workflow(self, "Chat", stage=stage, steps=self.functions)
+        self.workflow = Workflow(self, "Chat", CHAT, stage=stage, functions=self.functions)
+        self.corpus_workflow = Workflow(self, "Corpus", CORPUS, stage=stage, functions=self.functions)
         settings = self._settings()
-        allow = Allow(data, identity.pool, self.workflow)
+        allow = Allow(data, identity.pool, self.workflow, self.corpus_workflow, self.functions["embed"].alias)
         for function in self.functions.values():
             function.connect(settings, allow)
         self.rest = Rest(
@@ -116,6 +117,9 @@ class ChatStack(Stack):
             "BODIES_BUCKET": data.bodies.bucket_name,
             "CONNECTIONS_KEY": data.connections_key.key_arn,
             "STATE_MACHINE_ARN": self.workflow.machine.state_machine_arn,
+            "CORPUS_MACHINE_ARN": self.corpus_workflow.machine.state_machine_arn,
+            "LEDGER_RETENTION_DAYS": str(self._stage.ledger_retention_days),
+            "TOKEN_HOURS": str(self._stage.token_hours),
             "USER_POOL_ID": pool.user_pool_id,
             "JWKS_URL": f"{issuer}/.well-known/jwks.json",
             "TOKEN_ISSUER": issuer,
@@ -125,15 +129,18 @@ class ChatStack(Stack):
             "ANTHROPIC_SECRET": secrets["anthropic"],
             "DUALTRACK_MODEL": self._value("model"),
             "DUALTRACK_SUMMARY_MODEL": self._value("summary_model"),
+            "DUALTRACK_SUMMARY_CHARACTERS": self._value("summary_characters"),
             "DUALTRACK_EFFORT": self._value("effort"),
             "DUALTRACK_THINKING_TOKENS": self._value("thinking_tokens"),
             "DUALTRACK_EMBEDDING_MODEL": self._value("embedding_model"),
+            "DUALTRACK_COURSE_RANKING": self._value("course_ranking"),
             "VOYAGE_BASE_URL": self._value("voyage_base_url"),
             "VOYAGE_SECRET": secrets["voyage"],
             "CONTEXT7_BASE_URL": self._value("context7_base_url"),
             "CONTEXT7_SECRET": secrets["context7"],
             "GITHUB_TOKEN_SECRET": secrets["github"],
             "MCP_SERVERS": self._value("mcp_servers"),
+            "EMBED_FUNCTION": self.functions["embed"].alias.function_arn,
         }
 
     def _outputs(self) -> None:
@@ -141,6 +148,7 @@ class ChatStack(Stack):
             "ApiUrl": self.rest.rest.url,
             "RestApiId": self.rest.rest.rest_api_id,
             "StateMachineArn": self.workflow.machine.state_machine_arn,
+            "CorpusMachineArn": self.corpus_workflow.machine.state_machine_arn,
             "UndeliveredQueueUrl": self.triggers.undelivered.queue_url,
             "FailedQueueUrl": self.triggers.failed.queue_url,
             "StreamRoleArn": self.functions["stream"].role.role_arn,

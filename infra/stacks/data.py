@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 SECRET_NAMES: Final = ("anthropic", "voyage", "context7", "github")
 
+CORPUS_FOLDER: Final = "corpora/"
+"""`dualtrack.storage.corpora.FOLDER`: what the keys of all objects of corpora begin with."""
+
 OPEN_CHATS_INDEX: Final = "open"
 ACTIVE_ACCOUNTS_INDEX: Final = "active"
 
@@ -38,7 +41,7 @@ class DataStack(Stack):
         self._removal = RemovalPolicy.RETAIN if stage.keep_data else RemovalPolicy.DESTROY
         self.history = self._table("History", expires=False)
         self.chats = self._table("Chats", expires=True)
-        self.credits = self._table("Credits", expires=False)
+        self.credits = self._table("Credits", expires=True)
         self.cache = self._table("Cache", expires=True)
         # Sparse: only chats that still run carry the attribute, so the sweep reads nothing else.
         self.chats.add_global_secondary_index(
@@ -109,6 +112,16 @@ class DataStack(Stack):
             versioned=False,
             lifecycle_rules=[
                 s3.LifecycleRule(abort_incomplete_multipart_upload_after=Duration.days(1)),
+                # files that were uploaded for a job, which has read them long before
+                s3.LifecycleRule(prefix=f"{CORPUS_FOLDER}uploads/", expiration=Duration.days(2)),
+            ],
+            # The page puts files to the addresses that the API gives to administrators; each is signed for one file.
+            cors=[
+                s3.CorsRule(
+                    allowed_methods=[s3.HttpMethods.PUT],
+                    allowed_origins=["*"],
+                    allowed_headers=["content-type"],
+                )
             ],
             removal_policy=self._removal,
         )

@@ -60,6 +60,7 @@ CLAUDE: Final = (
     "ANTHROPIC_BASE_URL", "ANTHROPIC_SECRET", "DUALTRACK_MODEL", "DUALTRACK_SUMMARY_MODEL",
     "DUALTRACK_EFFORT", "DUALTRACK_THINKING_TOKENS",
 )  # fmt: skip
+SUMMARIES: Final = ("DUALTRACK_SUMMARY_CHARACTERS",)
 
 _SPECS: Final = (
     FunctionSpec(
@@ -70,7 +71,8 @@ _SPECS: Final = (
         layers=("base",),
         environment=(
             *MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "CONNECTIONS_KEY", "MCP_SERVERS",
-            "ALLOWED_ORIGINS", "USER_POOL_ID", "STATE_MACHINE_ARN",
+            "ALLOWED_ORIGINS", "USER_POOL_ID", "STATE_MACHINE_ARN", "CORPUS_MACHINE_ARN", "LEDGER_RETENTION_DAYS",
+            "TOKEN_HOURS",
         ),
         permissions=lambda allow: [
             allow.table("chats", *OWN),
@@ -82,10 +84,11 @@ _SPECS: Final = (
             allow.bodies("GetObject", "PutObject", "DeleteObject"),
             allow.list_bodies(),
             allow.connections("Encrypt"),
-            # the users whom an administrator means
-            allow.users("ListUsers"),
+            # the users whom an administrator means, and those who are erased
+            allow.users("ListUsers", "AdminDeleteUser"),
             allow.machine("StartExecution"),
             allow.executions("StopExecution"),
+            allow.corpus_machine("StartExecution"),
         ],
     ),
     FunctionSpec(
@@ -94,12 +97,14 @@ _SPECS: Final = (
         seconds=140,  # state Turn: 150 s
         memory=1536,
         layers=("base", "claude"),
-        environment=(*MEMORY, "CREDITS_TABLE", "CACHE_TABLE", *CLAUDE, "MCP_SERVERS"),
+        environment=(*MEMORY, "CREDITS_TABLE", "CACHE_TABLE", *CLAUDE, *SUMMARIES, "MCP_SERVERS"),
         permissions=lambda allow: [
             allow.table("chats", *CHANGE),
             allow.table("history", *CHANGE, "BatchGetItem"),
             allow.table("credits", "GetItem", "PutItem", "UpdateItem"),
+            # the tools of MCP servers, and what chats have pinned
             allow.table("cache", "GetItem"),
+            allow.agents(),
             allow.bodies("GetObject", "PutObject"),
             allow.secrets("anthropic"),
         ],
@@ -119,13 +124,14 @@ _SPECS: Final = (
     ),
     FunctionSpec(
         "search",
-        "Runs one documentation search",
+        "Runs one search: of documentation, of a conversation, of course materials",
         seconds=55,  # state Tool: 60 s
         memory=1536,
         layers=("base", "claude", "search"),
         environment=(
             *MEMORY, "CACHE_TABLE", *CLAUDE, "VOYAGE_BASE_URL", "VOYAGE_SECRET",
-            "CONTEXT7_BASE_URL", "CONTEXT7_SECRET", "DUALTRACK_EMBEDDING_MODEL",
+            "CONTEXT7_BASE_URL", "CONTEXT7_SECRET", "DUALTRACK_EMBEDDING_MODEL", "DUALTRACK_COURSE_RANKING",
+            "EMBED_FUNCTION",
         ),
         permissions=lambda allow: [
             allow.table("chats", *APPEND),
@@ -133,6 +139,34 @@ _SPECS: Final = (
             allow.bodies("GetObject", "PutObject"),
             allow.table("cache", "GetItem", "PutItem", "BatchGetItem", "BatchWriteItem"),
             allow.secrets("anthropic", "voyage", "context7"),
+            allow.embed(),
+        ],
+    ),
+    FunctionSpec(
+        "embed",
+        "Turns texts into vectors with the local model",
+        seconds=60,
+        memory=1769,  # one whole processor: a vector is 40 ms of it
+        layers=("base", "embed"),
+        environment=(),
+        permissions=lambda _: [],
+    ),
+    FunctionSpec(
+        "ingest",
+        "Works on a job that changes a corpus",
+        seconds=300,  # state Ingest: 310 s
+        memory=3008,  # a version of 50,000 chunks, the one before, and the vectors of both
+        layers=("base", "claude", "search", "documents"),
+        environment=(
+            "HISTORY_TABLE", "BODIES_BUCKET", "VOYAGE_BASE_URL", "VOYAGE_SECRET", "DUALTRACK_EMBEDDING_MODEL",
+            "EMBED_FUNCTION",
+        ),
+        permissions=lambda allow: [
+            allow.corpora("GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
+            allow.corpus_objects("GetObject", "PutObject"),
+            allow.list_corpus_objects(),
+            allow.secrets("voyage"),
+            allow.embed(),
         ],
     ),
     FunctionSpec(
@@ -157,10 +191,12 @@ _SPECS: Final = (
         seconds=110,  # state Summarise: 120 s
         memory=1536,
         layers=("base", "claude"),
-        environment=(*MEMORY, *CLAUDE),
+        environment=(*MEMORY, "CACHE_TABLE", *CLAUDE, *SUMMARIES),
         permissions=lambda allow: [
             allow.table("chats", *CHANGE),
             allow.table("history", *CHANGE, "BatchGetItem"),
+            # what its chat has pinned: the agent, and the tools of MCP servers
+            allow.table("cache", "GetItem"),
             allow.bodies("GetObject", "PutObject"),
             allow.secrets("anthropic"),
         ],
@@ -181,20 +217,28 @@ _SPECS: Final = (
     ),
     FunctionSpec(
         "sweep",
-        "Starts and ends what was left behind",
-        seconds=120,
-        memory=512,
+        "Starts and ends what was left behind, and goes on with deletions",
+        seconds=280,  # before the next one comes
+        memory=1769,  # one whole processor: a deletion is bound by it, 2 ms a request
         layers=("base",),
-        environment=(*MEMORY, "CREDITS_TABLE", "STATE_MACHINE_ARN"),
+        environment=(
+            *MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "USER_POOL_ID", "STATE_MACHINE_ARN", "CORPUS_MACHINE_ARN",
+        ),
         permissions=lambda allow: [
-            allow.table("chats", *CHANGE),
-            allow.table("history", *CHANGE, "BatchGetItem"),
-            allow.table("credits", *CHANGE),
-            allow.bodies("GetObject", "PutObject"),
+            allow.table("chats", *OWN),
+            allow.table("history", *OWN, "BatchGetItem"),
+            # the ledger of who was erased goes to an alias
+            allow.table("credits", *OWN),
+            allow.table("cache", "Query", "BatchWriteItem"),
+            allow.bodies("GetObject", "PutObject", "DeleteObject"),
+            allow.list_bodies(),
+            allow.users("ListUsers", "AdminDeleteUser"),
             allow.open_chats("Query"),
             allow.machine("StartExecution"),
             allow.executions("StopExecution"),
             allow.executions("DescribeExecution"),
+            allow.corpus_machine("StartExecution"),
+            allow.corpus_executions("DescribeExecution"),
         ],
     ),
     FunctionSpec(

@@ -30,7 +30,8 @@ class PageStack(Stack):
 
     ``api_url`` is the REST API's URL with its stage, ``sign_in_url`` the Cognito domain's base URL
     (``https://…amazoncognito.com``), ``client_id`` the app client. The app client has to allow this
-    stack's output ``PageUrl`` as callback and logout URL.
+    stack's output ``PageUrl`` as callback and logout URL. ``uploads_bucket`` is the name of the bucket to which
+    administrators put files at addresses that the API signs.
     """
 
     def __init__(
@@ -42,11 +43,14 @@ class PageStack(Stack):
         api_url: str,
         sign_in_url: str,
         client_id: str,
+        uploads_bucket: str,
     ) -> None:
         super().__init__(scope, construct_id, stack_name=f"{stage.prefix}-page")
         self._stage = stage
         self.files = self._bucket()
-        self.distribution = self._distribution(_origin(api_url), sign_in_url)
+        self.distribution = self._distribution(
+            _origin(api_url), sign_in_url, *_bucket_origins(uploads_bucket, self.region)
+        )
         sign_in = {"kind": "cognito", "domain": sign_in_url, "client_id": client_id}
         self._deploy({"api": api_url, "sign_in": sign_in})
         self.url = f"https://{self.distribution.distribution_domain_name}/"
@@ -67,7 +71,7 @@ class PageStack(Stack):
         )
         return bucket
 
-    def _distribution(self, api_origin: str, sign_in_url: str) -> cloudfront.Distribution:
+    def _distribution(self, *called: str) -> cloudfront.Distribution:
         distribution = cloudfront.Distribution(
             self,
             "Distribution",
@@ -78,7 +82,7 @@ class PageStack(Stack):
                 viewer_protocol_policy=cloudfront.ViewerProtocolPolicy.REDIRECT_TO_HTTPS,
                 allowed_methods=cloudfront.AllowedMethods.ALLOW_GET_HEAD,
                 cache_policy=cloudfront.CachePolicy.CACHING_OPTIMIZED,
-                response_headers_policy=self._headers(api_origin, sign_in_url),
+                response_headers_policy=self._headers(*called),
                 compress=True,
             ),
             http_version=cloudfront.HttpVersion.HTTP2_AND_3,
@@ -102,14 +106,14 @@ class PageStack(Stack):
         )
         return distribution
 
-    def _headers(self, api_origin: str, sign_in_url: str) -> cloudfront.ResponseHeadersPolicy:
+    def _headers(self, *called: str) -> cloudfront.ResponseHeadersPolicy:
         return cloudfront.ResponseHeadersPolicy(
             self,
             "Headers",
             comment=f"Security headers of the page of {self._stage.prefix}",
             security_headers_behavior=cloudfront.ResponseSecurityHeadersBehavior(
                 content_security_policy=cloudfront.ResponseHeadersContentSecurityPolicy(
-                    content_security_policy=web.content_security_policy(api_origin, sign_in_url),
+                    content_security_policy=web.content_security_policy(*called),
                     override=True,
                 ),
                 content_type_options=cloudfront.ResponseHeadersContentTypeOptions(override=True),
@@ -175,3 +179,8 @@ def _origin(url: str) -> str:
         parts = urlsplit(url)
         return f"{parts.scheme}://{parts.netloc}"
     return Fn.join("", ["https://", Fn.select(2, Fn.split("/", url))])
+
+
+def _bucket_origins(bucket: str, region: str) -> tuple[str, str]:
+    """Where signed addresses of a bucket lead: to the region's endpoint, and in us-east-1 to the global one."""
+    return f"https://{bucket}.s3.{region}.amazonaws.com", f"https://{bucket}.s3.amazonaws.com"

@@ -7,25 +7,39 @@ from typing import TYPE_CHECKING, Final
 from aws_cdk import ArnFormat
 from aws_cdk import aws_iam as iam
 
-from infra.stacks.data import ACTIVE_ACCOUNTS_INDEX, OPEN_CHATS_INDEX, bodies_export
+from infra.stacks.data import ACTIVE_ACCOUNTS_INDEX, CORPUS_FOLDER, OPEN_CHATS_INDEX, bodies_export
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from aws_cdk import aws_cognito as cognito
+    from aws_cdk import aws_lambda as lambda_
 
     from infra.stacks.data import DataStack
     from infra.stacks.workflow import Workflow
     from infra.stages import StageSettings
 
 _LEASE_KEYS: Final = "LEASE#*"
+_AGENT_KEYS: Final = "agent#*"
 """`dualtrack.storage.leases.KEY_PREFIX`; written out, because the templates' key covers the sources of infra alone."""
+
+_CORPUS_KEYS: Final = "CORPUS#*"
+"""`dualtrack.storage.corpora.partition`, likewise."""
 
 
 class Allow:
     """Statements about the resources of one stage. Actions are named without their service: ``GetItem``."""
 
-    def __init__(self, data: DataStack, pool: cognito.IUserPool, workflow: Workflow) -> None:
+    def __init__(
+        self,
+        data: DataStack,
+        pool: cognito.IUserPool,
+        workflow: Workflow,
+        corpus_workflow: Workflow,
+        embed: lambda_.IAlias,
+    ) -> None:
+        self._corpus_workflow = corpus_workflow
+        self._embed = embed
         self._data = data
         self._pool = pool
         self._workflow = workflow
@@ -56,12 +70,33 @@ class Allow:
         statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [_LEASE_KEYS]})
         return statement
 
+    def agents(self) -> iam.PolicyStatement:
+        """Keep what a chat pins, and put no other item into the cache table."""
+        statement = self.table("cache", "PutItem")
+        statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [_AGENT_KEYS]})
+        return statement
+
     def bodies(self, *actions: str) -> iam.PolicyStatement:
         """On the objects of the bucket for large bodies."""
         return _statement("s3", actions, f"{self._data.bodies_arn}/*")
 
     def list_bodies(self) -> iam.PolicyStatement:
         return _statement("s3", ["ListBucket"], self._data.bodies_arn)
+
+    def corpora(self, *actions: str) -> iam.PolicyStatement:
+        """On the items of corpora, and no other item of the history table."""
+        statement = self.table("history", *actions)
+        statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [_CORPUS_KEYS]})
+        return statement
+
+    def corpus_objects(self, *actions: str) -> iam.PolicyStatement:
+        """On the objects of corpora."""
+        return _statement("s3", actions, f"{self._data.bodies_arn}/{CORPUS_FOLDER}*")
+
+    def list_corpus_objects(self) -> iam.PolicyStatement:
+        statement = self.list_bodies()
+        statement.add_condition("StringLike", {"s3:prefix": f"{CORPUS_FOLDER}*"})
+        return statement
 
     def secrets(self, *names: str) -> iam.PolicyStatement:
         """Read the keys of services."""
@@ -81,8 +116,12 @@ class Allow:
         """With the key of the users' connections."""
         return _statement("kms", [action], self._data.connections_key.key_arn)
 
-    def users(self, action: str) -> iam.PolicyStatement:
-        return _statement("cognito-idp", [action], self._pool.user_pool_arn)
+    def users(self, *actions: str) -> iam.PolicyStatement:
+        return _statement("cognito-idp", actions, self._pool.user_pool_arn)
+
+    def embed(self) -> iam.PolicyStatement:
+        """Have texts turned into vectors by the local model."""
+        return _statement("lambda", ["InvokeFunction"], self._embed.function_arn)
 
     def machine(self, action: str) -> iam.PolicyStatement:
         """On the workflow itself; what is done to one execution is `executions`."""
@@ -97,6 +136,19 @@ class Allow:
         )
         return _statement("states", [action], arn)
 
+    def corpus_machine(self, action: str) -> iam.PolicyStatement:
+        """On the workflow that changes corpora."""
+        return _statement("states", [action], self._corpus_workflow.machine.state_machine_arn)
+
+    def corpus_executions(self, action: str) -> iam.PolicyStatement:
+        arn = self._data.format_arn(
+            service="states",
+            resource="execution",
+            resource_name=f"{self._corpus_workflow.name}:*",
+            arn_format=ArnFormat.COLON_RESOURCE_NAME,
+        )
+        return _statement("states", [action], arn)
+
 
 def wildcards(stage: StageSettings) -> dict[str, str]:
     """The resources with a wildcard that a function's role may name, as cdk-nag writes them, and why."""
@@ -105,6 +157,8 @@ def wildcards(stage: StageSettings) -> dict[str, str]:
         "*": "X-Ray knows no narrower resource, nor does EC2 for a function in a VPC.",
         f"{bodies_export(stage)}/*": "Objects are named after user and conversation.",
         executions: "An execution is named after its chat.",
+        f"{bodies_export(stage)}/{CORPUS_FOLDER}*": "Objects are named after version, job or upload.",
+        executions.replace("-chat:", "-corpus:"): "An execution is named after its job.",
     }
 
 

@@ -10,6 +10,7 @@ from aws_cdk import Duration, RemovalPolicy, Token
 from aws_cdk import aws_apigateway as apigateway
 from aws_cdk import aws_logs as logs
 from constructs import Construct
+from dualtrack.api.attachments import BINARY_TYPES
 from dualtrack.api.route import EVENTS_PATH
 from dualtrack.api.table import ROUTES
 
@@ -91,6 +92,9 @@ class Rest(Construct):
             description="The HTTP API of dualtrack",
             # an edge-optimised one would cut event streams that are idle for 30 s
             endpoint_types=[apigateway.EndpointType.REGIONAL],
+            # bytes out of `api`; never */*, with which a message's JSON would come in as base64 and, with 4 MB of
+            # files in it, pass the 6 MB that a function may be sent
+            binary_media_types=list(BINARY_TYPES),
             cloud_watch_role=True,
             deploy_options=apigateway.StageOptions(
                 stage_name=STAGE_NAME,
@@ -186,14 +190,15 @@ class Rest(Construct):
 
 
 def _access_log_format() -> apigateway.AccessLogFormat:
-    """Who called what, how it ended and how long it took; never a body, a query or a token."""
+    """What was called, from where, how it ended and how long it took; never a body, a query, a token or a user: lines
+    go by their age, and a user who was erased must not stand in them (docs/privacy.md).
+    """
     field = apigateway.AccessLogField
     return apigateway.AccessLogFormat.custom(
         json.dumps(
             {
                 "request_id": field.context_request_id(),
                 "at": field.context_request_time_epoch(),
-                "user": field.context_authorizer_claims("sub"),
                 "ip": field.context_identity_source_ip(),
                 "method": field.context_http_method(),
                 "path": field.context_resource_path(),

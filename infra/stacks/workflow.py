@@ -1,4 +1,4 @@
-"""The state machine of one chat, and everything that starts a function without a caller."""
+"""The state machines of a chat and of a job on a corpus, and everything that starts a function without a caller."""
 
 from __future__ import annotations
 
@@ -20,25 +20,37 @@ from infra.stacks.function_specs import SPECS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
+    from infra.stacks.function_specs import FunctionSpec
     from infra.stacks.functions import Function
     from infra.stages import StageSettings
 
-DEFINITION: Final = ROOT / "infra" / "chat.asl.json"
-STEPS: Final = tuple(
-    spec for spec in SPECS.values() if f"${{{spec.construct_id}}}" in DEFINITION.read_text(encoding="utf-8")
-)
-"""The functions that the definition names."""
+CHAT: Final = ROOT / "infra" / "chat.asl.json"
+CORPUS: Final = ROOT / "infra" / "corpus.asl.json"
+
+
+def steps_of(definition: Path) -> tuple[FunctionSpec, ...]:
+    """The functions that a definition names."""
+    text = definition.read_text(encoding="utf-8")
+    return tuple(spec for spec in SPECS.values() if f"${{{spec.construct_id}}}" in text)
 
 
 class Workflow(Construct):
-    """The machine ``chat``: the definition is the ASL file, the function aliases are put into it."""
+    """A machine, named as its ASL file: that is its definition, the function aliases are put into it."""
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, stage: StageSettings, steps: Mapping[str, Function]
+        self,
+        scope: Construct,
+        construct_id: str,
+        definition: Path,
+        *,
+        stage: StageSettings,
+        functions: Mapping[str, Function],
     ) -> None:
         super().__init__(scope, construct_id)
-        self.name = f"{stage.prefix}-chat"
+        self.name = f"{stage.prefix}-{definition.name.split('.')[0]}"
+        steps = steps_of(definition)
         # Step Functions accepts a log group only below /aws/vendedlogs once its policy grows long.
         self.log_group = logs.LogGroup(
             self,
@@ -52,9 +64,9 @@ class Workflow(Construct):
             "Machine",
             state_machine_name=self.name,
             state_machine_type=sfn.StateMachineType.STANDARD,
-            definition_body=sfn.DefinitionBody.from_string(DEFINITION.read_text(encoding="utf-8")),
+            definition_body=sfn.DefinitionBody.from_string(definition.read_text(encoding="utf-8")),
             definition_substitutions={
-                spec.construct_id: steps[spec.name].alias.function_arn for spec in STEPS
+                spec.construct_id: functions[spec.name].alias.function_arn for spec in steps
             },
             timeout=None,
             tracing_enabled=True,
@@ -74,8 +86,8 @@ class Workflow(Construct):
             "AwsSolutions-IAM5[Resource::*]",
             "Log delivery and X-Ray know no narrower resource.",
         )
-        for spec in STEPS:
-            steps[spec.name].alias.grant_invoke(self.machine)
+        for spec in steps:
+            functions[spec.name].alias.grant_invoke(self.machine)
 
 
 class Triggers(Construct):

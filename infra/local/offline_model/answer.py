@@ -6,20 +6,23 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from . import courses
 from .prose import Section, overlap, sections, sentences, words
 from .tool_picking import DOCUMENTATION, FULL_CONTEXT, wanted_record
 from .transcript import without_ids
 
 if TYPE_CHECKING:
-    from .transcript import Outcome, PastRecord, Transcript
+    from .transcript import AttachedText, Outcome, PastRecord, Transcript
 
 MARK = "*(Built-in offline model: fixed rules and extracts, no language model.)*"
 """The first line of every answer, so that nobody takes it for a model's."""
 
 MAX_SECTIONS = 4
+_OF_COURSES = (courses.SEARCH, courses.OUTLINE)
 MAX_SENTENCES = 2
 MAX_RECORD_CHARACTERS = 6_000
 MAX_ITEMS = 5
+MAX_LINES = 5
 
 
 def interim(tools: tuple[str, ...]) -> str:
@@ -27,6 +30,8 @@ def interim(tools: tuple[str, ...]) -> str:
     phrases = {
         DOCUMENTATION: "look this up in the documentation",
         FULL_CONTEXT: "fetch the full record",
+        courses.SEARCH: "search the course materials",
+        courses.OUTLINE: "look at the course's outline",
     }
     others = {tool: "ask GitHub" if tool.startswith("github_") else f"call `{tool}`" for tool in tools}
     said = dict.fromkeys(phrases.get(tool, others[tool]) for tool in tools)
@@ -37,7 +42,9 @@ def write(seen: Transcript) -> str:
     """The answer in Markdown, from the outcomes of the running query or from what is on record."""
     wanted = frozenset(words(seen.question))
     parts = [MARK]
-    parts.extend(_from_outcome(outcome, wanted) for outcome in seen.outcomes)
+    of_courses = [one for one in seen.outcomes if one.tool in _OF_COURSES and not one.is_error]
+    parts.append(courses.answer_from(seen) if of_courses else "")
+    parts.extend(_from_outcome(outcome, wanted) for outcome in seen.outcomes if outcome not in of_courses)
     if not seen.outcomes:
         parts.append(_without_tools(seen, wanted))
     return without_ids("\n\n".join(part for part in parts if part))
@@ -146,15 +153,35 @@ def _item(value: Any) -> _Item | None:
 
 
 def _without_tools(seen: Transcript, wanted: frozenset[str]) -> str:
-    record = wanted_record(seen) or _whole_record(seen, wanted)
+    record = wanted_record(seen) or (None if seen.files else _whole_record(seen, wanted))
     if record:
         return _from_record(record.ref, record.text, wanted)
+    if courses.is_about_courses(seen.question):
+        return (
+            "That is no question about course materials, so I called no tool, and I know nothing else: set "
+            "ANTHROPIC_API_KEY for a real model."
+        )
+    if seen.files:
+        return "\n\n".join(_from_file(file, wanted) for file in seen.files)
     attached = f" It came with {seen.media} attachment(s), which I cannot read." if seen.media else ""
     return (
         f"I received: “{_shortened(' '.join(seen.question.split()), 200)}”.{attached} I can search the "
         "documentation (ask how to do something), fetch earlier records in full (ask for something from "
         "earlier) and call the GitHub tools that are offered; set ANTHROPIC_API_KEY for a real model."
     )
+
+
+def _from_file(file: AttachedText, wanted: frozenset[str]) -> str:
+    """What of an attached text shares words with the question, in its order; else how it begins."""
+    named = f"`{file.name}`" if file.name else "the attached file"
+    said = [part for line in file.text.splitlines() for part in sentences(line)]
+    ranked = sorted(range(len(said)), key=lambda place: -overlap(wanted, said[place]))[:MAX_LINES]
+    found = [said[place] for place in sorted(ranked) if overlap(wanted, said[place]) >= 1]
+    if not found:
+        start = _shortened(" ".join(said[:3]), 600) or "(nothing but blanks)"
+        return f"Nothing in {named} ({file.ref}) matches the question. It begins: {start}"
+    lines = "\n".join(f"> {_shortened(one, 400)}" for one in found)
+    return f"From {named} ({file.ref}):\n\n{lines}"
 
 
 def _whole_record(seen: Transcript, wanted: frozenset[str]) -> PastRecord | None:

@@ -48,13 +48,15 @@ _Body = TypeVar("_Body", bound=wire.Countable)
 class Settings:
     """``chunk`` characters a text delta, ``chunk_delay`` seconds before each.
 
-    ``control`` switches the control routes on; ``cache_minimum`` (tokens) replaces the models' own.
+    ``control`` switches the control routes on; ``cache_minimum`` and ``context_window`` (tokens) replace the
+    models' own.
     """
 
     chunk: int = 20
     chunk_delay: float = 0.015
     control: bool = False
     cache_minimum: int | None = None
+    context_window: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +188,7 @@ async def _accepted(http: HttpRequest, shape: type[_Body]) -> _Body:
         body = _parsed(await _read_body(http))
         request = _validated(shape, body)
         rules.check(request, _state(http).is_paused)
-        _check_fits(request)
+        _check_fits(request, _state(http).settings.context_window)
     except RefusalError as refusal:
         _state(http).record(Recorded(http.url.path, headers, body, refusal.message))
         raise
@@ -266,8 +268,8 @@ def _place(location: tuple[int | str, ...]) -> list[str]:
     return [str(part) for part in location]
 
 
-def _check_fits(request: wire.Countable) -> None:
-    window = limits_of(request.model).context_window
+def _check_fits(request: wire.Countable, given: int | None) -> None:
+    window = limits_of(request.model).context_window if given is None else given
     total = tokens.count(request)
     if isinstance(request, wire.Request) and total > window:
         raise RefusalError(f"prompt is too long: {total} tokens > {window} maximum")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
-from typing import TYPE_CHECKING
 
+from . import wire
 from .answer import MARK
 from .prose import sections, sentences
 from .transcript import texts, without_ids
-
-if TYPE_CHECKING:
-    from . import wire
 
 MAX_SENTENCE = 220
 _FACT = re.compile(
@@ -22,28 +20,76 @@ _COUNT = re.compile(r"\b(\d)\s*(?:[–-]\s*(\d)\s*)?sentences?", re.IGNORECASE)
 _MARKUP = re.compile(
     r"^[^\S\n]*+(?:#{1,6}|[-*+>]|\d+\.)\s++|\*\*|^(?:From `[^`]+`:|Sources:.*)$", re.MULTILINE
 )
+_FORM = re.compile(r"^\[(\S+) ID\]", re.MULTILINE)
+_LISTED = re.compile(r"^(q\d+[\w-]*):", re.MULTILINE)
+_RESULT = re.compile(r"\[ID:([^\]\n,]++)\]\s?+")
 _NUMBER_WORDS = {"one": "1", "two": "2", "three": "3"}
 
 
 def is_summary_request(request: wire.Countable) -> bool:
-    """Whether this is a request to sum up a record: "Summarise …" as the system prompt, no tools."""
+    """Whether this is a request to sum up a record, "Summarise …" as the system prompt and no tools, or one to sum up
+    the records of a conversation, which says so in its last message.
+    """
     system = " ".join(block.text for block in request.system).lstrip()
-    return not request.tools and system.lower().startswith(("summarise", "summarize"))
+    return _is_joint(request) or (not request.tools and system.lower().startswith(("summarise", "summarize")))
+
+
+def _is_joint(request: wire.Countable) -> bool:
+    """A user's own words would stand behind their id."""
+    return request.messages[-1].role == "user" and _asked(request).startswith("Summarise the records")
+
+
+def _asked(request: wire.Countable) -> str:
+    return "\n\n".join(texts(request.messages[-1].content))
 
 
 def summarise(request: wire.Countable) -> str:
     """At most as many sentences as the system prompt allows (two if it names no number)."""
+    if _is_joint(request):
+        return _jointly(request)
     system = " ".join(block.text for block in request.system)
     record = "\n\n".join(texts(request.messages[-1].content))
     allowed = _allowed(system)
     call = _CALL.match(record)
     if call:
         return _of_call(call, record[call.end() :], allowed)
-    body = re.sub(r"^(?:Response|Record):\s*", "", record)
+    body = re.sub(r"^(?:Response|Message|Record):\s*", "", record)
     languages = list(dict.fromkeys(_LANGUAGE.findall(body)))
     if languages and allowed > 1:
         return f"{extract(body, allowed - 1)} It contains code in {', '.join(languages)}."
     return extract(body, allowed)
+
+
+def _jointly(request: wire.Countable) -> str:
+    """A part for each record that is listed, in the form that is asked for."""
+    ask = _asked(request)
+    form, results = _FORM.search(ask), _results(request)
+    said = "\n\n".join(texts(request.messages[-2].content))
+    blocks = (text for message in request.messages for text in texts(message.content))
+    asked = {found[1]: text[found.end() :] for text in blocks if (found := _RESULT.match(text))}
+    parts = []
+    for record_id in _LISTED.findall(ask.partition("Records:")[2]):
+        made = results.get(record_id) or extract(asked.get(record_id, said), 3)
+        parts.append(f"[{form[1] if form else ''} {record_id}] {made}")
+    return "\n\n".join(parts)
+
+
+def _results(request: wire.Countable) -> dict[str, str]:
+    """What the conversation's tool calls brought, by the ids at the beginning of their results."""
+    found, asked = {}, {}
+    for message in request.messages:
+        for block in message.content:
+            if isinstance(block, wire.ToolUse):
+                asked[block.id] = block
+            elif isinstance(block, wire.ToolResult) and block.tool_use_id in asked:
+                use, text = asked[block.tool_use_id], "\n\n".join(texts(block.content))
+                record = _RESULT.match(text)
+                failed = "The call failed." if block.is_error else ""
+                given = json.dumps(use.input, ensure_ascii=False)
+                call = _CALL.match(f"Tool: {use.name}\nInput: {given}\n{failed}")
+                if record and call:
+                    found[record[1]] = _of_call(call, text[record.end() :], 2)
+    return found
 
 
 def _of_call(call: re.Match[str], result: str, allowed: int) -> str:

@@ -2,8 +2,8 @@
 
 The cache holds prefixes of (tools, system, messages) up to each breakpoint. A request reads the
 longest stored prefix that ends at one of its breakpoints or at most 20 blocks before it, and writes
-those up to its own breakpoints. Changing ``tool_choice`` or ``thinking`` leaves the prefixes of tools
-and system valid and voids those of messages. Source: the API's pages on prompt caching.
+those up to its own breakpoints. Changing ``tool_choice``, ``thinking`` or the output's effort or form leaves the
+prefixes of tools and system valid and voids those of messages. Source: the API's pages on prompt caching.
 """
 
 from __future__ import annotations
@@ -120,7 +120,8 @@ def _prefixes(request: wire.Countable) -> list[_Prefix]:
         add("system", block)
     choice = request.tool_choice.model_dump_json() if request.tool_choice else ""
     thinking = request.thinking.model_dump_json() if request.thinking else ""
-    digest.update(f"\0{choice}\0{thinking}".encode())
+    output = request.output_config.model_dump_json(by_alias=True) if request.output_config else ""
+    digest.update(f"\0{choice}\0{thinking}\0{output}".encode())
     for message in request.messages:
         tokens += 3
         for part in message.content:

@@ -1,6 +1,7 @@
 """Which tools a question asks for: by words, never by understanding.
 
-Rules, in this order: tools that the message names; a record of the past; documentation; GitHub. All
+Rules, in this order: tools that the message names; course materials (courses.py); a search of the past; a record
+of the past; documentation; GitHub. All
 that fit are called together in the first turn, and none of them twice for one question.
 """
 
@@ -11,6 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from . import courses
 from .prose import overlap, sentences, words
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 DOCUMENTATION = "retrieve_documentation"
 FULL_CONTEXT = "retrieve_full_context"
+SEARCH = "search_conversation"
 QUERY_LIMIT = 500
 """Characters of a search query (the documentation tool takes no more)."""
 
@@ -28,10 +31,17 @@ _EARLIER = re.compile(
     r"|full (code|answer|text|example|result|response|record|version|documentation|details?|output))\b",
     re.IGNORECASE,
 )
+_SAID = r"(?:say|said|discuss(?:ed)?|decided?|agreed?|talk(?:ed)?|mention(?:ed)?|settled?|concluded?)"
+_LOOKS_BACK = re.compile(
+    rf"\b(?:did|have|had) (?:we|you|i) {_SAID}\b|\b(?:we|you|i) {_SAID} (?:about|on)\b"
+    r"|\b(?:search|look through) (?:this|our|the) (?:conversation|chat)\b|\bwhere (?:we|you|i) spoke of\b",
+    re.IGNORECASE,
+)
 _ABOUT_RESULT = re.compile(
     r"\b(results?|documentation|docs|tools?|search(ed)?|repositor\w+|issues?)\b", re.IGNORECASE
 )
-_RECORD_ID = re.compile(r"\bq\d+-(?:r|t\d+|a\d+)\b")
+_ABOUT_FILE = re.compile(r"\b(files?|attach(ed|ments?)|uploaded)\b", re.IGNORECASE)
+_RECORD_ID = re.compile(r"\bq\d+-(?:r|[atf]\d+)\b")
 _TECHNICAL = re.compile(
     r"\b(how (do|does|can|should|would) \w+|how to|docs?|documentation|set(ting)? up|set-?up"
     r"|configur\w+|install\w*|integrat\w+|librar(y|ies)|framework|sdk|api|apis|oauth|authenticat\w+"
@@ -82,13 +92,27 @@ def forced(name: str, seen: Transcript, schema: Mapping[str, Any]) -> Call:
 
 
 def _by_topic(seen: Transcript, offered: Mapping[str, Any]) -> Iterator[Call]:
+    if courses.SEARCH in offered:
+        asked = courses.next_call(seen)
+        if asked and asked[0] in offered:
+            yield Call(*asked)
+        return
     github = tuple(_github(seen.question, offered))
     record = wanted_record(seen)
-    if record is not None and FULL_CONTEXT in offered:
+    if SEARCH in offered and _looks_back(seen.question):
+        yield Call(SEARCH, {"query": " ".join(seen.question.split())[:QUERY_LIMIT]})
+    elif record is not None and FULL_CONTEXT in offered:
         yield Call(FULL_CONTEXT, {"id": record.ref})
-    elif DOCUMENTATION in offered and _is_technical(seen.question, has_github=bool(github)):
+    elif (
+        DOCUMENTATION in offered and not seen.files and _is_technical(seen.question, has_github=bool(github))
+    ):
         yield Call(DOCUMENTATION, {"query": _documentation_query(seen.question)})
     yield from github
+
+
+def _looks_back(question: str) -> bool:
+    """ "What did we say about the gateway?" asks for a record, and names none."""
+    return bool(_LOOKS_BACK.search(question)) and not _RECORD_ID.search(question)
 
 
 def _documentation_query(question: str) -> str:
@@ -113,12 +137,22 @@ def wanted_record(seen: Transcript) -> PastRecord | None:
     named = _RECORD_ID.search(seen.question)
     if named:
         return next((record for record in seen.past if record.ref == named[0]), None)
+    files = [] if seen.files else _asked_files(seen)
+    if files:
+        return _best(files, frozenset(words(seen.question)))
     if not fetchable or not _EARLIER.search(seen.question):
         return None
     responses = [record for record in fetchable if record.ref.endswith("-r")]
     results = [record for record in fetchable if "-t" in record.ref]
     pool = results if results and _ABOUT_RESULT.search(seen.question) else responses or results
     return _best(pool, frozenset(words(seen.question))) if pool else None
+
+
+def _asked_files(seen: Transcript) -> list[PastRecord]:
+    """Text files of earlier queries that the question names, or all of them if it is about a file."""
+    files = [record for record in seen.past if "-f" in record.ref]
+    named = [record for record in files if record.text and record.text.lower() in seen.question.lower()]
+    return named or (files if _ABOUT_FILE.search(seen.question) else [])
 
 
 def _best(pool: list[PastRecord], wanted: frozenset[str]) -> PastRecord:

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import wire
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _ID_LINE = re.compile(
     r"^\s*\[ID:(?P<id>[^\],]+)(?:,\s*ref:(?P<ref>[^\]]+))?\]\s*(?:\(data from [A-Za-z0-9_-]{0,64}\)\s*)?"
 )
 _QUERY = re.compile(r"^\s*\[ID:(q\d+)\]\s*")
+_FILE = re.compile(r"^\s*\[ID:(q\d+-f\d+)\]\s*\(data from (?:the file \"([^\"\n]{0,200})\"|a file)\)\s*")
+_ATTACHED = re.compile(
+    r"^\(Attached file \d+: (?:\"([^\"\n]{0,200})\", )?[^,\n]{1,200}, \d+ bytes, record (q\d+-f\d+)\.\)$",
+    re.MULTILINE,
+)
+_IS_QUERY = re.compile(r"q\d+")
 _ANY_ID_LINE = re.compile(r"^[^\S\n]*+\[ ?ID:[^\]\n]*+\]\s*+", re.MULTILINE)
 
 
@@ -36,6 +45,15 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class AttachedText:
+    """A text file of the running query: its id, its name or none, and what of it was sent."""
+
+    ref: str
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Transcript:
     """The running question, the records before it, and the outcomes since."""
 
@@ -43,6 +61,7 @@ class Transcript:
     past: tuple[PastRecord, ...]
     outcomes: tuple[Outcome, ...]
     media: int = 0
+    files: tuple[AttachedText, ...] = ()
 
 
 def without_ids(text: str) -> str:
@@ -60,11 +79,18 @@ def read(request: wire.Countable) -> Transcript:
     place, question = _running(request.messages)
     media = sum(isinstance(block, wire.Image | wire.Document) for block in request.messages[place].content)
     return Transcript(
-        question=without_ids(question).strip(),
+        question=_ATTACHED.sub("", without_ids(question)).strip(),
         past=_past(request.messages[:place]),
         outcomes=_outcomes(request.messages[place:]),
         media=media,
+        files=tuple(_files(texts(request.messages[place].content))),
     )
+
+
+def _files(said: list[str]) -> Iterator[AttachedText]:
+    for text in said:
+        if match := _FILE.match(text):
+            yield AttachedText(match[1], match[2] or "", without_ids(text[match.end() :]))
 
 
 def _running(messages: tuple[wire.Message, ...]) -> tuple[int, str]:
@@ -83,7 +109,7 @@ def _running(messages: tuple[wire.Message, ...]) -> tuple[int, str]:
 
 
 def _past(messages: tuple[wire.Message, ...]) -> tuple[PastRecord, ...]:
-    found = []
+    found: list[PastRecord] = []
     question = ""
     for message in messages:
         for text in texts(message.content):
@@ -92,8 +118,11 @@ def _past(messages: tuple[wire.Message, ...]) -> tuple[PastRecord, ...]:
                 continue
             if _QUERY.match(text):
                 question = text[match.end() :]
+                found.extend(PastRecord(ref, name, False, question) for name, ref in _ATTACHED.findall(text))
                 continue
             ref = match["ref"] or match["id"]
+            if _IS_QUERY.fullmatch(ref):
+                question = text[match.end() :]
             found.append(PastRecord(ref.strip(), text[match.end() :], match["ref"] is None, question))
     return tuple(found)
 

@@ -21,9 +21,12 @@ export class Api {
   #base;
   #session;
   #onSignedOut;
+  #uploads;
 
-  constructor(base, session, onSignedOut) {
-    this.#base = base.replace(/\/$/, "");
+  /** `uploads`: the origin at which signed addresses are reached (empty: the page's), if it is not their own. */
+  constructor({ api, uploads }, session, onSignedOut) {
+    this.#base = api.replace(/\/$/, "");
+    this.#uploads = uploads;
     this.#session = session;
     this.#onSignedOut = onSignedOut;
   }
@@ -111,6 +114,20 @@ export class Api {
     return record;
   }
 
+  /** The bytes of a record's file, piece after piece. */
+  async attachment(conversationId, recordId, place, size) {
+    const path = `/v1/conversations/${conversationId}/records/${encodeURIComponent(recordId)}/attachments/${place}`;
+    const parts = [];
+    for (let offset = 0; offset < size; ) {
+      const response = await this.open("GET", `${path}?offset=${offset}`, { headers: { Accept: "application/octet-stream" } });
+      const part = await response.arrayBuffer();
+      if (part.byteLength === 0) throw new Unreachable();
+      parts.push(part);
+      offset += part.byteLength;
+    }
+    return parts;
+  }
+
   tools() {
     return this.#json("GET", "/v1/tools");
   }
@@ -133,6 +150,43 @@ export class Api {
 
   disconnectGithub() {
     return this.#json("DELETE", "/v1/connections/github");
+  }
+
+  corpus(name, signal) {
+    return this.#json("GET", `/v1/admin/corpora/${name}`, { signal });
+  }
+
+  corpusUploads(name, files, signal) {
+    return this.#json("POST", `/v1/admin/corpora/${name}/uploads`, { body: { files }, signal });
+  }
+
+  /** Puts a file to an address of `corpusUploads`, which is signed and needs no token. */
+  async putUpload({ url, method, headers }, file, signal) {
+    const { pathname, search } = new URL(url);
+    let response;
+    try {
+      response = await fetch(this.#uploads === undefined ? url : `${this.#uploads}${pathname}${search}`, { method, headers, body: file, signal });
+    } catch (problem) {
+      if (signal?.aborted) throw problem;
+      throw new Unreachable();
+    }
+    if (!response.ok) throw new Refusal(response.status, { message: `the storage answered with ${response.status}` });
+  }
+
+  startCorpusJob(name, body, signal) {
+    return this.#json("POST", `/v1/admin/corpora/${name}/jobs`, { body, signal });
+  }
+
+  corpusJob(name, jobId, signal) {
+    return this.#json("GET", `/v1/admin/corpora/${name}/jobs/${jobId}`, { signal });
+  }
+
+  deleteDocument(name, documentId) {
+    return this.#json("DELETE", `/v1/admin/corpora/${name}/documents/${documentId}`);
+  }
+
+  eraseMe() {
+    return this.#json("DELETE", "/v1/me");
   }
 }
 

@@ -16,6 +16,7 @@ const CHATS_SHOWN = 20; // chat objects fetched for the figures of past answers
 export class Conversation {
   conversationId = "";
   #api;
+  #files;
   #listener;
   #list = byId("exchanges");
   #views = [];
@@ -23,8 +24,9 @@ export class Conversation {
   #opened = new AbortController();
 
   /** `listener`: onRunning(boolean), onAdmitted(chat), onAnswered(exchange), onEnded(exchange), onCredits(number), onRefused(problem, message), onEmpty(boolean). */
-  constructor(api, listener) {
+  constructor(api, files, listener) {
     this.#api = api;
+    this.#files = files;
     this.#listener = listener;
     setInterval(() => this.#running && tick(), TICK);
   }
@@ -48,6 +50,7 @@ export class Conversation {
     this.conversationId = "";
     this.#views = [];
     this.#list.replaceChildren();
+    this.#files.forget();
     this.#setRunning(null);
     this.#listener.onEmpty(true);
   }
@@ -65,7 +68,8 @@ export class Conversation {
     this.#listener.onEmpty(exchanges.length === 0);
     const last = this.#views.at(-1);
     if (last && isOpen(last.exchange)) this.#resume(last, last.exchange.chatId || chatId, signal);
-    this.#addFigures(signal);
+    this.#addFigures(signal).then(() => this.#files.fill(this.#list, conversationId, signal));
+    this.#files.fill(this.#list, conversationId, signal);
     return conversation;
   }
 
@@ -98,8 +102,12 @@ export class Conversation {
     }
   }
 
-  /** Sends a message: a lost connection is tried again under the same key, so nothing is asked twice. */
-  async send(message) {
+  /**
+   * Sends a message: a lost connection is tried again under the same key, so nothing is asked twice.
+   *
+   * `profile` is the agent that a new conversation begins with; one that has begun keeps its own.
+   */
+  async send(message, profile = "") {
     const { signal } = this.#opened;
     const view = this.#add(ask(message.text, message.files));
     const { conversationId } = this;
@@ -108,6 +116,7 @@ export class Conversation {
     try {
       const body = { message: message.text };
       if (conversationId) body.conversation_id = conversationId;
+      else if (profile) body.profile = profile;
       if (message.files.length > 0) body.attachments = await encoded(message.files);
       const chat = await this.#admit(body);
       remember(chat.conversation_id, chat.message_id, chat.chat_id);

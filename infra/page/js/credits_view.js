@@ -1,15 +1,18 @@
 /** Credits: what is left, what was spent, and what to do when there are none. */
-import { show } from "./dialogs.js";
+import { confirmWord, show } from "./dialogs.js";
 import { h } from "./dom.js";
 import { count, moment, plural, until } from "./format.js";
 
 const KINDS = { hold: "Held", settle: "Charged", release: "Released", expire: "Expired", grant: "Granted", plan: "Plan" };
 
-export async function openCredits(api) {
+const ERASED = "Every conversation, chat, file and connection of yours goes, chats that run are stopped, credits that are left are lost, and you cannot sign in any more. This cannot be undone.";
+
+/** The account: credits, the GitHub connection, and its erasure, after which `onErased` is called. */
+export async function openCredits(api, onErased) {
   show("Credits", h("p", { class: "muted" }, "Loading…"));
   try {
     const [balance, ledger, github] = await Promise.all([api.credits(), api.ledger(), api.githubConnection()]);
-    show("Credits", overview(balance), history(ledger.entries), githubForm(api, github.connected));
+    show("Credits", overview(balance), history(ledger.entries), githubForm(api, github.connected, onErased), erasure(api, onErased));
   } catch (problem) {
     show("Credits", h("p", { class: "problem" }, problem.message));
   }
@@ -46,12 +49,25 @@ function history(entries) {
   );
 }
 
-function githubForm(api, connected) {
+function erasure(api, onErased) {
+  const erase = async () => {
+    if (!(await confirmWord("Erase my account", ERASED, "erase", "Erase everything"))) return;
+    try {
+      await api.eraseMe();
+      onErased();
+    } catch (problem) {
+      show("Erase my account", h("p", { class: "problem" }, problem.message));
+    }
+  };
+  return h("section", {}, h("h3", {}, "Account"), h("button", { type: "button", class: "link-button", onclick: erase }, "Erase my account…"));
+}
+
+function githubForm(api, connected, onErased) {
   const place = h("section", { class: "github" }, h("h3", {}, "GitHub"));
   if (connected) {
     const off = async () => {
       await api.disconnectGithub();
-      openCredits(api);
+      openCredits(api, onErased);
     };
     place.append(h("p", {}, "Your GitHub token is stored, encrypted. ", h("button", { type: "button", class: "link-button", onclick: off }, "Disconnect")));
     return place;
@@ -60,7 +76,7 @@ function githubForm(api, connected) {
   const on = async (event) => {
     event.preventDefault();
     await api.connectGithub(field.value);
-    openCredits(api);
+    openCredits(api, onErased);
   };
   place.append(h("form", { class: "inline-form", onsubmit: on }, h("label", {}, "Personal access token, read-only is enough", field), h("button", { class: "button" }, "Connect")));
   return place;

@@ -31,6 +31,12 @@ export function confirm(title, text, verb) {
   return answer(title, [h("p", {}, text)], verb, () => true, "danger");
 }
 
+/** Asks for leave that nobody gives by mistake: the word has to be typed. Resolves with true or null. */
+export function confirmWord(title, text, word, verb) {
+  const field = h("input", { autocomplete: "off", autofocus: true, required: true, pattern: word, title: `Type ${word}` });
+  return answer(title, [h("p", {}, text), h("label", {}, `Type ${word} to go on`, field)], verb, () => field.value === word || null, "danger");
+}
+
 function answer(title, content, verb, value, kind = "primary") {
   return new Promise((resolve) => {
     let given = null;

@@ -7,6 +7,8 @@
  * status: sending | running | answered | done | failed | cancelled
  * turns: [{turn, maxTurns, final, text, began, ended, calls: [id]}], calls: {id: {…, state}}
  */
+import { placed } from "./file_chip.js";
+
 const NO_ANSWER = /^\(no answer: (failed|cancelled)\)$/;
 
 export function ask(question, attachments = []) {
@@ -16,7 +18,7 @@ export function ask(question, attachments = []) {
   };
 }
 
-export const admitted = (exchange, { chat_id: chatId, message_id: messageId }) => ({ ...exchange, chatId, messageId, status: "running" });
+export const admitted = (exchange, { chat_id: chatId, message_id: messageId }) => ({ ...exchange, chatId, messageId, attachments: placed(exchange.attachments, messageId), status: "running" });
 
 export const isOpen = (exchange) => exchange.status === "sending" || exchange.status === "running";
 
@@ -107,6 +109,9 @@ export function fromRecords(records) {
   return [...groups.values()].map(fromGroup);
 }
 
+/** Whether a record is a text file. */
+export const isFile = (record) => /-f\d+$/.test(record.record_id);
+
 function fromGroup(records) {
   let exchange = { ...ask("", []), status: "running" };
   let thought = "";
@@ -115,7 +120,8 @@ function fromGroup(records) {
       exchange = withCall(exchange, record, thought);
       thought = "";
     } else if (record.role === "user") {
-      exchange = { ...exchange, messageId: record.record_id, chatId: record.chat_id ?? "", question: record.content, attachments: record.attachments ?? [] };
+      if (isFile(record)) continue; // its question lists it
+      exchange = { ...exchange, messageId: record.record_id, chatId: record.chat_id ?? "", question: record.content, attachments: placed(record.attachments, record.record_id) };
     } else if (record.record_id.endsWith("-r")) {
       exchange = withResponse(exchange, record);
     } else {
@@ -130,7 +136,7 @@ function withCall(exchange, record, thought) {
   const turn = last?.turn === record.turn ? last : { turn: record.turn, maxTurns: 0, final: false, text: thought, began: "", ended: "", calls: [] };
   const call = {
     id: record.record_id, tool: record.tool, input: record.input, state: record.is_error ? "error" : "ok",
-    seconds: record.seconds, preview: record.result.slice(0, 500),
+    seconds: record.seconds, preview: record.result.slice(0, 500), attachments: placed(record.attachments, record.record_id),
   };
   return {
     ...exchange,

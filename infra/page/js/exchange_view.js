@@ -1,8 +1,10 @@
 /** One exchange on the page: the question, the steps, the answer, its sources and its figures. */
 import { announce, h, icon, recordButton } from "./dom.js";
 import { isOpen, writing } from "./exchange.js";
-import { between, bytes, count, plural, saved, seconds, start } from "./format.js";
+import { fileChips } from "./file_chip.js";
+import { between, count, plural, saved, seconds, start } from "./format.js";
 import { MarkdownView } from "./markdown.js";
+import { sourceList } from "./source_list.js";
 
 const STOPS = {
   max_turns: "The limit of turns was reached; this is the answer from what was found until then.",
@@ -58,7 +60,7 @@ export class ExchangeView {
     this.#heading.textContent = `Question ${messageId}`;
     this.#question.replaceChildren(
       h("p", { class: "question-text" }, question),
-      attachments.length > 0 && h("ul", { class: "files", "aria-label": "Attachments" }, attachments.map(attachment)) || "",
+      fileChips(attachments),
       messageId ? recordButton(messageId) : "",
     );
   }
@@ -163,11 +165,6 @@ export class ExchangeView {
 
 const isOpenBefore = (before) => before !== undefined && isOpen(before);
 
-function attachment(one) {
-  const name = one.name ?? one.media_type.replace(/^.*\//, "").toUpperCase();
-  return h("li", { class: "file" }, one.url ? h("img", { src: one.url, alt: "" }) : icon("file"), h("span", {}, name), h("span", { class: "muted" }, bytes(one.size)));
-}
-
 function call(one) {
   const input = start(Object.values(one.input ?? {}).map((value) => (typeof value === "string" ? value : JSON.stringify(value))).join(" · "), 160);
   const time = one.state === "running" ? clock(one.began) : one.seconds !== null ? seconds(one.seconds) : "";
@@ -181,6 +178,7 @@ function call(one) {
       h("p", { class: "call-head" }, h("span", { class: "tool" }, one.tool), h("span", { class: "visually-hidden" }, ` ${STATES[one.state]} `), one.state === "running" ? "" : recordButton(one.id), time && h("span", { class: "time" }, time)),
       input && h("p", { class: "input" }, input),
       one.state !== "running" && one.preview ? h("p", { class: "preview" }, start(one.preview, 220)) : "",
+      fileChips(one.attachments ?? []),
     ),
   );
 }
@@ -200,7 +198,7 @@ export function tick() {
   for (const one of document.querySelectorAll(".clock")) one.textContent = seconds(between(one.dataset.began, now));
 }
 
-const WORDS = { retrieve_documentation: "searching documentation", retrieve_full_context: "reading the full record" };
+const WORDS = { retrieve_documentation: "searching documentation", retrieve_full_context: "reading the full record", search_conversation: "searching this conversation", search_course_content: "searching course materials", get_course_outline: "reading a course's outline" };
 
 const label = (tool) => WORDS[tool] ?? tool;
 
@@ -209,19 +207,4 @@ const verdict = (kind, text) => h("p", { class: `verdict ${kind}` }, text);
 function savings({ sent_tokens: sent, full_history_tokens: full }) {
   if (sent >= full) return `${plural(sent, "token")} sent`;
   return `${count(sent)} of ${count(full)} tokens sent, ${saved(sent, full)} % saved`;
-}
-
-function sourceList(sources) {
-  return h(
-    "details",
-    { class: "sources" },
-    h("summary", {}, plural(sources.length, "source")),
-    h("ol", {}, sources.map((source) => h("li", {}, sourceName(source), source.record_id ? recordButton(source.record_id) : ""))),
-  );
-}
-
-/** Sources come from documents: only an address of the web becomes a link. */
-function sourceName({ title, url }) {
-  if (!url || !/^https?:\/\//i.test(url)) return h("span", {}, title);
-  return h("a", { href: url, target: "_blank", rel: "noopener noreferrer nofollow" }, title);
 }

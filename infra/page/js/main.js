@@ -1,8 +1,10 @@
 /**
  * The page: signs in, then shows the conversation that the address names.
  *
- * `#cv_…` is a conversation, `#cv_…/ch_…` one in which that chat runs, `#cv_…/memory` its two tracks.
+ * `#cv_…` is a conversation, `#cv_…/ch_…` one in which that chat runs, `#cv_…/memory` its two tracks;
+ * `#courses` is the corpus of that name, `#courses/jb_…` with a job that works on it.
  */
+import { agentName, Agents } from "./agents.js";
 import { Api, Refusal, Unreachable } from "./api.js";
 import { Composer } from "./composer.js";
 import { Conversation } from "./conversation.js";
@@ -13,16 +15,19 @@ import { count } from "./format.js";
 import { drawMemory } from "./memory_view.js";
 import { openRecord } from "./record_dialog.js";
 import { forget } from "./remembered.js";
-import { sessionFor } from "./session.js";
+import { isAdmin, sessionFor } from "./session.js";
 import { Sidebar, titleOf } from "./sidebar.js";
+import { StoredFiles } from "./stored_files.js";
 
-const PROFILE = "assistant"; // what a conversation begins with, if nothing else is asked for
+const CORPUS = "courses"; // the one that administrators see
 
-/** `{conversationId, chatId, memory}` of the address. Pure. */
+/** `{conversationId, chatId, view, jobId}` of the address; view: chat | memory | corpus. Pure. */
 export function placeOf(hash) {
-  const [conversationId = "", rest = ""] = hash.replace(/^#/, "").split("/");
-  if (!/^cv_[0-9a-z]+$/.test(conversationId)) return { conversationId: "", chatId: "", memory: false };
-  return { conversationId, chatId: /^ch_[0-9a-z]+$/.test(rest) ? rest : "", memory: rest === "memory" };
+  const [first = "", rest = ""] = hash.replace(/^#/, "").split("/");
+  const nowhere = { conversationId: "", chatId: "", view: "chat", jobId: "" };
+  if (first === CORPUS) return { ...nowhere, view: "corpus", jobId: /^jb_[0-9a-z]+$/.test(rest) ? rest : "" };
+  if (!/^cv_[0-9a-z]+$/.test(first)) return nowhere;
+  return { ...nowhere, conversationId: first, chatId: /^ch_[0-9a-z]+$/.test(rest) ? rest : "", view: rest === "memory" ? "memory" : "chat" };
 }
 
 class Page {
@@ -31,18 +36,22 @@ class Page {
   #composer;
   #sidebar;
   #follow = new FollowText();
+  #files;
   #memoryDrawn = 0;
-  #titled = "";
+  #agents = new Agents((text) => this.#composer.fill(text));
+  #corpus = null;
+  #profile = ""; // the agent of the open conversation, once it has one
 
   constructor(api, session) {
     this.#api = api;
+    this.#files = new StoredFiles(api);
     this.#composer = new Composer({ onSend: (message) => this.#send(message), onStop: () => this.#conversation.stop() });
     this.#sidebar = new Sidebar(api, {
       onRenamed: (one) => one.conversation_id === this.#conversation.conversationId && this.#setTitle(titleOf(one)),
       onDeleted: (id) => this.#deleted(id),
       onProblem: (problem) => this.#composer.notice(problem.message),
     });
-    this.#conversation = new Conversation(api, {
+    this.#conversation = new Conversation(api, this.#files, {
       onRunning: (running) => {
         this.#composer.running = running;
       },
@@ -62,28 +71,29 @@ class Page {
     byId("who").textContent = session.name;
     byId("sign-out").addEventListener("click", () => session.signOut());
     byId("new-conversation").addEventListener("click", () => this.#go(""));
-    byId("show-chat").addEventListener("click", () => this.#showMemory(false));
-    byId("show-memory").addEventListener("click", () => this.#showMemory(true));
-    byId("credits").addEventListener("click", () => openCredits(this.#api));
+    byId("show-chat").addEventListener("click", () => this.#switchTo("chat"));
+    byId("show-corpus").hidden = !isAdmin(session);
+    byId("show-corpus").addEventListener("click", () => this.#go(CORPUS));
+    byId("show-memory").addEventListener("click", () => this.#switchTo("memory"));
+    byId("credits").addEventListener("click", () => openCredits(this.#api, () => session.signOut()));
     byId("skip").addEventListener("click", (event) => {
       event.preventDefault(); // the address belongs to the conversation
       this.#composer.focus();
     });
-    byId("welcome").replaceChildren(...welcome());
     document.addEventListener("click", (event) => this.#clicked(event));
     window.addEventListener("hashchange", () => this.#show());
   }
 
   async start() {
-    await Promise.all([this.#sidebar.refresh(), this.#loadCredits(), this.#suggest(), this.#show()]);
+    await Promise.all([this.#sidebar.refresh(), this.#loadCredits(), this.#loadAgents(), this.#show()]);
   }
 
-  /** What the profile suggests to ask. A page without it works as well, so a refusal is not told. */
-  async #suggest() {
+  /** Which agents there are. A page that does not know works as well, with the server's own; so a refusal is not told. */
+  async #loadAgents() {
     try {
-      const { profiles } = await this.#api.tools();
-      const texts = profiles.find((one) => one.name === PROFILE)?.suggestions ?? [];
-      byId("welcome").querySelector(".suggestions").replaceChildren(...texts.map((text) => suggestion(text, () => this.#composer.fill(text))));
+      this.#agents.offered = await this.#api.tools();
+      this.#sidebar.namesAgents = this.#agents.several;
+      this.#setAgent(this.#profile);
     } catch (problem) {
       if (!(problem instanceof Refusal || problem instanceof Unreachable)) throw problem;
     }
@@ -91,10 +101,24 @@ class Page {
 
   /** Shows what the address says. */
   async #show() {
-    const { conversationId, chatId, memory } = placeOf(location.hash);
+    const { conversationId, chatId, view, jobId } = placeOf(location.hash);
     this.#composer.notice("");
+    this.#corpus?.close();
     if (conversationId !== this.#conversation.conversationId || !conversationId) await this.#open(conversationId, chatId);
-    if (placeOf(location.hash).conversationId === conversationId) this.#drawView(memory); // else the reader has gone on
+    if (placeOf(location.hash).conversationId !== conversationId) return; // the reader has gone on
+    this.#drawView(view);
+    if (view === "corpus") await this.#openCorpus(jobId);
+  }
+
+  /** What only administrators see is loaded only for them. */
+  async #openCorpus(jobId) {
+    this.#setTitle("Course materials");
+    const { CorpusView } = await import("./corpus_view.js");
+    if (placeOf(location.hash).view !== "corpus") return;
+    this.#corpus?.close();
+    this.#corpus = new CorpusView(this.#api, byId("corpus-view"), CORPUS, (job) => history.replaceState(null, "", `#${CORPUS}${job && `/${job}`}`));
+    byId("corpus-view").focus({ preventScroll: true });
+    await this.#corpus.open(jobId);
   }
 
   async #open(conversationId, chatId) {
@@ -102,6 +126,7 @@ class Page {
     byId("views").hidden = !conversationId;
     if (!conversationId) {
       this.#setTitle("New conversation");
+      this.#setAgent("");
       this.#conversation.clear();
       this.#composer.focus();
       return;
@@ -109,12 +134,14 @@ class Page {
     try {
       const found = await this.#conversation.open(conversationId, chatId);
       this.#setTitle(titleOf(found));
+      this.#setAgent(found.profile);
       this.#follow.toEnd();
       this.#composer.focus();
     } catch (problem) {
       if (problem.name === "AbortError") return;
       this.#conversation.clear();
       this.#setTitle("Conversation");
+      this.#setAgent("");
       this.#composer.notice(problem instanceof Refusal && problem.status === 404 ? "There is no such conversation. Begin a new one." : problem.message);
     }
   }
@@ -126,15 +153,22 @@ class Page {
   }
 
   #setTitle(title) {
-    this.#titled = title;
     byId("title").textContent = title;
     document.title = title === "New conversation" ? "dualtrack" : `${title} · dualtrack`;
+  }
+
+  /** The agent of the open conversation; empty while it can be chosen. */
+  #setAgent(profile) {
+    this.#profile = profile;
+    byId("agent").textContent = agentName(profile);
+    byId("agent").hidden = !profile || !this.#agents.several;
+    this.#agents.draw(profile);
   }
 
   // ── a chat ──────────────────────────────────────────────────────────────────────────────────────
 
   #send(message) {
-    this.#conversation.send(message);
+    this.#conversation.send(message, this.#agents.chosen);
     this.#follow.toEnd();
   }
 
@@ -143,7 +177,9 @@ class Page {
     history.replaceState(null, "", `#${chat.conversation_id}/${chat.chat_id}`);
     byId("views").hidden = false;
     this.#sidebar.current = chat.conversation_id;
-    if (isNew) this.#loadTitle(chat.conversation_id);
+    if (!isNew) return;
+    this.#setAgent(this.#agents.chosen);
+    this.#loadTitle(chat.conversation_id);
   }
 
   async #loadTitle(conversationId) {
@@ -202,19 +238,19 @@ class Page {
 
   // ── memory ──────────────────────────────────────────────────────────────────────────────────────
 
-  #showMemory(memory) {
+  #switchTo(view) {
     const { conversationId } = this.#conversation;
     const { chatId } = this.#conversation.runningChat ?? {};
-    history.replaceState(null, "", `#${conversationId}${memory ? "/memory" : chatId ? `/${chatId}` : ""}`);
-    this.#drawView(memory);
+    history.replaceState(null, "", `#${conversationId}${view === "memory" ? "/memory" : chatId ? `/${chatId}` : ""}`);
+    this.#drawView(view);
   }
 
-  #drawView(memory) {
-    byId("show-chat").setAttribute("aria-pressed", String(!memory));
-    byId("show-memory").setAttribute("aria-pressed", String(memory));
-    byId("chat-view").hidden = memory;
-    byId("memory-view").hidden = !memory;
-    if (memory) this.#drawMemory();
+  #drawView(view) {
+    byId("show-chat").setAttribute("aria-pressed", String(view === "chat"));
+    byId("show-memory").setAttribute("aria-pressed", String(view === "memory"));
+    for (const name of ["chat", "memory", "corpus"]) byId(`${name}-view`).hidden = name !== view;
+    byId("skip").hidden = view === "corpus"; // there is no message field
+    if (view === "memory") this.#drawMemory();
   }
 
   async #drawMemory() {
@@ -237,6 +273,7 @@ class Page {
     const button = event.target.closest("button");
     if (!button) return;
     if (button.dataset.record) openRecord(this.#api, this.#conversation.conversationId, button.dataset.record);
+    else if (button.dataset.file) this.#files.open(this.#conversation.conversationId, button.dataset);
     else if (button.dataset.copy) this.#copy(button);
     else if (button.dataset.retry !== undefined) this.#retry(button);
   }
@@ -256,19 +293,6 @@ class Page {
   }
 }
 
-function welcome() {
-  return [
-    h("p", { class: "mark large", "aria-hidden": "true" }),
-    h("h2", {}, "What would you like to know?"),
-    h("p", { class: "muted" }, "Answers come with their sources. Every step is kept, and you can look at all of it."),
-    h("ul", { class: "suggestions" }),
-  ];
-}
-
-function suggestion(text, onPick) {
-  return h("li", {}, h("button", { type: "button", class: "suggestion", onclick: onPick }, text));
-}
-
 async function showMode() {
   const response = await fetch("/dev/status");
   const { mode, model } = await response.json();
@@ -282,6 +306,7 @@ function showSignIn(session, problem = "") {
   byId("shell").hidden = true;
   byId("sign-in").hidden = false;
   byId("sign-in-name-field").hidden = !local;
+  byId("sign-in-admin-field").hidden = !local;
   byId("sign-in-note").textContent = local ? "The local stack asks for no password. Each name is a user of its own, with its own credits." : "";
   byId("sign-in-problem").textContent = problem;
   byId("sign-in-problem").hidden = problem === "";
@@ -304,7 +329,7 @@ async function boot() {
       session.drop();
       location.reload();
     };
-    const api = new Api(config.api, session, signedOut);
+    const api = new Api(config, session, signedOut);
     const page = new Page(api, session);
     if (session.kind === "local") showMode();
     await page.start();
@@ -312,7 +337,7 @@ async function boot() {
   byId("sign-in-form").addEventListener("submit", async (event) => {
     event.preventDefault();
     try {
-      await session.signIn(byId("sign-in-name").value.trim());
+      await session.signIn(byId("sign-in-name").value.trim(), byId("sign-in-admin").checked);
       await enter();
     } catch (failed) {
       showSignIn(session, failed.message);

@@ -3,13 +3,24 @@
  * question. Token figures are the server's estimate, four characters a token.
  */
 import { h, recordButton } from "./dom.js";
+import { isFile } from "./exchange.js";
 import { count, plural, saved, start, tokens } from "./format.js";
 
 const NONE = "not sent";
+const SUMMARIES = "Every record is kept whole. With the next question go the questions, long ones as summaries, and summaries of the rest, the oldest folded into one digest; the model can fetch any record by its id.";
+const RECORDS = "Every record is kept whole. With the next question go past questions and answers in their own words, as far as this agent looks back.";
 
-/** Rows by query: `{query, title, rows: [{stored, sent, state}]}`. Pure. */
+/** The digest that the next question sends, if there is one, and the last query in it. Pure. */
+export function digestIn(summarised) {
+  const digest = summarised.find((record) => record.type === "digest") ?? null;
+  return { digest, through: digest ? Number(digest.ref.split("..q")[1]) : 0 };
+}
+
+/** Rows by query: `{query, title, rows: [{stored, sent}], settled, folded}`; of folded queries nothing is sent. Pure. */
 export function pairTracks(full, summarised) {
-  const sent = new Map(summarised.map((record) => [record.ref ?? record.record_id, record]));
+  const { through } = digestIn(summarised);
+  const isFolded = (query) => Number(query.slice(1)) <= through;
+  const sent = new Map(summarised.filter((record) => !isFolded(record.record_id.split("-")[0])).map((record) => [record.ref ?? record.record_id, record]));
   const groups = new Map();
   for (const record of full) {
     const query = record.record_id.split("-")[0];
@@ -17,7 +28,9 @@ export function pairTracks(full, summarised) {
     group.rows.push({ stored: record, sent: sent.get(record.record_id) ?? null });
     groups.set(query, group);
   }
-  return [...groups.values()].map((group) => ({ ...group, settled: group.rows.some((row) => row.sent && row.stored.record_id !== group.query) }));
+  const isSettled = (group) => group.rows.some((row) => row.sent && row.stored.record_id !== group.query);
+  const newest = Math.max(0, ...[...groups.values()].filter(isSettled).map((group) => Number(group.query.slice(1))));
+  return [...groups.values()].map((group) => ({ ...group, folded: isFolded(group.query), settled: Number(group.query.slice(1)) <= newest }));
 }
 
 /** A record as it stands on the wire, id first. */
@@ -34,10 +47,13 @@ export function drawMemory(place, conversation, summarised, usages) {
     place.replaceChildren(h("p", { class: "empty muted" }, "Nothing is stored yet. Ask something first."));
     return;
   }
-  place.replaceChildren(overview(total(rows, "stored"), total(rows, "sent")), table(groups, usages));
+  const { digest } = digestIn(summarised.records);
+  const sent = total(rows, "sent") + (digest ? size(digest) : 0);
+  const isSummedUp = summarised.records.every((record) => record.ref || record.role === "user" && record.type === "message");
+  place.replaceChildren(overview(total(rows, "stored"), sent, isSummedUp ? SUMMARIES : RECORDS), table(groups, digest, usages));
 }
 
-function overview(stored, sent) {
+function overview(stored, sent, what) {
   const share = saved(sent, stored);
   return h(
     "div",
@@ -45,7 +61,7 @@ function overview(stored, sent) {
     h("p", { class: "overview-line" }, share > 0 ? [h("strong", {}, `${share} % saved`), " with the next question"] : "Nothing to save yet: all of it is short"),
     bar("Stored", stored, stored, "stored"),
     bar("Sent", sent, stored, "sent"),
-    h("p", { class: "fine muted" }, "Every record is kept whole. With the next question go the questions as they were and summaries of the rest; the model can fetch any record by its id."),
+    h("p", { class: "fine muted" }, what),
   );
 }
 
@@ -55,23 +71,34 @@ function bar(name, value, most, kind) {
   return h("p", { class: `bar-line ${kind}` }, h("span", { class: "bar-name" }, name), h("span", { class: "bar-track", "aria-hidden": "true" }, fill), h("span", { class: "bar-value" }, `${count(value)} tokens`));
 }
 
-function table(groups, usages) {
+function table(groups, digest, usages) {
   return h(
     "table",
     { class: "tracks" },
     h("caption", { class: "visually-hidden" }, "What is stored and what is sent, record by record"),
     h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Stored", h("span", { class: "muted" }, " full track")), h("th", { scope: "col" }, "Sent", h("span", { class: "muted" }, " summarised track")))),
-    groups.map((group) => body(group, usages[group.query])),
+    digest && digestRow(digest),
+    groups.map((group) => body(group, digest, usages[group.query])),
   );
 }
 
-function body(group, usage) {
+function digestRow(digest) {
+  const title = `Digest of ${digest.ref.replace("..", " to ")}`;
+  return h(
+    "tbody",
+    { class: "digest" },
+    h("tr", { class: "query-row" }, h("th", { scope: "rowgroup", colspan: "2" }, h("span", { class: "query-title" }, title))),
+    h("tr", {}, h("td", { class: "stored" }, h("p", { class: "cell-text muted" }, "every record below, whole")), h("td", { class: "sent" }, cell(digest))),
+  );
+}
+
+function body(group, digest, usage) {
   const spent = usage && usage.full_history_tokens > usage.sent_tokens ? `${count(usage.sent_tokens)} of ${count(usage.full_history_tokens)} tokens sent in answering it` : "";
   return h(
     "tbody",
     {},
     h("tr", { class: "query-row" }, h("th", { scope: "rowgroup", colspan: "2" }, h("span", { class: "query-title" }, start(group.title, 90)), spent && h("span", { class: "muted query-usage" }, spent))),
-    group.rows.map((row) => h("tr", {}, h("td", { class: "stored" }, cell(row.stored)), h("td", { class: "sent" }, other(row, group)))),
+    group.rows.map((row) => h("tr", {}, h("td", { class: "stored" }, cell(row.stored)), h("td", { class: "sent" }, other(row, group, digest)))),
   );
 }
 
@@ -83,15 +110,17 @@ function cell(record) {
   ];
 }
 
-function other({ stored, sent }, group) {
+function other({ stored, sent }, group, digest) {
+  if (group.folded) return h("p", { class: "cell-text muted" }, /-a\d+$/.test(stored.record_id) ? NONE : ["in ", recordButton(digest.record_id)]);
   if (sent) return cell(sent);
-  if (/-a\d+$/.test(stored.record_id)) return h("p", { class: "cell-text muted" }, NONE);
+  if (/-[af]\d+$/.test(stored.record_id)) return h("p", { class: "cell-text muted" }, NONE);
   return h("p", { class: "cell-text muted" }, group.settled ? NONE : "being summarised");
 }
 
 function name(record) {
   if (record.type === "tool_call") return record.tool;
-  if (record.type === "summary") return "summary";
+  if (record.type === "summary" || record.type === "digest") return record.type;
+  if (isFile(record)) return "file";
   if (record.role === "user") return "question";
   return record.record_id.endsWith("-r") ? "response" : "interim text";
 }

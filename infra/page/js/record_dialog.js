@@ -1,10 +1,16 @@
 /** A record, whole, from its id. */
 import { show } from "./dialogs.js";
 import { h, recordButton } from "./dom.js";
-import { bytes, count, moment, plural, seconds, tokens } from "./format.js";
+import { isFile } from "./exchange.js";
+import { fileChips, placed } from "./file_chip.js";
+import { count, moment, plural, seconds, tokens } from "./format.js";
 import { MarkdownView } from "./markdown.js";
+import { textPreview } from "./stored_files.js";
 
-const KINDS = { tool_call: "Tool call", summary: "Summary" };
+/** Characters up to which a question is sent later in its own words. */
+const LONG_QUERY = 2000;
+
+const KINDS = { tool_call: "Tool call", summary: "Summary", digest: "Digest" };
 
 export async function openRecord(api, conversationId, recordId) {
   show(`Record ${recordId}`, h("p", { class: "muted" }, "Loading…"));
@@ -17,7 +23,7 @@ export async function openRecord(api, conversationId, recordId) {
 }
 
 function facts(record) {
-  const kind = KINDS[record.type] ?? (record.role === "user" ? "Question" : record.record_id.endsWith("-r") ? "Response" : "Interim text");
+  const kind = KINDS[record.type] ?? (isFile(record) ? "File" : record.role === "user" ? "Question" : record.record_id.endsWith("-r") ? "Response" : "Interim text");
   const length = record.result ?? record.content;
   const entries = [
     ["Kind", kind],
@@ -26,7 +32,7 @@ function facts(record) {
     record.tool && ["State", record.is_error ? "failed" : `done in ${seconds(record.seconds)}`],
     ["Stored", moment(record.created_at)],
     ["Length", `${plural([...length].length, "character")}, about ${count(tokens(length))} tokens`],
-    record.attachments && ["Files", record.attachments.map((one) => `${one.media_type} (${bytes(one.size)})`).join(", ")],
+    record.attachments && ["Files", fileChips(placed(record.attachments, record.record_id))],
   ];
   return h("dl", { class: "facts" }, entries.filter(Boolean).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }
@@ -42,14 +48,17 @@ function body(record) {
       h("pre", { class: "raw", tabindex: "0" }, record.result),
     );
   }
-  if (record.role === "user" || record.type === "summary") return h("p", { class: "plain" }, record.content);
+  if (isFile(record)) return textPreview(record.content);
+  if (record.role === "user" || record.type === "summary" || record.type === "digest") return h("p", { class: "plain" }, record.content);
   const answer = h("div", { class: "prose" });
   new MarkdownView(answer).update(record.content);
   return answer;
 }
 
 function related(record) {
+  if (record.type === "digest") return h("p", { class: "related" }, `Stands for the questions ${record.ref.replace("..", " to ")}; their records are kept whole.`);
   if (record.ref) return h("p", { class: "related" }, "Sums up ", recordButton(record.ref));
-  const summarised = record.type === "tool_call" || record.record_id.endsWith("-r");
+  const longQuery = /^q\d+$/.test(record.record_id) && [...record.content].length > LONG_QUERY;
+  const summarised = record.type === "tool_call" || record.record_id.endsWith("-r") || longQuery;
   return summarised && h("p", { class: "related" }, "Sent later as ", recordButton(`${record.record_id}-sum`));
 }

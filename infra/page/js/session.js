@@ -28,6 +28,9 @@ function claims(token) {
   return JSON.parse(new TextDecoder().decode(Uint8Array.from(atob(part), (character) => character.charCodeAt(0))));
 }
 
+/** Whether the session's user administers the deployment. The API decides; the page only leaves out what it would refuse. */
+export const isAdmin = ({ token }) => Boolean(token && claims(token)["cognito:groups"]?.includes("admin"));
+
 class LocalSession {
   kind = "local";
 
@@ -42,8 +45,8 @@ class LocalSession {
   /** Nothing comes back from another page here. */
   async resume() {}
 
-  async signIn(name) {
-    const response = await fetch(`/dev/token?user=${encodeURIComponent(name)}`);
+  async signIn(name, admin = false) {
+    const response = await fetch(`/dev/token?user=${encodeURIComponent(name)}${admin ? "&admin=1" : ""}`);
     const body = await response.json();
     if (!response.ok) throw new SignInFailed(body.error.message);
     store(KEY, { token: body.token, name });

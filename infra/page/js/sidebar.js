@@ -1,4 +1,5 @@
 /** The list of conversations: open, rename, delete; a drawer on narrow screens. */
+import { agentName } from "./agents.js";
 import { askText, confirm } from "./dialogs.js";
 import { byId, h, icon } from "./dom.js";
 
@@ -12,6 +13,7 @@ export class Sidebar {
   #items = [];
   #cursor = "";
   #current = "";
+  #namesAgents = false;
 
   /** `listener`: onRenamed(conversation), onDeleted(id), onProblem(problem). */
   constructor(api, listener) {
@@ -62,6 +64,12 @@ export class Sidebar {
     }
   }
 
+  /** Whether each conversation says which agent it is with. */
+  set namesAgents(named) {
+    this.#namesAgents = named;
+    this.#draw();
+  }
+
   set current(conversationId) {
     this.#current = conversationId;
     this.#draw();
@@ -83,7 +91,7 @@ export class Sidebar {
     return h(
       "li",
       { class: "conversation" },
-      h("a", { href: `#${one.conversation_id}`, "aria-current": one.conversation_id === this.#current ? "page" : null, title, onclick: () => this.close() }, title),
+      h("a", { href: `#${one.conversation_id}`, "aria-current": one.conversation_id === this.#current ? "page" : null, title, onclick: () => this.close() }, title, this.#namesAgents ? h("span", { class: "agent-of" }, agentName(one.profile)) : ""),
       h("span", { class: "conversation-actions" },
         h("button", { type: "button", class: "icon-button small", "aria-label": `Rename ${title}`, onclick: () => this.#rename(one) }, icon("pencil")),
         h("button", { type: "button", class: "icon-button small", "aria-label": `Delete ${title}`, onclick: () => this.#delete(one) }, icon("bin")),

@@ -1,0 +1,74 @@
+"""Works on a job that changes a corpus: reads files, embeds texts, publishes the new version."""
+
+from __future__ import annotations
+
+from dualtrack.runtime.imports import collecting_later
+
+with collecting_later():
+    import os
+    from functools import lru_cache
+    from typing import TYPE_CHECKING, Any, Final
+
+    from aws_lambda_powertools import Logger
+    from dualtrack.corpora.courses import Courses
+    from dualtrack.corpora.ingest import Ingest, ingest
+    from dualtrack.runtime.secrets import secret
+    from dualtrack.runtime.time_limit import time_for
+    from dualtrack.settings import settings_from
+    from dualtrack.storage.stores import open_stores
+    from dualtrack.tools.documentation.dependencies import search_environment, voyage_embedder
+    from dualtrack.tools.documentation.loop import BackgroundLoop
+    from dualtrack.tools.local_embeddings import open_local_embedder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+    from dualtrack.tools.documentation.dependencies import Embedder
+
+logger = Logger()
+stores = open_stores(settings_from(os.environ))
+environment = search_environment(os.environ)
+local = open_local_embedder(environment.embed_function)
+loop = BackgroundLoop()
+KINDS: Final = {kind.name: kind for kind in (Courses(),)}
+
+RESERVE_SECONDS: Final = 130.0
+"""Kept for the longest step, a file or a batch, and for publishing."""
+
+
+@logger.inject_lambda_context(correlation_id_path="job")
+def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """``{"corpus", "job"}`` → ``{"next": "again" | "done"}``; with ``"error"`` the job is ended as failed."""
+    corpus, job_id = event["corpus"], event["job"]
+    if "error" in event:
+        return _failed(corpus, job_id, event["error"])
+    has_time = time_for(context.get_remaining_time_in_millis() / 1000 - RESERVE_SECONDS)
+    following = ingest(Ingest(stores, KINDS[corpus], _embedder(), loop), job_id, has_time)
+    logger.info("Worked on a corpus", corpus=corpus, job=job_id, next=following)
+    return {"next": following}
+
+
+def _failed(corpus: str, job_id: str, error: Mapping[str, Any]) -> dict[str, Any]:
+    logger.warning("A corpus job failed", corpus=corpus, job=job_id, error=error)
+    job = stores.corpus_jobs.find(corpus, job_id)
+    if job:
+        stores.corpus_jobs.fail(job, _told(error))
+    return {"next": "done"}
+
+
+def _told(error: Mapping[str, Any]) -> str:
+    if "NotEmbedded" in str(error):
+        return "The embeddings could not be had. What was published before stays. Try again later."
+    return "Something went wrong on our side. What was published before stays. Try again."
+
+
+def _embedder() -> Embedder | None:
+    """Voyage if there is a key, else the local model."""
+    key = secret(environment.voyage_secret)
+    return _voyage(key) or local
+
+
+@lru_cache(maxsize=1)
+def _voyage(key: str) -> Embedder | None:
+    return voyage_embedder(environment, key)

@@ -1,0 +1,26 @@
+"""``python -m infra.local.sample_courses``: the samples' vectors, made with the local model."""
+
+from __future__ import annotations
+
+import numpy as np
+from dualtrack.corpora.courses import Courses
+from dualtrack.models.minilm import NAME, load
+from dualtrack.tools.courses.index import quantised
+
+from infra.layers import ROOT
+from infra.local.sample_courses import documents, write_vectors
+
+
+def main() -> None:
+    """Write ``vectors.npz``."""
+    model, kind = load(ROOT / "functions" / "embed" / "tokenizer.json"), Courses()
+    rows = {
+        one.digest: quantised([bytes(model.embed(text)) for text in kind.texts(one.packed)])
+        for one in documents().values()
+    }
+    write_vectors(NAME, {digest: np.asarray(found).tolist() for digest, found in rows.items()})
+    print(f"{sum(map(len, rows.values()))} vectors of {len(rows)} courses")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+/** The agents that a new conversation can begin with: the picker, what the chosen one suggests, and the name of each. */
+import { byId, h } from "./dom.js";
+import { count, plural, start } from "./format.js";
+
+const FIRST = "assistant"; // chosen until the reader chooses another one
+
+/** `{tools, profiles}` of the API as agents, each with its tools whole. Pure. */
+export function agentsOf({ tools, profiles }) {
+  const known = new Map(tools.map((one) => [one.name, one]));
+  return profiles.map((one) => ({ ...one, tools: one.tools.map((name) => known.get(name)).filter(Boolean) }));
+}
+
+/** `course_help` as people read it: `Course help`. Pure. */
+export const agentName = (profile) => {
+  const words = profile.replace(/[_-]+/g, " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+};
+
+export class Agents {
+  #agents = [];
+  #chosen = "";
+  #fixed = "";
+  #onSuggestion;
+
+  /** `onSuggestion(text)`. */
+  constructor(onSuggestion) {
+    this.#onSuggestion = onSuggestion;
+  }
+
+  /** Whether there is a choice at all: with one agent nothing on the page speaks of agents. */
+  get several() {
+    return this.#agents.length > 1;
+  }
+
+  /** The agent of a new conversation; empty leaves it to the server. */
+  get chosen() {
+    return this.#chosen;
+  }
+
+  /** What the server offers. */
+  set offered(listed) {
+    this.#agents = agentsOf(listed);
+    this.#chosen = (this.#find(FIRST) ?? this.#agents[0])?.name ?? "";
+    this.draw(this.#fixed);
+  }
+
+  /** Shows the picker, or of a conversation that has its agent already only what that one suggests. */
+  draw(fixed = "") {
+    this.#fixed = fixed;
+    const picks = this.several && !fixed;
+    byId("agents").hidden = !picks;
+    byId("agents").replaceChildren(h("legend", {}, "Agent"), ...this.#agents.map((one) => this.#choice(one)));
+    this.#drawChosen();
+  }
+
+  #find(name) {
+    return this.#agents.find((one) => one.name === name);
+  }
+
+  #choice(one) {
+    const id = `agent-${one.name}`;
+    const choose = () => {
+      this.#chosen = one.name;
+      this.#drawChosen();
+    };
+    return h(
+      "label",
+      { class: "agent" },
+      h("input", { type: "radio", name: "agent", value: one.name, checked: one.name === this.#chosen, "aria-labelledby": id, "aria-describedby": `${id}-line`, onchange: choose }),
+      h("span", { id, class: "agent-name" }, agentName(one.name)),
+      h("span", { id: `${id}-line`, class: "agent-line" }, one.description),
+    );
+  }
+
+  #drawChosen() {
+    const shown = this.#find(this.#fixed || this.#chosen);
+    byId("agent-tools").replaceChildren(this.several && shown ? toolList(shown) : "");
+    byId("suggestions").replaceChildren(...(shown?.suggestions ?? []).map((text) => h("li", {}, h("button", { type: "button", class: "suggestion", onclick: () => this.#onSuggestion(text) }, text))));
+  }
+}
+
+function toolList({ name, tools }) {
+  if (tools.length === 0) return h("p", { class: "fine muted" }, `${agentName(name)} has no tools.`);
+  return h(
+    "details",
+    { class: "agent-tools" },
+    h("summary", {}, `${plural(tools.length, "tool")}, ${prices(tools.map((one) => one.price))} a call`),
+    h("ul", {}, tools.map((one) => h("li", {}, h("span", { class: "tool" }, one.name), h("span", { class: "price" }, plural(one.price, "credit")), h("span", { class: "agent-line" }, start(one.description, 140))))),
+  );
+}
+
+/** `2 credits`, or `2 to 10 credits`. */
+function prices(all) {
+  const [least, most] = [Math.min(...all), Math.max(...all)];
+  return least === most ? plural(most, "credit") : `${count(least)} to ${plural(most, "credit")}`;
+}

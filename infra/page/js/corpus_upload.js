@@ -1,0 +1,96 @@
+/**
+ * Files on their way into a corpus: which are taken at all, where each stands, and what a job says of them.
+ *
+ * A row is one file: `{name, size, state, reason}`, with state uploading | waiting | read | refused | added |
+ * replaced | skipped | lost; `waiting` before its upload and before the job has read it.
+ */
+import { count, plural } from "./format.js";
+
+const FILE_BYTES = 20_000_000; // the API's own limits (CONTRACT 4)
+const FILES = 200;
+const FORMATS = /\.(txt|md|markdown|pdf|docx)$/i;
+
+export const ACCEPT = ".txt,.md,.markdown,.pdf,.docx";
+
+const STATES = {
+  waiting: "waiting", uploading: "uploading", read: "read", added: "added", replaced: "replaced", skipped: "unchanged, skipped",
+  refused: "refused", lost: "not uploaded",
+};
+
+/** What is wrong with a file before it is sent, as the part of a sentence behind its name; empty if nothing is. Pure. */
+export function problemOf({ name, size }, place) {
+  if (place >= FILES) return `is beyond the ${FILES} files that one job takes`;
+  if (size === 0) return "is empty";
+  if (size > FILE_BYTES) return "has more than 20 MB";
+  return FORMATS.test(name) ? "" : "is neither text, Markdown, PDF nor DOCX";
+}
+
+/** Chosen files as rows. Pure. */
+export const rowsOf = (files) =>
+  files.map((file, place) => {
+    const reason = problemOf(file, place);
+    return { name: file.name, size: file.size, state: reason ? "refused" : "waiting", reason };
+  });
+
+/** The rows after a job has said how far it is; rows that are not the job's stay. Pure. */
+export function withJob(rows, job) {
+  const open = job.files.map((one) => ({ name: one.name, state: one.outcome ?? one.state, reason: one.reason ?? "", title: one.title ?? "" }));
+  return [...rows.filter((one) => one.state === "refused" || one.state === "lost").filter((one) => !open.some((other) => other.name === one.name)), ...open];
+}
+
+/** `refused: it is empty`. Pure. */
+export function stateText({ state, reason }) {
+  if (!reason) return STATES[state];
+  return `${STATES[state]}: ${state === "refused" ? "it " : ""}${reason}`;
+}
+
+/** `{text, value, most}` of a job: what it does now, and how far; `most` 0 if that is not known. `rows`: all files. Pure. */
+export function progressOf(job, rows) {
+  const read = job.files.filter((one) => one.state !== "waiting").length;
+  if (job.status === "failed") return { text: `The job failed. ${job.error ?? ""} What was published before is unchanged.`, value: 0, most: 0 };
+  if (job.status === "done") return { text: `Done: ${outcome(job, rows)}.`, value: 1, most: 1 };
+  if (job.status === "queued") return { text: "Waiting for its turn", value: 0, most: 0 };
+  if (read < job.files.length) return { text: `Reading: ${count(read)} of ${plural(job.files.length, "file")}`, value: read, most: job.files.length };
+  if (job.embedded < job.to_embed) return { text: `Embedding: ${count(job.embedded)} of ${plural(job.to_embed, "text")}`, value: job.embedded, most: job.to_embed };
+  return { text: "Publishing", value: 0, most: 0 };
+}
+
+export const isRunning = (job) => job.status === "queued" || job.status === "running";
+
+function outcome({ removes, reset }, rows) {
+  const told = ["added", "replaced", "skipped", "refused", "lost"]
+    .map((state) => [rows.filter((one) => one.state === state).length, STATES[state].replace("unchanged, ", "")])
+    .filter(([number]) => number > 0)
+    .map(([number, word]) => `${count(number)} ${word}`);
+  if (removes.length > 0) told.push(`${count(removes.length)} removed`);
+  if (reset) told.push("all else removed");
+  return told.join(", ") || "nothing changed";
+}
+
+/**
+ * Uploads one file after another, each to an address of its own, which is asked for right before: addresses expire.
+ *
+ * Resolves with what a job takes, `[{upload_id, name}]`; a file that fails is told as `lost` and left out.
+ * `onState(place, state, reason)`.
+ */
+export async function uploadAll(api, corpus, files, signal, onState) {
+  const done = [];
+  for (const [place, file] of files.entries()) {
+    if (problemOf(file, place)) continue;
+    onState(place, "uploading", "");
+    try {
+      done.push({ upload_id: await uploaded(api, corpus, file, signal), name: file.name });
+      onState(place, "waiting", "");
+    } catch (problem) {
+      if (signal.aborted) throw problem;
+      onState(place, "lost", problem.message);
+    }
+  }
+  return done;
+}
+
+async function uploaded(api, corpus, file, signal) {
+  const [address] = (await api.corpusUploads(corpus, [{ name: file.name.slice(-1000), size: file.size }], signal)).uploads;
+  await api.putUpload(address, file, signal);
+  return address.upload_id;
+}

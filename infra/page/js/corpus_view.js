@@ -1,0 +1,202 @@
+/** A corpus as administrators see it: what is published, files on their way in, the job that works on them, deletion. */
+import { ACCEPT, isRunning, progressOf, rowsOf, stateText, uploadAll, withJob } from "./corpus_upload.js";
+import { confirm } from "./dialogs.js";
+import { announce, h, icon } from "./dom.js";
+import { bytes, count, moment, plural } from "./format.js";
+
+const POLL = 1000;
+
+export class CorpusView {
+  #api;
+  #corpus;
+  #onJob;
+  #opened = new AbortController();
+  #busy = false;
+  #rows = [];
+  #published = h("section", { class: "published", "aria-label": "Published", tabindex: "-1" });
+  #problem = h("p", { class: "problem", role: "alert", hidden: true });
+  #reset = h("input", { type: "checkbox" });
+  #picker = h("input", { type: "file", multiple: true, accept: ACCEPT, class: "visually-hidden", onchange: () => this.#take([...this.#picker.files]) });
+  #upload = h(
+    "form",
+    { class: "corpus-upload" },
+    h("p", {}, h("label", { class: "button primary" }, "Choose files", this.#picker), h("span", { class: "muted" }, " or drop them here: text, Markdown, PDF or DOCX, up to 20 MB each")),
+    h("label", { class: "check" }, this.#reset, "Remove every course that is not among them"),
+  );
+  #job = h("section", { class: "corpus-job", "aria-label": "Job", hidden: true });
+
+  /** `onJob(jobId)`: a job has begun or, empty, is none of this view's any more. */
+  constructor(api, place, corpus, onJob) {
+    this.#api = api;
+    this.#corpus = corpus;
+    this.#onJob = onJob;
+    this.#acceptDrops();
+    place.replaceChildren(h("div", { class: "corpus" }, this.#problem, this.#upload, this.#job, this.#published));
+  }
+
+  /** Shows what is published, and the job of the address, if there is one. */
+  async open(jobId = "") {
+    await Promise.all([this.#refresh(), jobId && this.#alone(() => this.#watch(jobId))]);
+  }
+
+  /** Stops looking; a job goes on, and uploads that are not done are given up. */
+  close() {
+    this.#opened.abort();
+  }
+
+  // ── what is published ───────────────────────────────────────────────────────────────────────────
+
+  async #refresh() {
+    await this.#told(async () => this.#drawPublished(await this.#api.corpus(this.#corpus, this.#opened.signal)));
+  }
+
+  #drawPublished({ version, model, counts, updated_at: updated, documents }) {
+    if (version === null) {
+      this.#published.replaceChildren(h("p", { class: "muted" }, "Nothing is published yet."));
+      return;
+    }
+    const facts = [
+      ["Version", version],
+      ["Embeddings", model || "none: keywords alone"],
+      ["Published", moment(updated)],
+    ];
+    const focused = this.#published.contains(document.activeElement);
+    this.#published.replaceChildren(
+      h("p", { class: "overview-line" }, sizes(documents.length, counts)),
+      h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
+      h(
+        "table",
+        { class: "documents" },
+        h("caption", { class: "visually-hidden" }, "Courses"),
+        h("thead", {}, h("tr", {}, ["Course", "Lessons", "Chunks", "Changed", ""].map((name) => h("th", { scope: "col" }, name || h("span", { class: "visually-hidden" }, "Delete"))))),
+        h("tbody", {}, documents.map((one) => this.#document(one))),
+      ),
+    );
+    if (focused) this.#published.focus(); // what had the focus may be gone
+  }
+
+  #document(one) {
+    return h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, one.title, h("span", { class: "fine muted" }, one.name)),
+      ...["lessons", "chunks"].map((name) => h("td", { class: "number", "data-name": name }, count(one.counts[name] ?? 0))),
+      h("td", { class: "muted" }, moment(one.updated_at)),
+      h("td", {}, h("button", { type: "button", class: "icon-button small", "aria-label": `Delete ${one.title}`, onclick: () => this.#delete(one) }, icon("bin"))),
+    );
+  }
+
+  async #delete(one) {
+    if (this.#busy || !(await confirm("Delete the course?", `“${one.title}” will not be found any more. Answers that have named it keep it.`, "Delete"))) return;
+    this.#rows = [];
+    await this.#alone(async () => this.#watch((await this.#api.deleteDocument(this.#corpus, one.document_id)).job_id));
+  }
+
+  // ── files on their way in ───────────────────────────────────────────────────────────────────────
+
+  #acceptDrops() {
+    const over = (event, is) => {
+      event.preventDefault();
+      event.stopPropagation(); // the message field takes drops elsewhere
+      this.#upload.classList.toggle("dropping", is);
+    };
+    this.#upload.addEventListener("submit", (event) => event.preventDefault());
+    this.#upload.addEventListener("dragover", (event) => over(event, true));
+    this.#upload.addEventListener("dragleave", (event) => over(event, false));
+    this.#upload.addEventListener("drop", (event) => {
+      over(event, false);
+      this.#take([...event.dataTransfer.files]);
+    });
+  }
+
+  async #take(files) {
+    this.#picker.value = "";
+    if (files.length === 0 || this.#busy) return;
+    const reset = this.#reset.checked;
+    if (reset && !(await confirm("Replace all courses?", "Every course that is not among these files will be removed.", "Replace"))) return;
+    this.#rows = rowsOf(files);
+    await this.#alone(async () => {
+      const ready = await this.#uploadAll(files);
+      if (ready.length === 0) return this.#drawJob({ text: "No file could be taken.", value: 0, most: 0 });
+      const job = await this.#api.startCorpusJob(this.#corpus, { files: ready, reset }, this.#opened.signal);
+      this.#reset.checked = false;
+      return this.#watch(job.job_id);
+    });
+  }
+
+  #uploadAll(files) {
+    const draw = () => {
+      const value = this.#rows.filter((one) => one.sent || one.reason).length;
+      this.#drawJob({ text: `Uploading: ${count(value)} of ${plural(files.length, "file")}`, value, most: files.length });
+    };
+    draw();
+    return uploadAll(this.#api, this.#corpus, files, this.#opened.signal, (place, state, reason) => {
+      this.#rows = this.#rows.map((one, at) => (at === place ? { ...one, state, reason, sent: state === "waiting" } : one));
+      draw();
+    });
+  }
+
+  // ── the job ─────────────────────────────────────────────────────────────────────────────────────
+
+  async #watch(jobId) {
+    this.#onJob(jobId);
+    const { signal } = this.#opened;
+    for (;;) {
+      const job = await this.#api.corpusJob(this.#corpus, jobId, signal);
+      this.#rows = withJob(this.#rows, job);
+      this.#drawJob(progressOf(job, this.#rows));
+      if (!isRunning(job)) break;
+      await new Promise((resolve) => setTimeout(resolve, POLL));
+    }
+    this.#onJob("");
+    announce(this.#job.querySelector(".job-head").textContent);
+  }
+
+  #drawJob({ text, value, most }) {
+    this.#job.hidden = false;
+    const ended = most > 0 && value === most;
+    this.#job.replaceChildren(
+      h("p", { class: "job-head" }, text),
+      this.#busy && !ended ? h("progress", { "aria-label": text, ...(most > 0 ? { max: most, value } : {}) }) : "",
+      h("ul", { class: "job-files", "aria-label": "Files" }, this.#rows.map(fileRow)),
+    );
+  }
+
+  /** One change at a time: a second one begins when the first has ended; then what is published is read anew. */
+  async #alone(work) {
+    this.#setBusy(true);
+    const succeeded = await this.#told(work);
+    this.#setBusy(false);
+    if (succeeded) await this.#refresh();
+  }
+
+  #setBusy(busy) {
+    this.#busy = busy;
+    this.#picker.disabled = busy;
+  }
+
+  /** Whether it went well; says what went wrong. */
+  async #told(work) {
+    this.#problem.hidden = true;
+    try {
+      await work();
+      return true;
+    } catch (problem) {
+      if (this.#opened.signal.aborted) return false;
+      this.#problem.textContent = problem.message;
+      this.#problem.hidden = false;
+      return false;
+    }
+  }
+}
+
+const sizes = (courses, counts) => [[courses, "course"], [counts.lessons, "lesson"], [counts.chunks, "chunk"]].filter(([number]) => number !== undefined).map(([number, word]) => plural(number, word)).join(" · ");
+
+function fileRow(one) {
+  return h(
+    "li",
+    { class: `job-file ${one.state}` },
+    h("span", { class: "file-name" }, one.name, one.title ? h("span", { class: "fine muted" }, one.title) : "", one.size ? h("span", { class: "fine muted" }, bytes(one.size)) : ""),
+    h("span", { class: "job-state" }, stateText(one)),
+  );
+}

@@ -1,0 +1,36 @@
+/** The sources below an answer: a list that unfolds, each source once, with its link and the records it was found in. */
+import { h, recordButton } from "./dom.js";
+import { plural } from "./format.js";
+
+/** Sources in order of first use, each `{title, url, records}` once. Pure. */
+export function distinct(sources) {
+  const found = new Map();
+  for (const { title, url, record_id: record } of sources) {
+    const key = JSON.stringify([title, url ?? ""]);
+    const one = found.get(key) ?? { title, url, records: [] };
+    found.set(key, record && !one.records.includes(record) ? { ...one, records: [...one.records, record] } : one);
+  }
+  return [...found.values()];
+}
+
+/** Where a link of a source may lead: an address of the web; else nowhere, null. Sources come from documents. Pure. */
+export function webAddress(url) {
+  const parsed = url && URL.canParse(url) ? new URL(url) : null;
+  return parsed && /^https?:$/.test(parsed.protocol) && !parsed.username && !parsed.password ? parsed.href : null;
+}
+
+export function sourceList(sources) {
+  const listed = distinct(sources);
+  return h(
+    "details",
+    { class: "sources" },
+    h("summary", {}, plural(listed.length, "source")),
+    h("ol", {}, listed.map((one) => h("li", {}, sourceName(one), one.records.map((record) => recordButton(record))))),
+  );
+}
+
+function sourceName({ title, url }) {
+  const href = webAddress(url);
+  if (!href) return h("span", {}, title);
+  return h("a", { href, target: "_blank", rel: "noopener noreferrer nofollow" }, title);
+}

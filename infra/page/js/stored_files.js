@@ -1,0 +1,77 @@
+/** Files of stored records: read with the token, shown from memory (object URLs), any of them in the dialog. */
+import { show } from "./dialogs.js";
+import { h } from "./dom.js";
+import { bytes } from "./format.js";
+
+const PREVIEW = 20_000; // characters of a text
+
+export class StoredFiles {
+  #api;
+  #read = new Map();
+
+  constructor(api) {
+    this.#api = api;
+  }
+
+  /** Gives the memory back; what was shown is gone from the page. */
+  forget() {
+    for (const one of this.#read.values()) one.then(({ url }) => URL.revokeObjectURL(url), () => {});
+    this.#read.clear();
+  }
+
+  /** Pictures below an element that are not read yet. One that cannot be read stays empty. */
+  async fill(root, conversationId, signal) {
+    for (const image of root.querySelectorAll("img[data-file]:not([src])")) {
+      try {
+        image.src = (await this.#file(conversationId, image.dataset)).url;
+      } catch (problem) {
+        image.title = problem.message;
+      }
+      if (signal.aborted) return;
+    }
+  }
+
+  /** A file in the dialog: a picture or a text as it is, a PDF by a link. */
+  async open(conversationId, file) {
+    const { type, name, size } = file;
+    show(name, h("p", { class: "muted" }, "Loading…"));
+    try {
+      const { url, blob } = await this.#file(conversationId, file);
+      const open = type === "application/pdf" && h("a", { class: "button", href: url, target: "_blank", rel: "noopener" }, "Open");
+      const buttons = h("div", { class: "buttons" }, open, h("a", { class: "button", href: url, download: name }, "Download"));
+      show(name, await shown(url, blob, type), h("p", { class: "fine muted" }, `${type}, ${bytes(Number(size))}`), buttons);
+    } catch (problem) {
+      show(name, h("p", { class: "problem" }, problem.message));
+    }
+  }
+
+  /** `{blob, url}`, read once. */
+  #file(conversationId, { file, place, size, type }) {
+    const key = `${conversationId}/${file}/${place}`;
+    if (!this.#read.has(key)) {
+      const reading = this.#api.attachment(conversationId, file, place, Number(size)).then((parts) => {
+        const blob = new Blob(parts, { type: kept(type) });
+        return { blob, url: URL.createObjectURL(blob) };
+      });
+      reading.catch(() => this.#read.delete(key)); // the next look tries again
+      this.#read.set(key, reading);
+    }
+    return this.#read.get(key);
+  }
+}
+
+/** What a browser may take the bytes for: a text never as a page. */
+const kept = (type) => (isText(type) ? "text/plain;charset=utf-8" : type);
+
+const isText = (type) => !type.startsWith("image/") && type !== "application/pdf";
+
+async function shown(url, blob, type) {
+  if (type.startsWith("image/")) return h("img", { class: "whole", src: url, alt: "" });
+  return isText(type) && textPreview(await blob.text());
+}
+
+/** How a text begins. */
+export function textPreview(text) {
+  const more = text.length > PREVIEW ? h("p", { class: "fine muted" }, "Only the beginning is shown.") : "";
+  return h("div", {}, h("pre", { class: "raw", tabindex: "0" }, text.slice(0, PREVIEW)), more);
+}
