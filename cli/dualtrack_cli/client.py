@@ -19,8 +19,10 @@ from dualtrack.frozen import freeze, loads, thaw
 from httpx_sse import SSEError, connect_sse
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import TracebackType
+
+    from dualtrack_cli.files import LocalFile
 
 TERMINAL: Final = frozenset({"done", "error"})
 """Events after which a chat's stream ends."""
@@ -128,11 +130,19 @@ class ApiClient:
         return self._answer(response)
 
     def start_chat(
-        self, message: str, conversation_id: str | None = None, profile: str | None = None
+        self,
+        message: str,
+        conversation_id: str | None = None,
+        profile: str | None = None,
+        files: Sequence[LocalFile] = (),
     ) -> Started:
         """POST /v1/chats; a lost answer is asked for again under the same idempotency key."""
-        optional = {"conversation_id": conversation_id, "profile": profile}
-        body = {"message": message, **{name: value for name, value in optional.items() if value is not None}}
+        attachments = [one.body for one in files] or None
+        optional = {"conversation_id": conversation_id, "profile": profile, "attachments": attachments}
+        body: dict[str, Any] = {
+            "message": message,
+            **{name: value for name, value in optional.items() if value is not None},
+        }
         headers = {"Idempotency-Key": str(uuid.uuid4())}
         for attempt in range(1, _START_ATTEMPTS + 1):
             try:

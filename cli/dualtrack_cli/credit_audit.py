@@ -13,6 +13,7 @@ import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 from dualtrack.credits.audit import audit
 from dualtrack.errors import Contended
+from dualtrack.storage.deletions import ALIAS
 from dualtrack.storage.ledger import Ledger
 
 from dualtrack_cli.client import Unreachable
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     Clients = Callable[[str], Any]
+
+__all__ = ["ALIAS", "Proof", "prove"]
 
 _READS: Final = 10
 

@@ -60,7 +60,7 @@ def show(stack: Wanted, user: str | None, as_json: bool) -> None:
             with target.client() as client:
                 balance, movements = client.call("GET", "/v1/credits"), _movements(client)
         else:
-            with _account(target, user) as account:
+            with as_admin(target, user) as account:
                 balance, movements = account.balance(), _movements_of(target, account.own_token)
         if as_json:
             print_json(balance)
@@ -78,7 +78,7 @@ def show(stack: Wanted, user: str | None, as_json: bool) -> None:
 def grant(stack: Wanted, user: str, *, amount: int, reason: str, grant_id: str | None, as_json: bool) -> None:
     """Add CREDITS to the pack of USER."""
     grant_id = grant_id or f"cli-{uuid.uuid4()}"
-    with exit_codes(), open_target(stack, report) as target, _account(target, user) as account:
+    with exit_codes(), open_target(stack, report) as target, as_admin(target, user) as account:
         # Said first: if the answer gets lost, the same id can be sent again without granting twice.
         click.echo(f"Grant {grant_id}: {amount:,} credits for {user}.", err=True)
         body = {"credits": amount, "reason": reason, "grant_id": grant_id}
@@ -93,7 +93,7 @@ def grant(stack: Wanted, user: str, *, amount: int, reason: str, grant_id: str |
 @json_option
 def plan(stack: Wanted, user: str, plan: str, as_json: bool) -> None:
     """Put USER on PLAN (free or pro), at once."""
-    with exit_codes(), open_target(stack, report) as target, _account(target, user) as account:
+    with exit_codes(), open_target(stack, report) as target, as_admin(target, user) as account:
         account.client.call("PUT", f"{account.path}/plan", body={"plan": plan})
         _print_result(account.balance(), as_json=as_json)
 
@@ -106,7 +106,7 @@ def plan(stack: Wanted, user: str, plan: str, as_json: bool) -> None:
 @state_dir_option
 @json_option
 def audit(user: str, stage: str | None, state_dir: Path, *, as_json: bool) -> None:
-    """Prove the account of USER from its ledger.
+    """Prove the account of USER from its ledger. That of an erased user has the name erased-…
 
     Adds up every line of the ledger, read in the table itself, and says what the account says otherwise.
     Changes nothing.
@@ -132,10 +132,11 @@ def _prove_deployed(user: str, stage: str) -> Proof:
 
 def _prove_local(user: str, state_dir: Path) -> Proof:
     with open_target(Wanted(None, None, None, state_dir), report) as target:
-        from dualtrack_cli.credit_audit import prove  # noqa: PLC0415 - boto3 loads for this command alone
+        from dualtrack_cli.credit_audit import ALIAS, prove  # noqa: PLC0415 - boto3 loads for this command alone
         from infra.local.shared import account_of  # noqa: PLC0415 - an installed wheel has none
 
-        user_id = user if _is_id(user) else _named(target.url, user)[1]
+        is_account = _is_id(user) or user.startswith(ALIAS)
+        user_id = user if is_account else _named(target.url, user)[1]
         return prove(user_id, "local", account_of(state_dir).client)
 
 
@@ -161,7 +162,8 @@ class Account:
 
 
 @contextmanager
-def _account(target: Target, user: str) -> Iterator[Account]:
+def as_admin(target: Target, user: str) -> Iterator[Account]:
+    """The user as an administrator of the stack reaches them."""
     token, user_id, own_token = target.token, user, ""
     if target.dev:
         token, _ = dev_token(target.url, _OPERATOR, admin=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -21,15 +22,18 @@ from dualtrack_cli.command import (
     stack_options,
     state_dir_option,
 )
+from dualtrack_cli.course_commands import course_commands
 from dualtrack_cli.credit_commands import credit_commands
+from dualtrack_cli.files import BadFile, read_files
 from dualtrack_cli.target import need_checkout, open_target
 from dualtrack_cli.transcript import one_line
+from dualtrack_cli.user_commands import user_commands
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from dualtrack_cli.client import ApiClient, ChatEvent, Started
+    from dualtrack_cli.files import LocalFile
     from dualtrack_cli.progress import View
     from dualtrack_cli.target import Wanted
 
@@ -46,15 +50,32 @@ def main() -> None:
 
 
 main.add_command(credit_commands)
+main.add_command(user_commands)
+main.add_command(course_commands)
 
 
 @main.command()
 @click.argument("message")
 @click.option("--conversation", metavar="ID", help="Go on with a conversation.")
 @click.option("--profile", metavar="NAME", help="The agent to talk to, in a new conversation.")
+@click.option(
+    "--file",
+    "paths",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="PATH",
+    help="Send an image, a PDF or a text file along; up to five, 4 MB together.",
+)
 @stack_options
 @json_option
-def chat(stack: Wanted, message: str, conversation: str | None, profile: str | None, as_json: bool) -> None:
+def chat(
+    stack: Wanted,
+    message: str,
+    conversation: str | None,
+    profile: str | None,
+    paths: tuple[Path, ...],
+    as_json: bool,
+) -> None:
     """Ask MESSAGE and watch the chat until its end.
 
     A MESSAGE of "-" is read from stdin.
@@ -66,15 +87,23 @@ def chat(stack: Wanted, message: str, conversation: str | None, profile: str | N
     text = sys.stdin.read() if message == "-" else message
     if not text.strip():
         raise click.UsageError("MESSAGE is empty.")
+    files = _files(paths)
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
         from dualtrack_cli.progress import view_on  # noqa: PLC0415 - rich loads while nobody waits for --help
 
         with view_on(sys.stderr if as_json else sys.stdout, progress_only=as_json) as view:
             if target.mode == "offline":
                 view.notice(_OFFLINE)
-            outcome = _converse(client, view, client.start_chat(text, conversation, profile))
+            outcome = _converse(client, view, client.start_chat(text, conversation, profile, files))
         code = _conclude(outcome, stack, as_json=as_json)
     sys.exit(code)
+
+
+def _files(paths: tuple[Path, ...]) -> tuple[LocalFile, ...]:
+    try:
+        return read_files(paths)
+    except BadFile as problem:
+        raise click.UsageError(str(problem)) from problem
 
 
 @dataclass(frozen=True, slots=True)
