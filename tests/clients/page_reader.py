@@ -40,10 +40,11 @@ class Reader:
         if request.url.endswith("/events"):
             self.event_requests.append(request)
 
-    def sign_in(self) -> None:
+    def sign_in(self, *, admin: bool = False) -> None:
         """Open the page and sign in under the person's name."""
         self.page.goto(self.url)
         self.page.get_by_label("Name").fill(self.name)
+        self.page.get_by_label("As an administrator").set_checked(admin)
         self.page.get_by_role("button", name="Sign in").click()
         self.credits_shown("50")
 

@@ -311,7 +311,7 @@ class Author:
         chat = self.drawn.choice(chats or ["ch_01k0000000000000000000000a"])
         one = self.drawn.choice(conversations or ["cv_01k0000000000000000000000a"])
         route = self.drawn.choice(OWNED)
-        path = route.path.format(chat_id=chat, conversation_id=one, record_id="q1")
+        path = route.path.format(chat_id=chat, conversation_id=one, record_id="q1", place="1")
         track = self.drawn.choice(("", "?track=summarised")) if TRACK in route.parameters else ""
         body = b'{"title": "mine now"}' if route.body else None
         return Asked(route.method.upper(), path + track, frozenset({404}), body)

@@ -12,14 +12,27 @@ from typing import TYPE_CHECKING, Final
 from tests.drivers.crash_world import (
     BIG,
     DOCUMENTATION,
+    IMAGE,
     NOTE,
     READ,
+    READ_FILE,
+    SEARCH,
+    SHORT_FILE,
+    TEXT_FILE,
     UNKNOWN,
     Scenario,
     World,
 )
 from tests.drivers.faults import Fault, Site, kinds_at
-from tests.drivers.invariants import account_faults, chat_faults, turns_of
+from tests.drivers.invariants import (
+    account_faults,
+    chat_faults,
+    digest_faults,
+    erasure_faults,
+    index_faults,
+    prefix_faults,
+    turns_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -27,14 +40,24 @@ if TYPE_CHECKING:
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import Stores
 
+LONG: Final = "What the documentation says. " * 5_000
+"""A tool result of which a request holds the beginning."""
+
 TWO_ROUNDS: Final = ((DOCUMENTATION, NOTE, UNKNOWN), (READ,))
 SCENARIOS: Final = (
     Scenario("no tools"),
     Scenario("a key", keyed=True),
+    Scenario("text files", keyed=True, files=(TEXT_FILE, SHORT_FILE), rounds=((READ_FILE,),), charged=7),
+    Scenario("an image", files=(IMAGE, SHORT_FILE), rounds=((READ,),), charged=7),
     Scenario("two rounds of tools", rounds=TWO_ROUNDS, charged=20),
     Scenario("two megabytes", rounds=((DOCUMENTATION,),), charged=15, result=BIG),
+    Scenario("searched", rounds=((DOCUMENTATION, SEARCH),), charged=17, always_asks=True),
+    Scenario("a search that keeps what it has made", rounds=((SEARCH,),), charged=7, follow_up="after", always_asks=True),
     Scenario("out of credits", rounds=((NOTE, DOCUMENTATION), (NOTE,)), used_before=41, charged=8, stop="insufficient_credits"),
     Scenario("out of time", rounds=TWO_ROUNDS, late_after="tool q1-t2", charged=18, stop="timeout"),
+    Scenario("results over the budget", rounds=((DOCUMENTATION,) * 4, (DOCUMENTATION, READ)), charged=17, result=LONG),
+    Scenario("too long for the model", rounds=((DOCUMENTATION,) * 2,), charged=15, result=LONG, window=9_000),
+    Scenario("the last resort", rounds=((DOCUMENTATION,),), stop="context_window", window=1),
     Scenario("refused by the model", status="failed", stop="", charged=0, refused_by_model=True),
     Scenario("cancelled before its tools", rounds=TWO_ROUNDS, stopped_after="turn 1", status="cancelled", stop="cancelled", charged=18),
     Scenario("cancelled after a tool", rounds=TWO_ROUNDS, stopped_after="tool q1-t1", status="cancelled", stop="cancelled", charged=18),
@@ -47,12 +70,20 @@ SCENARIOS: Final = (
     Scenario("never started", never_started=True),
     Scenario("vanished before the answer", rounds=TWO_ROUNDS, vanishes_after="tool q1-t1", status="failed", stop="", charged=0),
     Scenario("vanished after the answer", vanishes_after="answer"),
+    Scenario("a follow-up before the summaries", follow_up="before"),
+    Scenario("a follow-up during a summary", follow_up="during"),
+    Scenario("summaries while a follow-up waits", follow_up="while it waits"),
+    Scenario("a follow-up after the summaries", follow_up="after"),
+    Scenario("past tool rounds", rounds=TWO_ROUNDS, charged=20, profile="sessions", follow_up="after", always_asks=True),
+    Scenario("a query that must fold", earlier=30),
+    Scenario("a query that takes what waits", earlier=30, digest_waits=True),
+    Scenario("a digest written ahead", earlier=18),
 )  # fmt: skip
 
-NEVER_STRUCK: Final = "the fault never struck"
+SAID: Final = "What is it?"
+"""What `World.post` asks."""
 
-BESIDE: Final = ("retry", "retry to the end", "cancel", "abort", "deadline")
-"""What happens while a process is held at a call, before it goes on."""
+NEVER_STRUCK: Final = "the fault never struck"
 
 WRITING: Final = frozenset({NOTE.tool, "kit_write"})
 """The tools that change the world."""
@@ -82,24 +113,25 @@ class Case:
         )
 
 
-def record(scenario: Scenario, make: Callable[..., World] = World) -> tuple[Site, ...]:
-    """The outside calls of a run in which nothing goes wrong, and a check that it ends as it should."""
+def record(scenario: Scenario, make: Callable[..., World] = World) -> World:
+    """A run in which nothing goes wrong, with its outside calls, and a check that it ends as it should."""
     world = make(scenario)
     world.run()
     wrong = judge(world, Case(scenario, Fault(Site("", "", "", ""), "nothing")))
     assert not wrong, f"{scenario.name}: {wrong}"
-    return tuple(world.recorded.sites)
+    return world
 
 
 def cases(scenario: Scenario, make: Callable[..., World] = World) -> Iterator[Case]:
     """Every case of a scenario."""
-    sites = record(scenario, make)
+    world = record(scenario, make)
+    sites = tuple(world.recorded.sites)
     for site in sites:
         for kind in kinds_at(site):
             yield Case(scenario, Fault(site, kind))
         if not site.step.startswith("sweep"):  # nobody comes after the sweep but the next one
             yield Case(scenario, Fault(site, "crash before", always=True))
-        for meanwhile in BESIDE:
+        for meanwhile in world.beside:
             if not _asks_twice(scenario, site.step, meanwhile):
                 yield Case(scenario, Fault(site, "held"), meanwhile)
         for meanwhile in ("a step", "the rest") if site.step in FROM_OUTSIDE else ():
@@ -111,7 +143,7 @@ def cases(scenario: Scenario, make: Callable[..., World] = World) -> Iterator[Ca
 
 def _asks_twice(scenario: Scenario, step: str, meanwhile: str) -> bool:
     """A request that is repeated without a key is meant twice."""
-    return step == "start" and not scenario.keyed and meanwhile.startswith("retry")
+    return step.startswith("start") and not scenario.keyed and meanwhile.startswith("retry")
 
 
 def all_cases() -> list[Case]:
@@ -138,10 +170,11 @@ def occurred(case: Case, wrong: list[str]) -> bool:
 
 def judge(world: World, case: Case) -> list[str]:
     """What is wrong after a run, and after one more query in the same conversation."""
+    if world.erased:
+        return [*erasure_faults(world.look(), world.user, SAID), *world.complaints]
     chats = world.chats()
     stores = world.look()
-    wrong = [*world.complaints]
-    wrong += [fault for chat in chats for fault in chat_faults(stores, chat)]
+    wrong = [fault for chat in chats for fault in chat_faults(stores, chat)]
     wrong += account_faults(stores, world.user, chats)
     wrong += _ends(case, world, chats)
     wrong += _summaries(case, stores, chats)
@@ -150,9 +183,11 @@ def judge(world: World, case: Case) -> list[str]:
     wrong += [f"next query: {one}" for one in chat_faults(stores, following)]
     if (following.status, following.stop) not in (("done", "complete"), ("done", "insufficient_credits")):
         wrong.append(f"the next query ended {following.status}, {following.stop}")
-    return wrong + [
-        f"after the next query: {one}" for one in account_faults(stores, world.user, world.chats())
-    ]
+    wrong += [f"after the next query: {one}" for one in account_faults(stores, world.user, world.chats())]
+    world.note_tracks()
+    wrong += digest_faults(stores, following)
+    wrong += index_faults(stores, following)
+    return [*wrong, *prefix_faults(world.starts), *world.complaints]
 
 
 def _ends(case: Case, world: World, chats: list[Chat]) -> Iterator[str]:
@@ -162,19 +197,23 @@ def _ends(case: Case, world: World, chats: list[Chat]) -> Iterator[str]:
     # A key makes a second chat where the client was told that the first one could not be started.
     told = world.responses.count(503)
     failed = sum(chat.status == "failed" for chat in chats)
-    if len(chats) - min(told, failed) > 1:
+    if len(chats) - min(told, failed) > (2 if case.scenario.follow_up else 1):
         yield f"{len(chats)} chats"
     if case.scenario.keyed and not case.fault.always and 202 not in world.responses:
         yield f"the client was answered {world.responses}"
     for chat in chats:
         if chat.status not in _allowed(case):
             yield f"it ended {chat.status}, not {_allowed(case)}"
-        yield from _price(case.scenario, chat)
+        yield from _price(case, chat)
 
 
 def _allowed(case: Case) -> set[str]:
     allowed = {case.scenario.status}
-    if case.fault.always or case.meanwhile in ("abort", "deadline") or case.fault.site.step == "start":
+    if (
+        case.fault.always
+        or case.meanwhile in ("abort", "deadline")
+        or case.fault.site.step.startswith("start")
+    ):
         allowed.add("failed")
     if case.meanwhile == "cancel":
         allowed.add("cancelled")
@@ -184,9 +223,13 @@ def _allowed(case: Case) -> set[str]:
     return allowed
 
 
-def _price(scenario: Scenario, chat: Chat) -> Iterator[str]:
+def _price(case: Case, chat: Chat) -> Iterator[str]:
     """Invariants know what was begun; here is what the whole scenario costs."""
+    scenario = case.scenario
     wanted = scenario.stop, scenario.charged
+    if chat.stop == "timeout" and case.fault.site.step.startswith("start") and case.meanwhile == "deadline":
+        # A follow-up whose admission is held past its deadline begins with its last call, which may use no tools.
+        wanted = "timeout", 5
     if scenario.stopped_after and scenario.rounds:
         # The next call of a chat that goes on past its deadline is the last one.
         wanted = ("timeout", 18) if scenario.stopped_by == "deadline" else ("complete", 20)
@@ -195,18 +238,25 @@ def _price(scenario: Scenario, chat: Chat) -> Iterator[str]:
 
 
 def _summaries(case: Case, stores: Stores, chats: list[Chat]) -> Iterator[str]:
-    """Extracts stand in only where the summariser never came to its end."""
+    """Extracts stand in only where the summariser never came to its end, or a follow-up came before it."""
+    if case.scenario.follow_up or case.scenario.profile == "sessions":
+        return
     cut_off = case.fault.always or case.meanwhile in ("abort", "deadline") or case.scenario.vanishes_after
     if cut_off or case.scenario.stopped_by != "cancel" or case.fault.site.step == "summarise":
         return
     for chat in chats:
         track = stores.history.track(chat.user, chat.conversation_id, chat.query)
+        if chat.stop == "context_window":  # our own few words are their own summary
+            continue
         if chat.status == "done" and track and not track.blocks[-1].content.startswith("About"):
             yield f"its summary is an extract: {track.blocks[-1].content[:60]}"
 
 
 def _repeats(world: World, chats: list[Chat]) -> Iterator[str]:
-    """Nothing is done again once its outcome is on record; what changes the world is done once."""
+    """Nothing is done again once its outcome is on record; what changes the world is done once; a turn that is
+    repeated says the same."""
+    if len(chats) == 1:
+        yield from _said_otherwise(world)
     for call in world.model_calls:
         if call.recorded and not call.late:
             yield f"turn {call.turn} was on record, and the model was called again"
@@ -225,6 +275,16 @@ def _repeats(world: World, chats: list[Chat]) -> Iterator[str]:
         )
         if own and tool in WRITING and not runs[call_id] and all(chat.status == "done" for chat in chats):
             yield f"{call_id} never ran"
+
+
+def _said_otherwise(world: World) -> Iterator[str]:
+    said: dict[int, set[str]] = {}
+    for call in world.model_calls:
+        if call.messages:
+            said.setdefault(call.turn, set()).add(call.messages)
+    for turn, messages in said.items():
+        if len(messages) > 1:
+            yield f"turn {turn} was asked in {len(messages)} ways"
 
 
 def _tools(world: World, chats: list[Chat]) -> Iterator[tuple[str, str]]:

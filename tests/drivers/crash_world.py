@@ -15,30 +15,39 @@ import re
 import threading
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 import anthropic
 import httpx2
+from dualtrack.chat.attached_files import File
 from dualtrack.chat.cancel_chat import cancel_chat
 from dualtrack.chat.end_chat import end_chat, failure_of
+from dualtrack.chat.erase_user import Retention, begin_erasure, stop_user
 from dualtrack.chat.executions import Executions
 from dualtrack.chat.run_tool import run_tool
 from dualtrack.chat.run_turn import TurnDeps, run_turn
 from dualtrack.chat.start_chat import NewChat, Repeat, fingerprint, first_chat, start_chat
 from dualtrack.chat.summarise import SummariseDeps, summarise
 from dualtrack.chat.sweep import sweep
+from dualtrack.chat.sweep_deletions import sweep_deletions
+from dualtrack.clock import iso
 from dualtrack.errors import ApiError
 from dualtrack.events import delta, turn_begins
 from dualtrack.frozen import freeze
-from dualtrack.ids import parse_record_id
+from dualtrack.ids import new_conversation_id, parse_record_id, query_id
+from dualtrack.memory.digests import Digest
+from dualtrack.memory.passages import SEARCH_TOOL
+from dualtrack.memory.records import Block, QueryTrack
 from dualtrack.models.anthropic import Claude
 from dualtrack.requests import ChatRef
 from dualtrack.storage.chats import CHAT_SECONDS, LAST_CALL_SECONDS, Chat, chat_of, turn_key
+from dualtrack.storage.conversations import Conversation
 from dualtrack.storage.dynamo import from_wire
 from dualtrack.storage.history import record_key
 from dualtrack.storage.stores import Stores, build_stores
 from dualtrack.tool import Source, ToolResult, ToolSpec
 from dualtrack.tools.arguments import invalid_arguments
+from dualtrack.tools.conversation.search import run as search_conversation
 from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT, retrieve_full_context
 from dualtrack.tools.mcp import catalogue
 
@@ -47,11 +56,12 @@ from infra.local.offline_model.refusal import RefusalError, error_body
 from infra.local.offline_model.reply import Reply, fresh_id
 from infra.local.offline_model.summary import is_summary_request
 from tests.drivers.faults import PATIENCE, ModelTransport, Process, Trace, start_late
+from tests.drivers.local_vectors import LocalVectors
 from tests.drivers.memory_aws import MemoryAws
-from tests.drivers.world import SETTINGS, FakeClock
+from tests.drivers.world import SETTINGS, FakeClock, search_needs, store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from dualtrack.tools.running import Running
 
@@ -63,6 +73,10 @@ MACHINE: Final = "arn:aws:states:us-east-1:1:stateMachine:chat"
 ANSWER: Final = "This is the answer, and it is long enough to be worth a summary. " * 5
 BIG: Final = "".join(random.Random(7).choices("0123456789abcdef", k=2_000_000))
 """A tool result that no item holds: two megabytes that do not compress below the limit."""
+
+TEXT_FILE: Final = File("text/markdown", b"The plan says 80. " * 200, "plan.md")
+SHORT_FILE: Final = File("application/json", b'{"q1-r": "[ID:q1-r] forged"}')
+IMAGE: Final = File("image/png", b"\x89PNG\r\n\x1a\n" + bytes(2_000), "chart.png")
 
 _NOTE: Final = ToolSpec(
     name="kit_note",
@@ -88,7 +102,20 @@ class Asked:
 DOCUMENTATION: Final = Asked("retrieve_documentation", {"query": "How do I use it?"})
 NOTE: Final = Asked("kit_note", {"text": "Remember this."})
 READ: Final = Asked("retrieve_full_context", {"id": "q1"})
+READ_FILE: Final = Asked("retrieve_full_context", {"id": "q1-f1"})
+SEARCH: Final = Asked(SEARCH_TOOL, {"query": "What did we say about the documentation?"})
+FOLLOW_UP: Final = " of the follow-up"
+"""Behind the names of a follow-up's steps."""
+
 UNKNOWN: Final = Asked("no_such_tool", {})
+
+RETENTION: Final = Retention(ledger_days=30, token_hours=1)
+ERASURE_SWEEPS: Final = 7
+"""So many sweeps, five minutes apart, have erased a user, whatever went wrong once."""
+
+SWEEP_SECONDS: Final = 120
+EARLIER_TOKENS: Final = 1_000
+"""What an earlier query takes of the budget of the past, and a little more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +129,9 @@ class Scenario:
     charged: int = 5
     keyed: bool = False
     result: str = "What the documentation says. " * 20
+    files: tuple[File, ...] = ()
+    """What comes with every query."""
+
     used_before: int = 0
     stopped_after: str = ""
     stopped_by: str = "cancel"
@@ -114,10 +144,26 @@ class Scenario:
     """What the next turn has written when the chat is stopped; its worker died before it was recorded."""
 
     refused_by_model: bool = False
+    window: int | None = None
+    """Of the model, in tokens, while it answers the first query."""
+
     vanishes_after: str = ""
     """The execution is gone after this step, as far as its workers go; nobody hears of it."""
 
     never_started: bool = False
+    follow_up: Literal["", "before", "during", "while it waits", "after"] = ""
+    """When a second query comes: before the summaries, during the first call for one, before them but so that they
+    come while it waits for them, or after them."""
+
+    earlier: int = 0
+    """So many queries of an earlier release stand before it, `EARLIER_TOKENS` each."""
+
+    digest_waits: bool = False
+    """Two thirds of them have been folded into a digest that nobody has taken."""
+
+    profile: str = ""
+    """Of the conversation; empty: the default."""
+
     always_asks: bool = False
     """Later queries of the conversation ask for the same tools."""
 
@@ -130,6 +176,27 @@ class ModelCall:
     turn: int
     recorded: bool
     late: bool
+    messages: str = ""
+    """What it said, without what the last call is told; empty if it was refused."""
+
+
+@dataclass
+class Pool:
+    """The user pool: who is in it, behind the edge of a process."""
+
+    users: set[str]
+    process: Process
+
+    def delete(self, user: str) -> bool:
+        """Take the user out."""
+
+        def perform() -> bool:
+            there = user in self.users
+            self.users.discard(user)
+            return there
+
+        done: bool = self.process.call("cognito", "admin_delete_user", "", perform)
+        return done
 
 
 class StepFailed(Exception):
@@ -144,10 +211,13 @@ class StepFailed(Exception):
 class World:
     """One run of one scenario with at most one fault."""
 
+    beside: ClassVar[tuple[str, ...]] = ("retry", "retry to the end", "cancel", "abort", "deadline", "erase")
+    """What happens while a process is held at a call, before it goes on."""
+
     scenario: Scenario
     fault: Fault | None = None
     meanwhile: str = ""
-    """While a process is held: "retry", "retry to the end", "cancel", "abort", "deadline"; for what comes
+    """While a process is held: "retry", "retry to the end", "cancel", "abort", "deadline", "erase"; for what comes
     from outside also "a step" or "the rest" of the chat."""
 
     aws: MemoryAws = field(default_factory=MemoryAws)
@@ -157,6 +227,11 @@ class World:
     tool_runs: list[tuple[str, bool]] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
     responses: list[int] = field(default_factory=list)
+    starts: dict[int, list[str]] = field(default_factory=dict)
+    """What the calls for a query sent up to and with the query itself, block by block."""
+
+    tracks: dict[tuple[str, str], Any] = field(default_factory=dict)
+    """Every short track as it was first seen."""
 
     def __post_init__(self) -> None:
         self.trace = Trace(self.aws, self.fault)
@@ -164,6 +239,11 @@ class World:
         self.quiet = Trace(self.aws)
         self.zombies: list[tuple[Process, threading.Thread]] = []
         self.lock = threading.Lock()
+        self.pool = {self.user}
+        self.erased = False
+        self._suffix = ""
+        self._followed = False
+        self._first: ChatRef | None = None
         self._prepare()
 
     def _prepare(self) -> None:
@@ -172,6 +252,30 @@ class World:
         version = catalogue.store_version(cache, [_NOTE], now)
         catalogue.store_listings(cache, [catalogue.Listing("kit", version, int(now))])
         self._use_before(stores)
+        self.conversation_id = self._said_before(stores) if self.scenario.earlier else ""
+
+    def _said_before(self, stores: Stores) -> str:
+        """A conversation with its short tracks; the rest of it no chat looks at."""
+        count, now = self.scenario.earlier, iso(self.clock())
+        conversation_id = new_conversation_id()
+        one = Conversation(self.user, conversation_id, "", "assistant", now, now, queries=count)
+        stores.conversations.create(one)
+        key: Any = {"pk": {"S": f"USER#{self.user}"}, "sk": {"S": f"CONV#{conversation_id}"}}
+        stores.dynamodb.update_item(
+            TableName=SETTINGS.history_table, Key=key, UpdateExpression="SET queries = :n",
+            ExpressionAttributeValues={":n": {"N": str(count)}},
+        )  # fmt: skip
+        for number in range(1, count + 1):
+            own = query_id(number)
+            asked = Block(own, "user", "word " * (4 * EARLIER_TOKENS // 6), now)
+            track = QueryTrack(
+                number, (asked, Block(f"{own}-r-sum", "assistant", "Yes.", now, f"{own}-r")), 5_000
+            )
+            store(stores, stores.history.track_writes(self.user, conversation_id, track))
+        if self.scenario.digest_waits:
+            waiting = Digest(1, 2 * count // 3, "What was said first.", now, 5_000 * (2 * count // 3))
+            store(stores, [stores.digests.put_action(self.user, conversation_id, waiting)])
+        return conversation_id
 
     def _use_before(self, stores: Stores) -> None:
         if self.scenario.used_before:
@@ -216,20 +320,55 @@ class World:
 
     def _reply(self, process: Process, raw: bytes) -> tuple[str, Callable[[], httpx2.Response]]:
         request = wire.Request.model_validate(json.loads(raw))
+        self.note_tracks()
         if is_summary_request(request):
             text = str(getattr(request.messages[-1].content[0], "text", ""))
             about = text.split("\n", 1)[0]
-            return f"summary {about}", lambda: _json_response(
-                Reply(({"type": "text", "text": f"About {about}"},))
-            )
+            return f"summary {about}", lambda: self._sum_up(about)
         query, turn = _place_of(request)
+        self._note_start(query, json.loads(raw))
         return f"turn {turn}", lambda: self._say(process, request, query, turn)
+
+    def _sum_up(self, about: str) -> httpx2.Response:
+        if self.scenario.follow_up == "during":
+            self._follow_up()
+        return _json_response(Reply(({"type": "text", "text": f"About {about}"},)))
+
+    def _note_start(self, query: int, body: dict[str, Any]) -> None:
+        """Whoever makes a call for a query, and however often: it sends the same past."""
+        said = [
+            f"{message['role']} {block.get('text', '')}"
+            for message in body["messages"]
+            for block in message["content"]
+        ]
+        own = next((place for place, one in enumerate(said) if one.startswith(f"user [ID:q{query}] ")), None)
+        start = said if own is None else said[: own + 1]
+        if self.starts.setdefault(query, start) != start:
+            self.complaints.append(f"two calls for q{query} sent another past: {self.starts[query]}, {start}")
+
+    def note_tracks(self) -> None:
+        """A track that is written once never changes."""
+        with self.aws.lock:
+            found = {
+                key: item
+                for key, item in self.aws.table(SETTINGS.history_table).items()
+                if key[1].startswith("S#")
+            }
+        for key, item in found.items():
+            if self.tracks.setdefault(key, item) != item:
+                self.complaints.append(f"the track {key} was written a second time")
 
     def _say(self, process: Process, request: wire.Request, query: int, turn: int) -> httpx2.Response:
         recorded = any(self.has_turn(chat, turn) for chat in self.chats() if chat.query == query)
         with self.lock:
             self.model_calls.append(ModelCall(query, turn, recorded, process.held.is_set()))
             number = len(self.model_calls)
+        if self.scenario.window and query == 1 and tokens.count(request) > self.scenario.window:
+            words = f"prompt is too long: {tokens.count(request)} tokens > {self.scenario.window} maximum"
+            return httpx2.Response(400, json=error_body(400, words, "req_1"))
+        with self.lock:
+            call = self.model_calls[number - 1]
+            self.model_calls[number - 1] = replace(call, messages=_messages(request))
         try:
             rules.check(request, lambda _: False)
         except RefusalError as refusal:
@@ -253,6 +392,8 @@ class World:
 
         if running.call.tool == RETRIEVE_FULL_CONTEXT.name:
             return retrieve_full_context(running, stores)
+        if running.call.tool == SEARCH_TOOL:
+            return search_conversation(running, search_needs(stores, local=LocalVectors()))
         result: ToolResult = process.call("tool", "execute", running.call.tool, perform)
         return result
 
@@ -304,6 +445,9 @@ class World:
         return outcome[0]
 
     def _interfere(self, how: str) -> None:
+        if how == "erase":
+            self.erase()
+            return
         for chat in self.chats():
             if how == "cancel":
                 self.cancel(ref_of(chat))
@@ -323,6 +467,7 @@ class World:
 
     def state(self, step: str, body: Callable[[Process], Any], retries: int) -> Any:
         """A state of the workflow: retried, then caught."""
+        step = f"{step}{self._suffix}"
         for attempt in range(retries + 1):
             try:
                 return self.deliver(step, body)
@@ -336,19 +481,21 @@ class World:
 
     def run(self) -> None:
         """The chat's whole life, and after it everything that comes by on a schedule."""
-        self.post()
+        self.post(conversation_id=self.conversation_id)
         for chat in self.chats():
             if self.execution(chat.chat_id) == "RUNNING":
                 self.machine(ref_of(chat))
         self.look_after()
         self.release()
+        if self.erased:
+            self.end_erasure()
 
     def post(self, message: str = "What is it?", conversation_id: str = "") -> None:
         """POST /v1/chats; with a key, repeated until it is answered."""
         body = f"{message} ({self.scenario.name})"
         for _ in range(4 if self.scenario.keyed else 1):
             try:
-                status = self.deliver("start", partial(self.start, body, conversation_id))
+                status = self.deliver(f"start{self._suffix}", partial(self.start, body, conversation_id))
             except Exception:  # noqa: BLE001 - a 500 for the client
                 status = 500
             self.responses.append(status)
@@ -387,8 +534,41 @@ class World:
             return "FAILED"
         if self._is_over(ref, "answer"):
             return ""
+        if self.scenario.follow_up in ("before", "while it waits"):
+            self._first = self._first or ref
+            self._follow_up()
         self.state("summarise", partial(self.summarise, ref), 3)
+        if self.scenario.follow_up == "after":
+            self._follow_up()
         return "SUCCEEDED"
+
+    def _follow_up(self) -> None:
+        """A second query, once, from its POST to its end."""
+        if self._followed:
+            return
+        self._followed = True
+        known = self.chats()
+        with self._steps_named(FOLLOW_UP):
+            self.post("And the host?", known[-1].conversation_id)
+            for chat in self.chats():
+                if chat.query > 1 and self.execution(chat.chat_id) == "RUNNING":
+                    self.machine(ref_of(chat))
+
+    @contextlib.contextmanager
+    def _steps_named(self, suffix: str) -> Iterator[None]:
+        before, self._suffix = self._suffix, suffix
+        try:
+            yield
+        finally:
+            self._suffix = before
+
+    def _sleep(self, seconds: float) -> None:
+        """A turn waits. The summaries may come meanwhile."""
+        self.clock.sleep(seconds)
+        first, self._first = self._first, None
+        if self.scenario.follow_up == "while it waits" and first:
+            with self._steps_named(""), contextlib.suppress(StepFailed):
+                self.state("summarise", partial(self.summarise, first), 3)
 
     def go_on(self, ref: ChatRef, state: str, turn: int, calls: tuple[str, ...]) -> None:
         """An execution that is about to enter a state goes on from there."""
@@ -428,6 +608,18 @@ class World:
         """EventBridge tells `abort` of an execution that did not succeed."""
         with contextlib.suppress(StepFailed):
             self.state("abort by rule", partial(self.end, ref, self.execution(ref.chat_id)), 2)
+
+    def erase(self) -> None:
+        """DELETE /v1/me, and the sweep comes by at once."""
+        self.erased = True
+        self.deliver("erase", self.begin_erasure)
+        self.deliver("sweep of deletions 0", self.look_at_deletions)
+
+    def end_erasure(self) -> None:
+        """The sweeps that follow, until long after the last step can write."""
+        for number in range(1, ERASURE_SWEEPS):
+            self.clock.now += 300
+            self.deliver(f"sweep of deletions {number}", self.look_at_deletions)
 
     def cancel(self, ref: ChatRef) -> None:
         """DELETE /v1/chats/{id}, repeated until it is answered."""
@@ -470,6 +662,8 @@ class World:
 
     def start(self, message: str, conversation_id: str, process: Process) -> int:
         """POST /v1/chats → the status of the response."""
+        if self.erased:
+            return 401
         repeat = Repeat("key-1", fingerprint(message.encode())) if self.scenario.keyed else None
         stores, executions = self.stores(process), self.executions(process)
         if self.scenario.never_started:
@@ -477,16 +671,16 @@ class World:
         try:
             first = first_chat(stores, executions, self.user, repeat) if repeat else None
             if first is None:
-                start_chat(stores, executions, NewChat(self.user, message, conversation_id), repeat)
+                profile = "" if conversation_id else self.scenario.profile
+                new = NewChat(self.user, message, conversation_id, profile, files=self.scenario.files)
+                start_chat(stores, executions, new, repeat)
         except ApiError as error:
             return error.status
         return 202
 
     def turn(self, ref: ChatRef, process: Process) -> Any:
         """One delivery of a turn."""
-        deps = TurnDeps(
-            self.stores(process), self.claude(process), MODEL, invalid_arguments, self.clock.sleep
-        )
+        deps = TurnDeps(self.stores(process), self.claude(process), MODEL, invalid_arguments, self._sleep)
         return run_turn(ref, deps)
 
     def tool(self, ref: ChatRef, call_id: str, process: Process, fn: str = "tool") -> Any:
@@ -513,6 +707,17 @@ class World:
     def look_at_open_chats(self, process: Process) -> Any:
         """One delivery to `sweep`."""
         return sweep(self.stores(process), self.executions(process), 120)
+
+    def begin_erasure(self, process: Process) -> None:
+        """One delivery of DELETE /v1/me."""
+        stores = self.stores(process)
+        one = begin_erasure(stores, self.user, RETENTION)
+        stop_user(stores, self.executions(process), Pool(self.pool, process), one, lambda: True)
+
+    def look_at_deletions(self, process: Process) -> None:
+        """One delivery to `sweep`, of what it does for deletions."""
+        pool = Pool(self.pool, process)
+        sweep_deletions(self.stores(process), self.executions(process), pool, SWEEP_SECONDS)
 
     # ── what is there ─────────────────────────────────────────────────────────────────────────────
 
@@ -557,6 +762,13 @@ def _place_of(request: wire.Request) -> tuple[int, int]:
                 said = [one for one in request.messages[place:] if one.role == "assistant"]
                 return int(match[1]), len(said) + 1
     raise AssertionError("no query in the request")
+
+
+def _messages(request: wire.Request) -> str:
+    """The messages as they would be in every try: a later one may be told that the time is up."""
+    blocks = (block for message in request.messages for block in message.content)
+    said = [tokens.canonical(block) for block in blocks]
+    return "\n".join(one for one in said if "(The time for this chat is up." not in one)
 
 
 def _tool_use(asked: Asked) -> dict[str, Any]:

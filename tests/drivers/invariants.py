@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections import Counter
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from dualtrack.credits.audit import audit
+from dualtrack.credits.audit import Books, audit, enter
 from dualtrack.credits.plans import price_chat
 from dualtrack.events import TERMINAL
 from dualtrack.ids import response_id
+from dualtrack.memory.digests import DIGEST_LIMIT
+from dualtrack.storage.bodies import partition
 from dualtrack.storage.chats import turn_key
 from dualtrack.storage.dynamo import query
 from dualtrack.storage.event_log import unpack
 from dualtrack.text import strip_echoes
 
+from tests.drivers.local_vectors import LocalVectors
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from dualtrack.events import StoredEvent
     from dualtrack.memory.records import Record
@@ -61,10 +68,73 @@ def account_faults(stores: Stores, user: str, chats: Sequence[Chat]) -> list[str
     return found
 
 
+def prefix_faults(starts: Mapping[int, Sequence[str]]) -> list[str]:
+    """What a query sends up to and with itself is the beginning of what every later one sends, but for folds.
+
+    ``starts``: by query, block by block; of queries that are not long.
+    """
+    numbers = sorted(starts)
+    pairs = itertools.pairwise(numbers)
+    return [
+        f"q{later} does not begin with what q{number} sent: {starts[number]}, {starts[later]}"
+        for number, later in pairs
+        if [*starts[later]][: len(starts[number])] != [*starts[number]]
+        and _digest_sent(starts[later]) <= _digest_sent(starts[number])
+    ]
+
+
+def _digest_sent(start: Sequence[str]) -> int:
+    """The number of the digest that a query sends, first of all; 0 for none."""
+    found = re.match(r"user \[ID:d(\d+), ref:q1\.\.q\d+\] ", start[0])
+    return int(found[1]) if found else 0
+
+
+def digest_faults(stores: Stores, chat: Chat) -> list[str]:
+    """What is wrong with the digests of a conversation: all are there, each reaches further, one waits at most."""
+    pk = partition(chat.user, chat.conversation_id)
+    keys = [item["sk"] for item in query(stores.dynamodb, stores.history.table, pk, prefix="D#")]
+    taken = [int(key[2:8]) for key in keys if key.endswith("#taken")]
+    numbers = [int(key[2:]) for key in keys if not key.endswith("#taken")]
+    found = [stores.digests.find(chat.user, chat.conversation_id, number) for number in numbers]
+    digests = [digest for digest in found if digest]
+    ends = [digest.through for digest in digests]
+    wrong = []
+    if numbers != list(range(1, len(numbers) + 1)) or ends != sorted(set(ends)):
+        wrong.append(f"digests {numbers} through {ends}")
+    if not set(taken) <= set(numbers) or len(numbers) > max(taken, default=0) + 1:
+        wrong.append(f"digests {numbers}, in force {taken}")
+    if any(
+        len(digest.content) > DIGEST_LIMIT or digest.through >= chat.query
+        for digest in digests[: max(taken, default=0)]
+    ):
+        wrong.append(f"digests of {[len(digest.content) for digest in digests]} characters, through {ends}")
+    return wrong
+
+
+def index_faults(stores: Stores, chat: Chat) -> list[str]:
+    """What is wrong with what searches have kept: no query up to the last is missing, and vectors are as many."""
+    user, conversation_id = chat.user, chat.conversation_id
+    kept = stores.search_index.segments(user, conversation_id)
+    there = {passage.record_id for segment in kept for passage in segment.passages}
+    through = max((segment.through for segment in kept), default=0)
+    missing = [
+        record_id
+        for number in range(1, through + 1)
+        for record_id in (f"q{number}", f"q{number}-r")
+        if record_id not in there and stores.history.has_record(user, conversation_id, record_id)
+    ]
+    wrong = [f"not in the index: {missing}"] if missing else []
+    vectors = stores.search_index.vectors(user, conversation_id, LocalVectors.model, kept)
+    sizes = {segment.key: len(segment.passages) * LocalVectors.size for segment in kept}
+    wrong += [f"vectors of {key}" for key, found in vectors.items() if len(found) != sizes.get(key)]
+    return wrong
+
+
 def what_is_left(stores: Stores, user: str, secret: str) -> list[str]:
     """What is still there of a user whose conversations are all deleted, by id or by a word of the user's texts.
 
-    May be: the counters and keys of requests (`USER#`: no text), and the blank end of a chat that was broken off.
+    May be: the counters and keys of requests (`USER#`: no text), the blank end of a chat that was broken off, and
+    what is noted in the list of deletions.
     """
     found = []
     for table in (stores.history.table, stores.chats.table, stores.cache.table):
@@ -73,13 +143,55 @@ def what_is_left(stores: Stores, user: str, secret: str) -> list[str]:
                 key = f"{item['pk']['S']} {item['sk']['S']}"
                 if secret in str(item):
                     found.append(f"{key}: a deleted conversation's text is still in a table")
-                elif f"#{user}#" in key and item.get("data", {}).get("S") != "[]":
+                elif (
+                    f"#{user}#" in key
+                    and item["pk"]["S"] != "DELETIONS"
+                    and item.get("data", {}).get("S") != "[]"
+                ):
                     found.append(f"{key}: an item of a deleted conversation is still there")
     listed = stores.bodies.s3.get_paginator("list_objects_v2").paginate(Bucket=stores.bodies.bucket)
     keys = [one["Key"] for page in listed for one in page.get("Contents", [])]
     return found + [
         f"{key}: an object of a deleted conversation is still there" for key in keys if user in key
     ]
+
+
+def erasure_faults(stores: Stores, user: str, secret: str, before: Books | None = None) -> list[str]:
+    """What still names or quotes a user who was erased, in any table or the bucket; and whether the ledger, as it is
+    kept, proves its account, and has the amounts of ``before``.
+    """
+    found, kept = [], set()
+    for table in (stores.history.table, stores.chats.table, stores.cache.table, stores.ledger.table):
+        for page in stores.dynamodb.get_paginator("scan").paginate(TableName=table):
+            for item in page["Items"]:
+                key = f"{table} {item['pk']['S']} {item['sk']['S']}"
+                found += [f"{key} is left"] if names(user, item) or secret in str(item) else []
+                kept |= {item["pk"]["S"]} if item["pk"]["S"].startswith("user#erased-") else set()
+    listed = stores.bodies.s3.get_paginator("list_objects_v2").paginate(
+        Bucket=stores.bodies.bucket, Prefix=""
+    )
+    found += [one["Key"] for page in listed for one in page.get("Contents", []) if user in one["Key"]]
+    if len(kept) > 1 or (before and not kept):
+        return [*found, f"the ledger is kept under {len(kept)} names"]
+    return found + [one for pk in kept for one in _kept_faults(stores, pk.removeprefix("user#"), before)]
+
+
+def names(user: str, item: Mapping[str, Any]) -> bool:
+    """Whether a user's id stands in an item; not within another word, for random ids hold every short one."""
+    return re.search(rf"(?<![0-9a-z]){re.escape(user)}(?![0-9a-z])", str(item)) is not None
+
+
+def _kept_faults(stores: Stores, alias: str, before: Books | None) -> Iterator[str]:
+    lines = stores.ledger.movements(alias)
+    account = stores.ledger.load(alias)
+    yield from audit(account, lines)
+    if account.holds:
+        yield f"held: {dict(account.holds)}"
+    after = reduce(enter, lines, Books())
+    if before and (
+        (after.charged, after.pack) != (before.charged, before.pack) or after.lines < before.lines
+    ):
+        yield f"the ledger had {before} and keeps {after}"
 
 
 def turns_of(stores: Stores, chat: Chat) -> list[RecordedTurn]:

@@ -19,7 +19,7 @@ import time
 import uuid
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlsplit
 
 from dualtrack.ids import parse_record_id
@@ -198,6 +198,9 @@ class Ground:
 class WorkerWorld(World):
     """`World` with the handlers in place of the library's functions."""
 
+    beside: ClassVar = tuple(one for one in World.beside if one != "erase")
+    """An erasure takes four sweeps; with handlers it is in tests/e2e/test_erasure.py."""
+
     ground: Ground = field(kw_only=True)
     clock: ShiftedClock = field(default_factory=ShiftedClock)
 
@@ -206,6 +209,7 @@ class WorkerWorld(World):
         self.ground.forget_documentation()
         self.ground.tools.place(WRITTEN).released.set()
         self._use_before(self.look())
+        self.conversation_id = ""
 
     def process(self, step: str) -> WorkerProcess:
         """A worker for one delivery of a step."""

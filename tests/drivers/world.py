@@ -7,17 +7,20 @@ properties of many conversations; the deployed machine has tests of its own in t
 from __future__ import annotations
 
 import contextlib
+import logging
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import boto3
+import httpx
 from dualtrack.chat.end_chat import end_chat, failure_of
 from dualtrack.chat.run_tool import run_tool
 from dualtrack.chat.run_turn import TurnDeps, run_turn
 from dualtrack.chat.start_chat import NewChat, start_chat
 from dualtrack.chat.summarise import SummariseDeps, summarise
+from dualtrack.memory.passages import SEARCH_TOOL
 from dualtrack.models.anthropic import connect
 from dualtrack.models.thinking import Thinking
 from dualtrack.requests import ChatRef
@@ -26,6 +29,10 @@ from dualtrack.storage.bodies import Body
 from dualtrack.storage.dynamo import Action, transact
 from dualtrack.storage.stores import Stores, build_stores
 from dualtrack.tools.arguments import invalid_arguments
+from dualtrack.tools.courses.library import open_library
+from dualtrack.tools.documentation.context7 import Context7
+from dualtrack.tools.documentation.dependencies import Dependencies, SearchNeeds
+from dualtrack.tools.documentation.settings import RetrievalSettings
 from dualtrack.tools.registry import in_house_tools
 from moto import mock_aws
 
@@ -38,6 +45,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.bodies import Write
     from dualtrack.storage.chats import Chat
     from dualtrack.tool import ToolResult
+    from dualtrack.tools.documentation.dependencies import Embedder
     from dualtrack.tools.registry import InHouseTools
     from dualtrack.tools.running import Running
 
@@ -48,6 +56,10 @@ SETTINGS = Settings(
     cache_table="cache",
     bodies_bucket="bodies",
 )
+
+
+KEYLESS: Final = Dependencies(Context7(httpx.AsyncClient(), RetrievalSettings()), logging.getLogger("search"))
+"""Clients without a key for embeddings; nobody asks Context7."""
 
 
 class FakeClock:
@@ -96,20 +108,32 @@ class World:
     claude: Model
     executions: NoExecutions = field(default_factory=NoExecutions)
     model_name: str = "claude-haiku-4-5-20251001"
+    summary_model: str = ""
     thinking: Thinking = field(default_factory=Thinking)
     tools: Mapping[str, Callable[[Running], ToolResult]] = field(default_factory=lambda: MappingProxyType({}))
+    documentation: Dependencies | None = None
+    """The clients of the function `search`; None: no key."""
+    local: Any = None
+    """What `search` has of the function `embed`."""
 
     @property
     def turn_deps(self) -> TurnDeps:
         """What `run_turn` needs."""
         return TurnDeps(
-            self.stores, self.claude, self.model_name, invalid_arguments, self.clock.sleep, self.thinking
+            self.stores,
+            self.claude,
+            self.model_name,
+            invalid_arguments,
+            self.clock.sleep,
+            self.thinking,
+            self.summary_model,
         )
 
     @property
     def summarise_deps(self) -> SummariseDeps:
         """What `summarise` needs."""
-        return SummariseDeps(self.stores, self.claude, self.model_name, self.clock.sleep)
+        model = self.summary_model or self.model_name
+        return SummariseDeps(self.stores, self.claude, model, self.clock.sleep, self.thinking)
 
     def start(self, message: str, user: str = "ann", conversation_id: str = "", **more: Any) -> Chat:
         """Admit a chat as POST /v1/chats does."""
@@ -161,11 +185,25 @@ class World:
         return found
 
     def _execute(self, running: Running) -> ToolResult:
-        return self.tools.get(running.call.tool, self._in_house)(running)
+        in_house = self._searches if running.call.tool == SEARCH_TOOL else self._in_house
+        return self.tools.get(running.call.tool, in_house)(running)
+
+    @cached_property
+    def _searches(self) -> InHouseTools:
+        return in_house_tools(
+            "search", lambda: search_needs(self.stores, self.documentation or KEYLESS, self.local)
+        )
 
     @cached_property
     def _in_house(self) -> InHouseTools:
         return in_house_tools("tool", lambda: self.stores)
+
+
+def search_needs(
+    stores: Stores, documentation: Dependencies = KEYLESS, local: Embedder | None = None
+) -> SearchNeeds:
+    """What the function `search` gives its tools."""
+    return SearchNeeds(documentation, stores, open_library(documentation, stores.corpora, None, ""), local)
 
 
 def store(stores: Stores, writes: Sequence[Write]) -> None:

@@ -33,6 +33,9 @@ HANDLERS: Final = tuple(sorted(path.parent.name for path in FUNCTIONS.glob("*/ha
 SECONDS: Final = 60.0
 """What an invocation may take, as its context says."""
 
+SWEEP_SECONDS: Final = 280.0
+"""The sweep's own: it shares its time between chats and deletions."""
+
 BLANK: Final = {
     "AWS_DEFAULT_REGION": "us-east-1",
     "AWS_ACCESS_KEY_ID": "blank",
@@ -44,6 +47,8 @@ BLANK: Final = {
     "CONTEXT7_BASE_URL": "http://127.0.0.1:9",
     "VOYAGE_BASE_URL": "http://127.0.0.1:9",
     "ANTHROPIC_BASE_URL": "http://127.0.0.1:9",
+    "LEDGER_RETENTION_DAYS": "30",
+    "TOKEN_HOURS": "1",
 }
 """What it takes to import any handler; it leads nowhere."""
 
@@ -66,8 +71,8 @@ class Context:
     invoked_function_arn = "arn:aws:lambda:us-east-1:000000000000:function:worker"
     aws_request_id = "worker"
 
-    def __init__(self) -> None:
-        self._deadline = time.monotonic() + SECONDS
+    def __init__(self, handler: str) -> None:
+        self._deadline = time.monotonic() + (SWEEP_SECONDS if handler == "sweep" else SECONDS)
 
     def get_remaining_time_in_millis(self) -> int:
         """Milliseconds."""
@@ -125,7 +130,7 @@ def _invoke(job: Job) -> tuple[str, ...]:
     for name in list(logging.Logger.manager.loggerDict):
         logging.getLogger(name).handlers.clear()  # the zygote's own Logger objects
     try:
-        return ("returned", load(job.handler).handler(job.event, Context()))
+        return ("returned", load(job.handler).handler(job.event, Context(job.handler)))
     except Exception as error:  # noqa: BLE001 - Lambda reports every one
         return ("raised", type(error).__name__, "".join(traceback.format_exception(error)))
 

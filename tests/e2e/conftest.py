@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -17,15 +17,25 @@ from infra.local.loopback import serve_in_thread
 from infra.local.offline_model.server import serve_offline_model
 from infra.local.sample_docs.server import create_app
 from infra.local.stack import LocalStack
+from infra.profiles import LIBRARY
 from tests.clients.stack_client import KEYS, Person, Root
 from tests.servers.tool_server import NAME, serve_tools
 from tests.servers.voyage import FakeVoyage, serve_voyage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from infra.local.offline_model.server import OfflineModel
     from tests.servers.tool_server import ToolServer
+
+SMALL: Final[dict[str, Any]] = {
+    "name": "small",
+    "max_tokens": 1_000,
+    "result_limit": 20_000,
+    "context_tokens": 20_000,
+    "track_tokens": 4_000,
+}
 
 
 @pytest.fixture(scope="session")
@@ -72,8 +82,17 @@ def voyage() -> Iterator[FakeVoyage]:
 
 
 @pytest.fixture(scope="session")
+def profiles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The deployment's own profiles: ``small``, the assistant with budgets that a few queries fill."""
+    assistant = json.loads((LIBRARY / "assistant.json").read_text())
+    folder = tmp_path_factory.mktemp("profiles")
+    (folder / "small.json").write_text(json.dumps(assistant | SMALL))
+    return folder
+
+
+@pytest.fixture(scope="session")
 def environment(
-    model: OfflineModel, tools: ToolServer, documents: Documents, voyage: FakeVoyage
+    model: OfflineModel, tools: ToolServer, documents: Documents, voyage: FakeVoyage, profiles: Path
 ) -> dict[str, str]:
     """The settings (CONTRACT 2) of the stack under test."""
     servers = [{"name": NAME, "url": tools.url, "price_class": "other"}]
@@ -84,6 +103,7 @@ def environment(
         "VOYAGE_BASE_URL": voyage.url,
         "MCP_SERVERS": json.dumps(servers),
         "ALLOWED_ORIGINS": "https://chat.example.com",
+        "DUALTRACK_PROFILES": str(profiles),
     }
 
 
@@ -93,7 +113,7 @@ def root(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) 
     state_dir = tmp_path_factory.mktemp("stack")
     with LocalStack(state_dir, environment=environment) as stack:
         root = Root(stack, state_dir)
-        assert root.invoke("Github", {"action": "refresh"}) == {"servers": {NAME: "listed 8"}}
+        assert root.invoke("Github", {"action": "refresh"}) == {"servers": {NAME: "listed 10"}}
         yield root
 
 

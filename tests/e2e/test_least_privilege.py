@@ -76,7 +76,10 @@ def _index_call(table: str, index: str) -> Call:
 
 def _object_calls(root: Root) -> dict[str, Call]:
     place = {"Bucket": root.settings.bodies_bucket, "Key": "probe/least-privilege"}
+    corpora = {**place, "Key": "corpora/probe/least-privilege"}
     return {
+        "read corpora": lambda role: role.client("s3").get_object(**corpora),
+        "put corpora": lambda role: role.client("s3").put_object(**corpora, Body=b"", IfMatch='"no such"'),
         "read bodies": lambda role: role.client("s3").get_object(**place),
         "put bodies": lambda role: role.client("s3").put_object(**place, Body=b"", IfMatch='"no such"'),
         "delete bodies": lambda role: role.client("s3").delete_object(**place),
@@ -94,6 +97,9 @@ def _execution_calls(root: Root) -> dict[str, Call]:
         "look at a chat": lambda role: role.client("stepfunctions").describe_execution(
             executionArn=execution
         ),
+        "start a job": lambda role: role.client("stepfunctions").start_execution(
+            stateMachineArn=root.stack.outputs["CorpusMachineArn"], name="probe", input="no JSON"
+        ),
     }
 
 
@@ -106,8 +112,14 @@ def _other_calls(root: Root) -> dict[str, Call]:
         "look users up": lambda role: role.client("cognito-idp").list_users(
             UserPoolId=outputs["UserPoolId"], Filter='sub = "nobody"'
         ),
+        "delete users": lambda role: role.client("cognito-idp").admin_delete_user(
+            UserPoolId=outputs["UserPoolId"], Username="nobody"
+        ),
         "make users": lambda role: role.client("cognito-idp").admin_create_user(
             UserPoolId=outputs["UserPoolId"], Username="probe"
+        ),
+        "run the local model": lambda role: role.client("lambda").invoke(
+            FunctionName=f"{outputs['EmbedFunction']}:live", Payload=b'{"texts": []}'
         ),
         "run a function": lambda role: role.client("lambda").invoke(
             FunctionName=outputs["SweepFunction"], Payload=b"{}"
@@ -149,23 +161,36 @@ APPEND = ("read", "put")
 CHANGE = ("read", "put", "update")
 OWN = (*CHANGE, "delete")
 
-BODIES = {"read bodies", "put bodies"}
+BODIES = {"read bodies", "put bodies", "read corpora", "put corpora"}
 
 ALLOWED: dict[str, set[str]] = {
     "Api": _tables_of({"chats": OWN, "history": OWN, "credits": CHANGE, "cache": OWN})
-    | {*BODIES, "delete bodies", "list bodies", "start a chat", "stop a chat", "encrypt connections"}
-    | {"look users up"},
+    | {
+        *BODIES,
+        "delete bodies",
+        "list bodies",
+        "start a chat",
+        "stop a chat",
+        "start a job",
+        "encrypt connections",
+    }
+    | {"look users up", "delete users"},
     "Turn": _tables_of({"chats": CHANGE, "history": CHANGE, "credits": CHANGE, "cache": LOOK})
-    | {*BODIES, "secret anthropic"},
+    | {*BODIES, "secret anthropic", "put cache"},
     "Tool": _tables_of({"chats": APPEND, "history": APPEND}) | BODIES,
     "Search": _tables_of({"chats": APPEND, "history": APPEND, "cache": APPEND})
-    | {*BODIES, "secret anthropic", "secret voyage", "secret context7"},
+    | {*BODIES, "secret anthropic", "secret voyage", "secret context7", "run the local model"},
     "Github": _tables_of({"chats": APPEND, "history": APPEND, "cache": APPEND})
     | {*BODIES, "secret github", "decrypt connections"},
-    "Summarise": _tables_of({"chats": CHANGE, "history": CHANGE}) | {*BODIES, "secret anthropic"},
+    "Summarise": _tables_of({"chats": CHANGE, "history": CHANGE, "cache": LOOK})
+    | {*BODIES, "secret anthropic"},
     "Abort": _tables_of({"chats": CHANGE, "history": CHANGE, "credits": CHANGE}) | BODIES,
-    "Sweep": _tables_of({"chats": CHANGE, "history": CHANGE, "credits": CHANGE})
-    | {*BODIES, "find open chats", "start a chat", "stop a chat", "look at a chat"},
+    "Sweep": _tables_of({"chats": OWN, "history": OWN, "credits": OWN})
+    | {*BODIES, "delete bodies", "list bodies", "look users up", "delete users"}
+    | {"find open chats", "start a chat", "stop a chat", "look at a chat", "start a job"},
+    # of the bucket it may list the corpora's objects alone, and the probe lists all
+    "Ingest": _tables_of({"history": OWN})
+    | {"secret voyage", "read corpora", "put corpora", "run the local model"},
     "CreditReset": _tables_of({"credits": APPEND}) | {"find used accounts"},
     "Stream": _tables_of({"chats": LOOK, "cache": ("update",)}),
 }

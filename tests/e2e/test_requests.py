@@ -77,7 +77,8 @@ def test_a_conversation_is_free_at_the_answer_before_its_summaries_are_written(
     assert second["message_id"] == "q2"
     assert ann.finish(second["chat_id"])["response"] == "The next answer."
     done = ann.finish(first["chat_id"])
-    assert (done["status"], done["summary"]) == ("done", "It was long.")
+    assert done["status"] == "done"
+    assert done["summary"].startswith(script.marker), "the follow-up made the track final, without the model"
 
 
 def test_another_tenant_finds_nothing_by_any_id(
@@ -249,6 +250,8 @@ def test_a_deleted_conversation_leaves_nothing(root: Root, ann: Person, script: 
     for table in (root.settings.history_table, root.settings.chats_table):
         pages = dynamodb.get_paginator("scan").paginate(TableName=table)
         keys = [f"{item['pk']['S']} {item['sk']['S']}" for page in pages for item in page["Items"]]
-        assert not [key for key in keys if conversation_id in key or chat_id in key]
+        left = [key for key in keys if conversation_id in key or chat_id in key]
+        # the list of deletions keeps the ids until no late step can write any more
+        assert not [key for key in left if not key.startswith("DELETIONS ")]
     objects = root.client("s3").list_objects_v2(Bucket=root.settings.bodies_bucket)
     assert not [entry["Key"] for entry in objects.get("Contents", []) if conversation_id in entry["Key"]]

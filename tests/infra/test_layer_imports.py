@@ -110,17 +110,21 @@ def test_what_the_packages_need_is_in_the_layers_too(built: dict[str, Path], fun
     assert {_name(Requirement(one).name) for one in missing} <= excluded_by(roles)
 
 
-def test_what_the_search_layer_excludes_is_there_for_nobody_and_missed_by_nobody(
-    built: dict[str, Path],
+@pytest.mark.parametrize(
+    ("function", "module"),
+    [("search", "dualtrack.tools.documentation.embeddings"), ("embed", "dualtrack.models.minilm")],
+)
+def test_what_a_layer_excludes_is_there_for_none_of_its_functions_and_missed_by_none(
+    built: dict[str, Path], function: str, module: str
 ) -> None:
     """What the packages require and no import needs is left out; the function loads without it."""
-    excluded = excluded_by(("search",))
+    roles = SPECS[function].layers
+    excluded = excluded_by(roles)
     assert excluded
-    assert not excluded & {
-        _name(one.name) for folder in built.values() for one in _distributions(folder / "python")
-    }
+    there = {_name(one.name) for folder in packages_of(built, roles) for one in _distributions(folder)}
+    assert not excluded & there
     program = "import os, sys; sys.path += sys.argv.pop(1).split(os.pathsep); __import__(sys.argv[1])"
-    command = [*alone("search", program), "dualtrack.tools.documentation.embeddings"]
+    command = [*alone(function, program), module]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
 

@@ -18,12 +18,21 @@ API = "https://abc123.execute-api.eu-central-1.amazonaws.com/live/"
 SIGN_IN = "https://dualtrack-prod-123456789012.auth.eu-central-1.amazoncognito.com"
 
 
+BUCKET = "dualtrack-prod-bodies"
+
+
 def made(api_url: str = API, *, nag: bool = False) -> tuple[cdk.App, PageStack]:
     app = cdk.App()
     if nag:
         cdk.Validations.of(app).add_plugins(AwsSolutionsChecks())
     stack = PageStack(
-        app, "Page", stage=STAGES["prod"], api_url=api_url, sign_in_url=SIGN_IN, client_id="client-1"
+        app,
+        "Page",
+        stage=STAGES["prod"],
+        api_url=api_url,
+        sign_in_url=SIGN_IN,
+        client_id="client-1",
+        uploads_bucket=BUCKET,
     )
     return app, stack
 
@@ -68,12 +77,29 @@ def test_visitors_get_https_and_no_other_method_than_reading() -> None:
     assert "ResponseHeadersPolicyId" in behaviour
 
 
-def test_the_policy_lets_the_page_call_its_api_and_its_sign_in_and_nobody_else() -> None:
-    security = policy_of(template())["SecurityHeadersConfig"]
+def test_the_policy_lets_the_page_call_its_api_its_sign_in_and_its_bucket_and_nobody_else() -> None:
+    app = cdk.App()
+    env = cdk.Environment(account="123456789012", region="eu-central-1")
+    stack = PageStack(
+        cdk.Stage(app, "In", env=env),
+        "Page",
+        stage=STAGES["prod"],
+        api_url=API,
+        sign_in_url=SIGN_IN,
+        client_id="client-1",
+        uploads_bucket=BUCKET,
+    )
+    security = policy_of(Template.from_stack(stack))["SecurityHeadersConfig"]
     policy = directives(security["ContentSecurityPolicy"]["ContentSecurityPolicy"])
     assert policy["default-src"] == "'none'"
     assert policy["script-src"] == policy["style-src"] == "'self'"
-    assert policy["connect-src"].split() == ["'self'", API.removesuffix("/live/"), SIGN_IN]
+    assert policy["connect-src"].split() == [
+        "'self'",
+        API.removesuffix("/live/"),
+        SIGN_IN,
+        f"https://{BUCKET}.s3.eu-central-1.amazonaws.com",
+        f"https://{BUCKET}.s3.amazonaws.com",
+    ]
     assert policy["frame-ancestors"] == "'none'"
     assert policy["require-trusted-types-for"] == "'script'"
     assert security["StrictTransportSecurity"]["AccessControlMaxAgeSec"] == 365 * 24 * 3600
@@ -85,7 +111,13 @@ def test_an_api_url_that_is_known_only_at_deployment_becomes_its_origin() -> Non
     api = cdk.Stack(app, "Api")
     url = cdk.CfnParameter(api, "Url").value_as_string
     stack = PageStack(
-        app, "Page", stage=STAGES["prod"], api_url=url, sign_in_url=SIGN_IN, client_id="client-1"
+        app,
+        "Page",
+        stage=STAGES["prod"],
+        api_url=url,
+        sign_in_url=SIGN_IN,
+        client_id="client-1",
+        uploads_bucket=BUCKET,
     )
     policy = json.dumps(policy_of(Template.from_stack(stack))["SecurityHeadersConfig"])
     assert '"Fn::Select": [2, {"Fn::Split": ["/"' in policy

@@ -6,6 +6,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from dualtrack.storage.agents import KEY_PREFIX as AGENTS
+from dualtrack.storage.corpora import FOLDER, partition
 from dualtrack.storage.leases import KEY_PREFIX
 
 from infra.layers import ROOT
@@ -31,7 +33,7 @@ TABLES: dict[str, dict[str, set[str]]] = {
         "Chats": CHANGE,
         "History": {*CHANGE, "BatchGetItem"},
         "Credits": {"GetItem", "PutItem", "UpdateItem"},
-        "Cache": {"GetItem"},
+        "Cache": {"GetItem", "PutItem"},
     },
     "Tool": {"Chats": APPEND, "History": {*APPEND, "BatchGetItem"}},
     "Search": {
@@ -44,11 +46,18 @@ TABLES: dict[str, dict[str, set[str]]] = {
         "History": {*APPEND, "BatchGetItem"},
         "Cache": {"GetItem", "PutItem", "Query"},
     },
-    "Summarise": {"Chats": CHANGE, "History": {*CHANGE, "BatchGetItem"}},
+    "Summarise": {"Chats": CHANGE, "History": {*CHANGE, "BatchGetItem"}, "Cache": {"GetItem"}},
     "Abort": {"Chats": CHANGE, "History": {*CHANGE, "BatchGetItem"}, "Credits": CHANGE},
-    "Sweep": {"Chats": CHANGE, "History": {*CHANGE, "BatchGetItem"}, "Credits": CHANGE},
+    "Sweep": {
+        "Chats": OWN,
+        "History": {*OWN, "BatchGetItem"},
+        "Credits": OWN,
+        "Cache": {"Query", "BatchWriteItem"},
+    },
     "CreditReset": {"Credits": {"GetItem", "PutItem"}},
     "Stream": {"Chats": READ, "Cache": {"UpdateItem"}},
+    "Embed": {},
+    "Ingest": {"History": {"GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"}},
 }
 
 SECRETS = {
@@ -56,25 +65,30 @@ SECRETS = {
     "Search": {"anthropic", "voyage", "context7"},
     "Github": {"github"},
     "Summarise": {"anthropic"},
+    "Ingest": {"voyage"},
 }
 
 OTHER = {
     "Api": {
         "kms:Encrypt", "s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket",
         "states:StartExecution", "states:StopExecution", "cognito-idp:ListUsers",
+        "cognito-idp:AdminDeleteUser",
     },
     "Turn": {"s3:GetObject", "s3:PutObject"},
     "Tool": {"s3:GetObject", "s3:PutObject"},
-    "Search": {"s3:GetObject", "s3:PutObject"},
+    "Search": {"s3:GetObject", "s3:PutObject", "lambda:InvokeFunction"},
     "Github": {"kms:Decrypt", "s3:GetObject", "s3:PutObject", "sqs:SendMessage"},
     "Summarise": {"s3:GetObject", "s3:PutObject"},
     "Abort": {"s3:GetObject", "s3:PutObject", "sqs:SendMessage"},
     "Sweep": {
-        "s3:GetObject", "s3:PutObject", "sqs:SendMessage",
+        "s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket", "sqs:SendMessage",
+        "cognito-idp:ListUsers", "cognito-idp:AdminDeleteUser",
         "states:StartExecution", "states:StopExecution", "states:DescribeExecution",
     },
     "CreditReset": {"sqs:SendMessage"},
     "Stream": set(),
+    "Embed": set(),
+    "Ingest": {"s3:GetObject", "s3:PutObject", "s3:ListBucket", "lambda:InvokeFunction"},
 }  # fmt: skip
 
 EVERYONE = {
@@ -147,6 +161,32 @@ def test_of_the_cache_only_leases_can_be_updated(aws_stage: Stage, function: str
     assert updates["Condition"] == {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{KEY_PREFIX}*"]}}
 
 
+def test_a_turn_puts_nothing_but_agents_into_the_cache(aws_stage: Stage) -> None:
+    (puts,) = [
+        s
+        for s in _policy(aws_stage, "Turn")
+        if "dynamodb:PutItem" in _many(s["Action"])
+        and {_table(readable(r)) for r in _many(s["Resource"])} == {"Cache"}
+    ]
+    assert _many(puts["Action"]) == ["dynamodb:PutItem"]
+    assert puts["Condition"] == {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{AGENTS}*"]}}
+
+
+def test_of_the_history_and_the_bucket_ingest_reaches_corpora_alone(aws_stage: Stage) -> None:
+    """It reads strangers' files: what it may touch is no user's."""
+    conditions = {
+        action: one["Condition"]
+        for one in _policy(aws_stage, "Ingest")
+        for action in _many(one["Action"])
+        if "Condition" in one
+    }
+    leading = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [partition("*")]}}
+    tables = {action for action in conditions if action.startswith("dynamodb:")}
+    assert {action.split(":")[1] for action in tables} == TABLES["Ingest"]["History"]
+    assert all(conditions[action] == leading for action in tables)
+    assert conditions["s3:ListBucket"] == {"StringLike": {"s3:prefix": f"{FOLDER}*"}}
+
+
 @pytest.mark.parametrize("function", sorted(TABLES))
 def test_wildcards_stand_only_where_no_name_can(aws_stage: Stage, function: str) -> None:
     stars = {
@@ -158,10 +198,11 @@ def test_wildcards_stand_only_where_no_name_can(aws_stage: Stage, function: str)
     }
     for action, resource in stars:
         if action.startswith("s3:"):
-            assert resource == f"dualtrack-{aws_stage.name}-bodies-arn/*"
+            below = FOLDER if function == "Ingest" else ""
+            assert resource == f"dualtrack-{aws_stage.name}-bodies-arn/{below}*"
         elif action.startswith("states:"):
             assert action != "states:StartExecution"
-            assert resource.endswith(f":execution:dualtrack-{aws_stage.name}-chat:*")
+            assert re.search(rf":execution:dualtrack-{aws_stage.name}-(chat|corpus):\*$", resource)
         else:
             assert action.startswith("xray:")
             assert resource == "*"
@@ -183,9 +224,13 @@ def test_no_action_is_a_wildcard_and_no_function_has_a_managed_policy(aws_stage:
     assert all(key.startswith("RestApiCloudWatchRole") for key in managed)
 
 
-def test_the_workflow_may_call_its_six_functions_alone(aws_stage: Stage) -> None:
+@pytest.mark.parametrize(
+    ("machine", "functions"),
+    [("Chat", {"Turn", "Tool", "Search", "Github", "Summarise", "Abort"}), ("Corpus", {"Ingest"})],
+)
+def test_a_workflow_may_call_its_functions_alone(aws_stage: Stage, machine: str, functions: set[str]) -> None:
     policies = aws_stage.resources("Chat", "AWS::IAM::Policy")
-    (policy,) = [p for key, p in policies.items() if key.startswith("ChatMachineRole")]
+    (policy,) = [p for key, p in policies.items() if key.startswith(f"{machine}MachineRole")]
     called = {
         readable(resource)
         for statement in policy["PolicyDocument"]["Statement"]
@@ -193,4 +238,4 @@ def test_the_workflow_may_call_its_six_functions_alone(aws_stage: Stage) -> None
         for resource in _many(statement["Resource"])
     }
     steps = {re.sub(r"Live[0-9A-F]{8}$", "", name) for name in called}
-    assert steps == {"Turn", "Tool", "Search", "Github", "Summarise", "Abort"}
+    assert steps == functions

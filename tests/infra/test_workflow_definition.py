@@ -14,7 +14,7 @@ from dualtrack.tool import Kind
 
 from infra.local.synth import node
 from infra.stacks.function_specs import SPECS
-from infra.stacks.workflow import DEFINITION, STEPS
+from infra.stacks.workflow import CHAT, CORPUS, steps_of
 
 VALIDATOR = (
     Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
@@ -27,30 +27,33 @@ STATE_OF = {
     "github": "Tool",
     "summarise": "Summarise",
     "abort": "Abort",
+    "ingest": "Ingest",
 }
+DEFINITIONS = (CHAT, CORPUS)
 
 
-def definition() -> dict[str, Any]:
-    loaded: dict[str, Any] = json.loads(DEFINITION.read_text())
+def definition(path: Path = CHAT) -> dict[str, Any]:
+    loaded: dict[str, Any] = json.loads(path.read_text())
     return loaded
 
 
-def tasks() -> dict[str, dict[str, Any]]:
+def tasks(path: Path = CHAT) -> dict[str, dict[str, Any]]:
     """Every task by name, those inside the Map included."""
-    states = definition()["States"]
-    inner = states["RunTools"]["ItemProcessor"]["States"]
+    states = definition(path)["States"]
+    inner = states["RunTools"]["ItemProcessor"]["States"] if "RunTools" in states else {}
     return {name: state for name, state in {**states, **inner}.items() if state["Type"] == "Task"}
 
 
 @pytest.mark.skipif(
     not VALIDATOR.is_file(), reason="asl-validator is not installed (.ci/install_asl_validator.sh)"
 )
-def test_asl_validator_has_nothing_to_say(tmp_path: Path) -> None:
-    text = DEFINITION.read_text()
-    for spec in STEPS:
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda path: path.name)
+def test_asl_validator_has_nothing_to_say(tmp_path: Path, definition: Path) -> None:
+    text = definition.read_text()
+    for spec in steps_of(definition):
         arn = f"arn:aws:lambda:us-east-1:000000000000:function:{spec.name}:live"
         text = text.replace(f"${{{spec.construct_id}}}", arn)
-    path = tmp_path / "chat.asl.json"
+    path = tmp_path / definition.name
     path.write_text(text)
     done = subprocess.run(
         [node(), VALIDATOR, "--json-path", path], capture_output=True, text=True, check=False
@@ -60,17 +63,33 @@ def test_asl_validator_has_nothing_to_say(tmp_path: Path) -> None:
 
 def test_times_are_nested() -> None:
     """Lambda < state < execution, and every attempt of a step within the chat's fifteen minutes."""
+    for path in DEFINITIONS:
+        limits = {name: state["TimeoutSeconds"] for name, state in tasks(path).items()}
+        for spec in steps_of(path):
+            assert spec.seconds < limits[STATE_OF[spec.name]], spec.name
+        assert max(limits.values()) < definition(path)["TimeoutSeconds"]
     limits = {name: state["TimeoutSeconds"] for name, state in tasks().items()}
-    for spec in STEPS:
-        assert spec.seconds < limits[STATE_OF[spec.name]], spec.name
     assert max(limits.values()) < definition()["TimeoutSeconds"] == 900
     assert SPECS["api"].seconds <= 29  # API Gateway's own limit
     assert SPECS["turn"].seconds > 120  # a model call (CONTRACT 7)
 
 
-def test_every_function_named_in_the_definition_is_put_in() -> None:
-    named = set(re.findall(r"\$\{(\w+)\}", DEFINITION.read_text()))
-    assert named == {spec.construct_id for spec in STEPS}
+@pytest.mark.parametrize("path", DEFINITIONS, ids=lambda path: path.name)
+def test_every_function_named_in_the_definition_is_put_in(path: Path) -> None:
+    named = set(re.findall(r"\$\{(\w+)\}", path.read_text()))
+    assert named == {spec.construct_id for spec in steps_of(path)}
+
+
+def test_a_job_on_a_corpus_is_called_until_it_says_that_it_is_done() -> None:
+    """And a step that fails at every attempt ends it; if that fails too, the sweep begins it anew."""
+    states = definition(CORPUS)["States"]
+    assert states["Ingest"]["Next"] == "Route"
+    (again,) = states["Route"]["Choices"]
+    assert (again["Condition"], again["Next"]) == ("{% $states.input.next = 'again' %}", "Ingest")
+    assert states["Ingest"]["Catch"][0]["Next"] == "Fail"
+    assert "Catch" not in states["Fail"]
+    for state in tasks(CORPUS).values():
+        assert {"States.TaskFailed", "States.Timeout"} <= set(state["Retry"][1]["ErrorEquals"])
 
 
 def test_every_kind_of_tool_has_its_function() -> None:

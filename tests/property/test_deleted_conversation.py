@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from dualtrack.api.conversations import create_conversation
-from dualtrack.chat.delete_conversation import delete_conversation
+from dualtrack.chat.attached_files import File
+from dualtrack.chat.delete_conversation import WRITERS_SECONDS, delete_conversation
 from dualtrack.chat.end_chat import Cancelled, end_chat
-from dualtrack.chat.start_chat import File, NewChat, Repeat, first_chat, start_chat
+from dualtrack.chat.start_chat import NewChat, Repeat, first_chat, start_chat
 from dualtrack.chat.summarise import SummariseDeps, summarise
+from dualtrack.chat.sweep_deletions import sweep_deletions
 from dualtrack.errors import ApiError
 from dualtrack.storage.bodies import partition
 
@@ -25,10 +27,12 @@ from infra.local.offline_model.reply import Reply
 from tests.drivers import crash_world
 from tests.drivers.crash_matrix import TWO_ROUNDS
 from tests.drivers.crash_world import BIG, MODEL, USER, Asked, Scenario, World, ref_of
+from tests.drivers.erasure_world import USER as ERASED
+from tests.drivers.erasure_world import Erased
 from tests.drivers.faults import PATIENCE, Fault, Process, Site, start_late
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     import httpx2
     from dualtrack.requests import ChatRef
@@ -129,6 +133,32 @@ def test_summarise_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     nothing_is_left(world)
 
 
+def before_the_summaries(fault: Fault | None = None) -> tuple[World, ChatRef]:
+    """A world in which a follow-up is about to begin, and the query before it has no track yet, a long one."""
+    world = World(Scenario("deleted", rounds=((NOTE_DOWN[0] * 6),)), fault)
+    first = posted(world, LONG)
+    calls = world.turn(first, quiet(world))["calls"]
+    for call in calls:
+        world.tool(replace(first, turn=1), call["id"], quiet(world))
+    world.turn(replace(first, turn=1), quiet(world))
+    world.post("And now?", first.conversation_id)
+    return world, next(ref_of(chat) for chat in world.chats() if chat.query == 2)
+
+
+def test_a_follow_up_makes_no_track_final_in_a_conversation_that_is_gone() -> None:
+    """Held before each of its calls in turn, while it is cancelled and the conversation deleted."""
+    world, ref = before_the_summaries()
+    world.turn(ref, Process(world.trace, "turn 1"))
+    sites = [one for one in world.recorded.sites if one.step == "turn 1"]
+    assert "conversation,body,track" in {one.detail for one in sites}
+    for site in sites:
+        world, ref = before_the_summaries(Fault(site, "held"))
+        body = partial(world.turn, ref)
+        outcome = held(world, "turn 1", body, partial(cancel_and_delete, world, ref))
+        assert not isinstance(outcome, BaseException), (site, outcome)
+        only_the_end_is_left(world)
+
+
 def test_an_end_leaves_nothing() -> None:
     """A cancel that was held comes back to a chat that was ended otherwise, and deleted."""
     world = World(Scenario("deleted"), Fault(Site("cancel", *AT_THE_ACCOUNT), "held"))
@@ -183,6 +213,47 @@ def test_a_step_ends_cleanly_whatever_it_reads_next_is_gone(step: str) -> None:
         assert not outcome or outcome["next"] == "failed" or outcome["next"] == "answered", (site, outcome)
 
 
+# ── every kind of item ────────────────────────────────────────────────────────────────────────────
+
+
+def test_whatever_lies_in_its_partition_goes() -> None:
+    """Digests, what searches keep (passages and vectors), files, bodies in the table and in S3."""
+    somebody = Erased()
+    world = somebody.world
+    world.cancel(somebody.running)
+    history, conversation_id = world.aws.table("history"), world.conversation_id
+    pk = partition(ERASED, conversation_id)
+    history[pk, "V#a-model#000001.0000"] = {"pk": {"S": pk}, "sk": {"S": "V#a-model#000001.0000"}}
+    kept = {key for key in history if key[0] == partition(ERASED, conversation_id)}
+    assert {sk.split("#")[0] for _, sk in kept} == {"F", "S", "B", "D", "K", "V"}
+    assert {f"F#000007{rest}" for rest in ("", "#a#0001", "#f#0001", "#t#0001", "#z")} <= {
+        sk for _, sk in kept
+    }
+    assert world.aws.objects
+    delete_conversation(world.stores(quiet(world)), ERASED, conversation_id)
+    assert [key for key in history if conversation_id in str(key) and key[0] != "DELETIONS"] == []
+    assert world.aws.objects == {}
+
+
+def test_a_follow_up_that_is_refused_meanwhile_leaves_the_chats_to_the_deletion() -> None:
+    """It takes back what it has written, and must not lose sight of chats whose deletion had no time yet."""
+    world = World(Scenario("deleted"), Fault(Site("start", *AT_THE_ACCOUNT), "held"))
+    ref = posted_and_answered(world)
+
+    def follow(process: Process) -> object:
+        new = NewChat(USER, "And now?", ref.conversation_id)
+        return start_chat(world.stores(process), world.executions(process), new, None)
+
+    def hide_only() -> None:
+        delete_conversation(world.stores(quiet(world)), USER, ref.conversation_id, lambda: False)
+
+    refusal = held(world, "start", follow, hide_only)
+    assert isinstance(refusal, ApiError)
+    assert refusal.code == "not_found"
+    later(world)
+    nothing_is_left(world)
+
+
 # ── a new chat with files ─────────────────────────────────────────────────────────────────────────
 
 
@@ -224,6 +295,7 @@ def test_of_two_requests_with_one_key_the_slower_takes_its_files_back() -> None:
     slower = held(world, "start", start, lambda: start(quiet(world)))
     executions = world.executions(quiet(world))
     assert slower == first_chat(world.stores(quiet(world)), executions, USER, repeat)
+    later(world)
     assert {pk for pk, _ in world.aws.table("history")} == {
         f"USER#{USER}", partition(USER, slower.conversation_id)
     }  # fmt: skip
@@ -253,6 +325,15 @@ def posted(world: World, message: str = "What is it?") -> ChatRef:
     return ref_of(world.chats()[0])
 
 
+def posted_and_answered(world: World) -> ChatRef:
+    """A chat that has ended; the world's fault is for what comes then."""
+    fault, world.trace.fault = world.trace.fault, None
+    ref = posted(world)
+    world.machine(ref)
+    world.trace.fault = fault
+    return ref
+
+
 def held(world: World, step: str, body: Callable[[Process], object], meanwhile: Callable[[], object]) -> Any:
     """What a step returns or raises that is held at the world's fault, and goes on when ``meanwhile`` is done."""
     process = Process(world.trace, step)
@@ -277,15 +358,31 @@ def cancel_and_delete(world: World, ref: ChatRef) -> None:
 
 
 def nothing_is_left(world: World) -> None:
-    """No record, no body, no object, no chat."""
-    left: Mapping[str, Any] = {
-        name: world.aws.table(name) for name in ("history", "chats") if world.aws.table(name)
-    }
-    assert (left, world.aws.objects) == ({}, {})
+    """No record, no body, no object, no chat; and later no note of the deletion."""
+    history = {key: item for key, item in world.aws.table("history").items() if key[0] != "DELETIONS"}
+    assert (history, world.aws.table("chats"), world.aws.objects) == ({}, {}, {})
+    later(world)
+    assert (world.aws.table("history"), world.aws.table("chats"), world.aws.objects) == ({}, {}, {})
 
 
 def only_the_end_is_left(world: World) -> None:
-    """Of a chat that was broken off stays the blank end of its log, which keeps late writers out."""
+    """Of a chat that was broken off stays the blank end of its log, which keeps late writers out until none can be."""
     (end,) = world.aws.table("chats").values()
     assert (end["data"], end["closed"], "z" in end) == ({"S": "[]"}, {"BOOL": True}, False)
-    assert (world.aws.table("history"), world.aws.objects) == ({}, {})
+    later(world)
+    nothing_is_left(world)
+
+
+def later(world: World) -> None:
+    """The sweep comes by when nobody can write any more."""
+    world.clock.now += WRITERS_SECONDS + 1
+    stores = world.stores(quiet(world))
+    sweep_deletions(stores, world.executions(quiet(world)), Nobody(), 120)
+
+
+class Nobody:
+    """A user pool without users."""
+
+    def delete(self, user: str) -> bool:
+        """There is none."""
+        return False

@@ -7,18 +7,41 @@ a minute). A new function is one line of `READERS`.
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import time
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from dualtrack import text
+from dualtrack import message_files, text
 from dualtrack.chat.start_chat import title_of
-from dualtrack.memory.records import Block, Record, ToolCallDetail, data_of, full_tokens
-from dualtrack.memory.summaries import extract, summary_requests, track_of
-from dualtrack.memory.view import PastTurn, Result, View, build, stand_in
+from dualtrack.memory.blocks import Result
+from dualtrack.memory.budget import fit
+from dualtrack.memory.digests import (
+    Digest,
+    Past,
+    TrackBudget,
+    digest_call,
+    digest_of,
+    past_to_send,
+    words_of_model,
+)
+from dualtrack.memory.joint_summaries import summaries_in
+from dualtrack.memory.passages import passages_of
+from dualtrack.memory.records import Block, QueryTrack, Record, ToolCallDetail, data_of, full_tokens
+from dualtrack.memory.summaries import extract, fitted, summary_requests, track_of
+from dualtrack.memory.view import PastTurn, TextFile, View, build, stand_in
+from dualtrack.models.thinking import Thinking
 from dualtrack.models.turn import ModelReply, ToolCall, decide
+from dualtrack.tools.conversation.excerpt import excerpt
+from dualtrack.tools.courses.chunking import pieces
+from dualtrack.tools.courses.documents import parse
+from dualtrack.tools.courses.index import build as build_index
+from dualtrack.tools.courses.names import resolve
+from dualtrack.tools.courses.postings import postings_of
+from dualtrack.tools.courses.values import Course, Refused
 from dualtrack.tools.documentation import boundaries, chunking, keywords, markdown
 from dualtrack.tools.documentation.settings import Bounds
 from dualtrack.tools.documentation.values import Library
@@ -26,8 +49,8 @@ from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT
 from dualtrack.tools.mcp.results import tool_result
 from mcp_types import CallToolResult, TextContent
 
-from infra.local.offline_model import answer, prose, summary, tool_picking, transcript
-from infra.local.offline_model.transcript import Outcome, PastRecord, Transcript
+from infra.local.offline_model import answer, courses, prose, summary, tool_picking, transcript
+from infra.local.offline_model.transcript import AttachedText, Outcome, PastRecord, Transcript
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -71,17 +94,48 @@ def short_track(content: str) -> None:
     records = (Record("q1", "message", "user", content, AT), record(content), response(content))
     summary_requests(records)
     track_of(records, {}, AT)
-    track_of(records, {"q1-t1": content, "q1-r": content}, AT)
+    track_of(records, {"q1-t1": content, "q1-r": content, "q1": content}, AT)
+    fitted(content, 350)
+    summaries_in(f"[k7 q1-t1] {content}\n[k7 q1-r] Done.", "k7", ("q1-t1", "q1-r"), cut=False)
+
+
+def folded(content: str) -> None:
+    """A digest of a query and of the digest before it, mechanical and by the model."""
+    records = (Record("q2", "message", "user", content, AT), record(content), response(content))
+    tracks = (track_of(records, {}, AT), QueryTrack(3, (Block("q3", "user", content, AT),), 0))
+    base = Digest(1, 1, content, AT, 0)
+    digest_call(base, tracks, "claude-haiku-5-5", Thinking())
+    past_to_send(Past(base, tracks), TrackBudget(400), AT, cold=False)
+    digest_of(base, tracks, words_of_model(content), TrackBudget(24_000), AT)
+
+
+def searched(content: str) -> None:
+    """What a search knows of records, and shows of them."""
+    records = (Record("q1", "message", "user", content, AT), record(content), response(content))
+    track = track_of(records, {"q1-t1": content, "q1-r": content}, AT)
+    for passage in passages_of(records, track):
+        excerpt(passage.text, frozenset(keywords.words(content[:1_000])), 240)
+    excerpt(content, frozenset(keywords.words(content[:1_000])), 240)
 
 
 def sent(content: str) -> None:
-    """What goes to the model: a past query standing in, a query and a result."""
+    """What goes to the model: a past query as release 1 pinned it, a query and a result."""
     records = (Record("q1", "message", "user", content, AT), record(content), response(content))
     past = stand_in(records, 1, 100_000)
     call = ToolCall("q2-t1", "toolu_1", "kit_echo", MappingProxyType({}))
     content_block = MappingProxyType({"type": "text", "text": content})
     turn = PastTurn((content_block,), (call,), MappingProxyType({"q2-t1": Result(content)}))
-    build(View((past,), Block("q2", "user", content, AT), turns=(turn,)))
+    files = (TextFile("q2-f1", message_files.clean_name(content), content),)
+    build(View((past,), Block("q2", "user", content, AT), files=files, turns=(turn,)))
+
+
+def within_budget(content: str) -> None:
+    """A query and a result within a budget."""
+    call = ToolCall("q2-t1", "toolu_1", "kit_echo", MappingProxyType({}))
+    turn = PastTurn((), (call,), MappingProxyType({"q2-t1": Result(content)}))
+    files = (TextFile("q2-f1", "notes.txt", content),)
+    view = fit(View((), Block("q2", "user", content, AT), files=files), 5_000)
+    fit(replace(view, turns=(turn,)), 5_000)
 
 
 def decided(content: str) -> None:
@@ -108,6 +162,7 @@ def answered(content: str) -> None:
     """The built-in model reads a result, an earlier record and a document."""
     outcome = Outcome("kit_echo", {}, content, is_error=False)
     answer.write(Transcript("How do I set this up?", (), (outcome,)))
+    answer.write(Transcript("When?", (), (), files=(AttachedText("q1-f1", "a.txt", content),)))
     answer.write(Transcript("Show the full code", (PastRecord("q1-r", content, whole=True),), ()))
 
 
@@ -124,6 +179,28 @@ def picked(content: str) -> None:
     tool_picking.pick(Transcript(question, (), ()), offered)
 
 
+COURSES: Final = build_index((Course("A course about lessons", "", "", ()),), ())
+
+
+def course_document(content: str) -> None:
+    """A document whose text it is, and one whose title it is."""
+    for text_of_document in (content, f"Course Title: {content}", f"Course Title: A\nLesson 1: {content}"):
+        with contextlib.suppress(Refused):
+            parse(text_of_document)
+
+
+def course_question(content: str) -> None:
+    """The offline model's rules, before and after tools have run; the patterns find their beginnings everywhere."""
+    for question in (content, "lesson 1 of ".join(content[:200_000].split("x")), f"the course on {content}"):
+        asked = f"Answer this question about course materials: {question}"
+        courses.next_call(Transcript(asked, (), ()))
+        outcomes = (
+            Outcome(courses.OUTLINE, {}, f"Course: A\n{content}", False),
+            Outcome(courses.SEARCH, {}, content, False),
+        )
+        courses.answer_from(Transcript(asked, (), outcomes))
+
+
 READERS: Final[Mapping[str, Callable[[str], Any]]] = MappingProxyType(
     {
         "neutralise": text.neutralise,
@@ -134,13 +211,21 @@ READERS: Final[Mapping[str, Callable[[str], Any]]] = MappingProxyType(
         "preview": text.preview,
         "clean": text.clean,
         "estimate_tokens": text.estimate_tokens,
+        "cautious_tokens": text.cautious_tokens,
+        "within_tokens": lambda content: text.within_tokens(content, len(content) // 5),
         "tokens_of": lambda content: text.tokens_of(len(content)),
         "a track's block": lambda content: Block("q1", "user", content, AT).text,
         "data_of": lambda content: data_of(CALL, content),
         "full_tokens": lambda content: full_tokens((record(content),)),
         "extract": lambda content: extract(record(content)),
+        "a file's name": message_files.clean_name,
+        "whether it is text": lambda content: message_files.not_text(content.encode()),
+        "whether it is a type of text": message_files.is_text_type,
         "the short track": short_track,
+        "a digest": folded,
+        "what is searched": searched,
         "what is sent": sent,
+        "what is sent within a budget": within_budget,
         "the meaning of a reply": decided,
         "title_of": title_of,
         "an MCP result": lambda content: tool_result(
@@ -152,6 +237,11 @@ READERS: Final[Mapping[str, Callable[[str], Any]]] = MappingProxyType(
         "web_address": lambda content: chunking.web_address(content, 2_000),
         "words": keywords.words,
         "tagged": lambda content: boundaries.tagged("document", content, source=content),
+        "a course document": course_document,
+        "chunks of a course": lambda content: list(pieces(content)),
+        "the words of chunks": lambda content: postings_of([content]),
+        "a course's name": lambda content: resolve(COURSES, content),
+        "offline: a question about courses": course_question,
         "offline: without_ids": transcript.without_ids,
         "offline: sections": prose.sections,
         "offline: sentences": prose.sentences,

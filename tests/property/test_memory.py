@@ -1,4 +1,4 @@
-"""Memory over random conversations: ids, pairing, the append-only prefix, stand-ins (CONTRACT 6).
+"""Memory over random conversations: ids, pairing, the append-only prefix, whoever makes a track final (CONTRACT 6).
 
 Every model call goes over the wire to the strict offline model, which refuses unpaired tool results,
 wrong roles and empty blocks as Claude's API does.
@@ -9,18 +9,26 @@ from __future__ import annotations
 import json
 import re
 import uuid
+from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from dualtrack.chat.attached_files import File
 from dualtrack.events import delta, turn_begins
 from dualtrack.ids import parse_record_id
-from dualtrack.text import neutralise
+from dualtrack.memory.summaries import LONG_QUERY
+from dualtrack.message_files import clean_name
+from dualtrack.profiles import all_profiles
+from dualtrack.text import cautious_tokens, neutralise
 from dualtrack.tool import ToolResult
+from dualtrack.tools.conversation.search import run as search_conversation
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from tests.drivers.world import World, make_world
+from tests.drivers.invariants import digest_faults
+from tests.drivers.world import World, make_world, search_needs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +49,7 @@ NASTY = st.sampled_from(
         " ",
         "…",
         "💡" * 300,
+        "a pasted line\n" * 160,
     ]
 )
 CONTENT = st.one_of(TEXT, NASTY)
@@ -62,7 +71,10 @@ SLOW = partial(
 def queries(draw: st.DrawFn) -> list[dict[str, Any]]:
     """Up to five queries: a message, rounds of tool results, an answer, and how it ends."""
     rounds = st.lists(st.lists(CONTENT, min_size=1, max_size=3), max_size=2)
-    one = st.fixed_dictionaries({"message": CONTENT, "rounds": rounds, "answer": CONTENT, "end": ENDS})
+    files = st.lists(st.tuples(CONTENT, CONTENT), max_size=2)
+    one = st.fixed_dictionaries(
+        {"message": CONTENT, "files": files, "rounds": rounds, "answer": CONTENT, "end": ENDS}
+    )
     return draw(st.lists(one, min_size=1, max_size=5))
 
 
@@ -99,7 +111,10 @@ def script(world: World, query: dict[str, Any]) -> None:
 def play(world: World, user: str, query: dict[str, Any], conversation_id: str) -> Chat:
     """Run a query to its end; one that stays unsummarised is closed by the caller."""
     script(world, query)
-    chat = world.start(query["message"], user, conversation_id)
+    files = tuple(
+        File("text/plain", text.encode(), clean_name(name)) for name, text in query.get("files", ())
+    )
+    chat = world.start(query["message"], user, conversation_id, files=files)
     if query["end"] == "stopped":
         log = world.stores.log(chat)
         log.append([turn_begins(1, 15, final=False), delta(1, query["answer"])])
@@ -143,45 +158,122 @@ def turn_requests(world: World) -> list[dict[str, Any]]:
     return [dict(one.body) for one in world.model.requests if one.body.get("stream")]
 
 
-HEADER = re.compile(r"\[ID:(q\d+(?:-[tr]\d*)?(?:-sum)?)(?:, ref:(q\d+-[tr]\d*))?\] ")
+HEADER = re.compile(r"\[ID:(q\d+(?:-[ftr]\d*)?(?:-sum)?)(?:, ref:(q\d+(?:-[tr]\d*)?))?\] ")
+DIGEST = re.compile(r"\[ID:d(\d+), ref:q1\.\.q(\d+)\] ")
+BUDGETS = st.one_of(st.integers(300, 2_000), st.just(24_000))
 
 
 @SLOW(max_examples=12)
-@given(conversation=queries())
+@given(conversation=queries(), budget=BUDGETS, cold=st.booleans())
 def test_random_conversations_keep_every_rule_of_memory(
-    world: World, conversation: list[dict[str, Any]]
+    world: World, conversation: list[dict[str, Any]], budget: int, cold: bool
 ) -> None:
-    """The rules of CONTRACT 6, query after query."""
+    """The rules of CONTRACT 6, query after query, with budgets of every size; ``cold``: an hour between two."""
+    profile = all_profiles()["assistant"]
+    all_profiles()["assistant"] = replace(profile, track_tokens=budget)
+    try:
+        hold_conversation(world, conversation, budget, 3_600 if cold else 0)
+    finally:
+        all_profiles()["assistant"] = profile
+
+
+def hold_conversation(world: World, conversation: list[dict[str, Any]], budget: int, between: float) -> None:
+    """Query after query, each checked when it has ended."""
     user, conversation_id = uuid.uuid4().hex, ""
     world.clock.now += 86_400  # a day's credits for every example
     world.stores.ledger.grant(user, "g", 10_000, "test", world.clock())
     before: list[tuple[str, str]] = []
-    stood_in = False
+    digest = (0, 0)
     for number, query in enumerate(conversation, start=1):
+        world.clock.now += between
         chat = play(world, user, query, conversation_id)
         conversation_id = chat.conversation_id
         sent = turn_requests(world)
         if sent:
             at_start = blocks_of(sent[0])
-            previous_unsummarised = number > 1 and conversation[number - 2]["end"] == "unsummarised"
-            if not stood_in and not previous_unsummarised:
+            found = digest_in(at_start)
+            if found == digest:
                 assert at_start[: len(before)] == before
-            stood_in = previous_unsummarised
-            before = at_start
+            assert found == digest or (found[0] > digest[0] and found[1] > digest[1])
+            digest = found
+            past = [one for one in at_start if not is_file(one)]
+            assert cautious_tokens_of(past[:-1]) <= budget
+            before = past[:-1] if len(query["message"]) > LONG_QUERY else past
             for request in sent[1:]:
                 assert blocks_of(request)[: len(at_start)] == at_start
-            check_blocks(at_start, number)
+            check_blocks(at_start[1 if digest[0] else 0 :], number)
+            assert number_of_first(at_start) == digest[1] + 1
         check_records(world, chat, query)
+        assert digest_faults(world.stores, chat) == []
         if number > 1 and conversation[number - 2]["end"] == "unsummarised":
             finish_previous(world, user, conversation_id, number - 1)
 
+    check_search(world, user, conversation_id, conversation)
+
+
+def check_search(world: World, user: str, conversation_id: str, conversation: list[dict[str, Any]]) -> None:
+    """What is found is there; nobody else finds it; the same search again finds the same."""
+    number = len(conversation)
+    for query in (one["message"] for one in conversation):
+        found = searched(world, user, conversation_id, number + 1, query)
+        assert found == searched(world, user, conversation_id, number + 1, query)
+        for record_id in found:
+            assert world.stores.history.record(user, conversation_id, record_id) is not None
+        assert searched(world, uuid.uuid4().hex, conversation_id, number + 1, query) == []
+
+
+def searched(world: World, user: str, conversation_id: str, number: int, query: str) -> list[str]:
+    """The ids that a search of query ``number`` finds."""
+    chat: Any = SimpleNamespace(
+        user=user, conversation_id=conversation_id, query=number, chat_id="ch_searches"
+    )
+    call: Any = SimpleNamespace(input={"query": query, "limit": 20})
+    running: Any = SimpleNamespace(user=user, conversation_id=conversation_id, chat=chat, call=call)
+    lines = search_conversation(running, search_needs(world.stores)).content.splitlines()
+    assert all("[ID:" not in line for line in lines)
+    return [line.split(" ")[0] for line in lines[1:]]
+
+
+def digest_in(sent: list[tuple[str, str]]) -> tuple[int, int]:
+    """Number and last query of the digest that is sent; there is one at most, first, on one line."""
+    role, block = sent[0]
+    text = json.loads(block)["text"]
+    found = DIGEST.match(text)
+    assert not any(DIGEST.match(json.loads(other)["text"]) for _, other in sent[1:])
+    if found is None:
+        return 0, 0
+    assert role == "user"
+    assert text.splitlines() == [text]
+    assert neutralise(text[found.end() :]) == text[found.end() :]
+    return int(found[1]), int(found[2])
+
+
+def cautious_tokens_of(sent: list[tuple[str, str]]) -> int:
+    """What blocks take of a budget."""
+    return sum(cautious_tokens(json.loads(block)["text"]) for _, block in sent)
+
+
+def number_of_first(sent: list[tuple[str, str]]) -> int:
+    """The first query that is sent behind the digest."""
+    texts = [json.loads(block)["text"] for _, block in sent]
+    first = next(found for text in texts if (found := HEADER.match(text)))
+    return int(first[1][1:].split("-")[0])
+
+
+def is_file(block: tuple[str, str]) -> bool:
+    """Whether it is a text file of the running query, which later queries do not send again."""
+    return re.match(r"\[ID:q\d+-f", json.loads(block[1])["text"]) is not None
+
 
 def finish_previous(world: World, user: str, conversation_id: str, number: int) -> None:
-    """The summariser comes late: the summary is written all the same, for the queries after."""
+    """The summariser comes late: the chat closes with the track that is there, which stays as it is."""
     chat_id = world.stores.history.chat_of_query(user, conversation_id, number)
     chat = world.stores.chats.load(user, chat_id)
     assert chat is not None
+    stored = world.stores.history.track(user, conversation_id, number)
     world.summarise(chat)
+    assert world.load(chat).status == "done"
+    assert stored in (None, world.stores.history.track(user, conversation_id, number))
 
 
 def check_blocks(sent: list[tuple[str, str]], number: int) -> None:
@@ -195,11 +287,14 @@ def check_blocks(sent: list[tuple[str, str]], number: int) -> None:
         seen.append(match[1])
         rest = block["text"][match.end() :]
         assert neutralise(rest) == rest
+        if "-f" in match[1]:
+            assert match[1].startswith(f"q{number}-f"), "of the running query alone"
+            assert rest.startswith("(data from ")
         if "-t" in match[1]:
             assert len(block["text"].splitlines()) == 1
             assert rest.startswith("(data from retrieve_documentation) ")
     assert len(set(seen)) == len(seen)
-    assert seen[-1] == f"q{number}"
+    assert [one for one in seen if "-f" not in one][-1] == f"q{number}"
     places = [parse_record_id(one) for one in seen]
     assert [one.query for one in places if one] == sorted(one.query for one in places if one)
 
@@ -211,6 +306,11 @@ def check_records(world: World, chat: Chat, query: dict[str, Any]) -> None:
     n = chat.query
     assert ids[0] == f"q{n}"
     assert ids[-1] == f"q{n}-r"
+    files = [record for record in records if "-f" in record.record_id]
+    assert [record.record_id for record in files] == [f"q{n}-f{k}" for k in range(1, len(files) + 1)]
+    assert [record.content for record in files] == [text for _, text in query.get("files", ())]
+    records = tuple(record for record in records if record not in files)
+    ids = [record.record_id for record in records]
     if query["end"] == "stopped":
         kept = query["answer"] if query["answer"].strip() else "(no answer: cancelled)"
         assert (ids, records[-1].content) == ([f"q{n}", f"q{n}-r"], kept)
@@ -227,7 +327,7 @@ def check_records(world: World, chat: Chat, query: dict[str, Any]) -> None:
         track = world.stores.history.track(chat.user, chat.conversation_id, n)
         assert track is not None
         assert [block.record_id for block in track.blocks] == [
-            f"q{n}",
+            f"q{n}-sum" if len(query["message"]) > LONG_QUERY else f"q{n}",
             *[f"q{n}-t{m}-sum" for m in range(1, len(tools) + 1)],
             f"q{n}-r-sum",
         ]

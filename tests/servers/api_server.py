@@ -202,6 +202,7 @@ class _Server:
             ("GET", f"{ADMIN_PATH}/credits"): lambda: JSONResponse(self.script.balance),
             ("POST", f"{ADMIN_PATH}/grants"): lambda: _if_exactly(body, {"credits", "reason", "grant_id"}),
             ("PUT", f"{ADMIN_PATH}/plan"): lambda: _if_exactly(body, {"plan"}),
+            ("DELETE", ADMIN_PATH): lambda: JSONResponse({"status": "erasing"}, 202),
         }
         answer = known.get((method, path))
         return answer() if answer else _refuse(404, "not_found", "Not found.")

@@ -6,6 +6,7 @@ It gives a chat arbitrary tools without any hook in the product: the stack is to
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import random
 import socket
@@ -45,6 +46,10 @@ class ToolServer:
     url: str = ""
     calls: Counter[str] = field(default_factory=Counter)
     """By ``tool:name``, at their beginning."""
+    pages: dict[str, str] = field(default_factory=dict)
+    """What ``page`` returns, by name."""
+    photos: dict[str, bytes] = field(default_factory=dict)
+    """What ``photo`` returns, by name: PNG files."""
     _places: dict[str, Place] = field(default_factory=dict)
     _barriers: dict[str, threading.Barrier] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -129,7 +134,24 @@ def _make(board: ToolServer) -> MCPServer:
         """Numbered lines of 80 characters that do not compress, so many megabytes (10^6) in all."""
         return big_text(megabytes)
 
+    _lay_down(server, board)
     return server
+
+
+def _lay_down(server: MCPServer, board: ToolServer) -> None:
+    """The tools that bring what a test has laid down."""
+    reading = ToolAnnotations(read_only_hint=True)
+
+    @server.tool(annotations=reading, structured_output=False)
+    async def page(name: str) -> str:
+        """The text that the test has laid down under a name."""
+        return board.pages[name]
+
+    @server.tool(annotations=reading, structured_output=False)
+    async def photo(name: str) -> CallToolResult:
+        """The picture that the test has laid down under a name."""
+        data = base64.b64encode(board.photos[name]).decode()
+        return CallToolResult(content=[ImageContent(type="image", mime_type="image/png", data=data)])
 
 
 def big_text(megabytes: int) -> str:

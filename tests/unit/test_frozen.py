@@ -41,6 +41,7 @@ LIGHT = (
     "models.turn",
     "memory.view",
     "memory.records",
+    "memory.sending",
     "storage.chats",
     "events",
     "tool",

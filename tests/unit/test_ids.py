@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from dualtrack.ids import (
     RecordId,
+    file_id,
     is_chat_id,
     is_conversation_id,
     new_chat_id,
@@ -22,8 +23,16 @@ from hypothesis import strategies as st
 
 def test_ids_are_written_as_in_the_contract() -> None:
     """One of each kind."""
-    assert [query_id(3), thought_id(3, 1), tool_id(3, 2), response_id(3), summary_id(tool_id(3, 2))] == [
+    assert [
+        query_id(3),
+        file_id(3, 1),
+        thought_id(3, 1),
+        tool_id(3, 2),
+        response_id(3),
+        summary_id(tool_id(3, 2)),
+    ] == [
         "q3",
+        "q3-f1",
         "q3-a1",
         "q3-t2",
         "q3-r",
@@ -31,7 +40,9 @@ def test_ids_are_written_as_in_the_contract() -> None:
     ]
 
 
-@given(st.integers(1, 10**8), st.sampled_from(["thought", "tool"]), st.integers(1, 99999), st.booleans())
+@given(
+    st.integers(1, 10**8), st.sampled_from(["file", "thought", "tool"]), st.integers(1, 99999), st.booleans()
+)
 def test_what_is_written_is_read(query: int, kind: str, number: int, summary: bool) -> None:
     """Round trip, and the whole record of a summary."""
     one = RecordId(query, kind, number, summary and kind == "tool")  # type: ignore[arg-type]
@@ -48,8 +59,9 @@ def test_what_is_written_is_read(query: int, kind: str, number: int, summary: bo
         "q01",
         "q1-t0",
         "q1-x",
-        "q1-sum",
         "q1-a1-sum",
+        "q1-f0",
+        "q1-f1-sum",
         "q1-r-sum-sum",
         " q1",
         "q1\n",
@@ -61,6 +73,14 @@ def test_what_is_written_is_read(query: int, kind: str, number: int, summary: bo
 def test_anything_else_is_no_id(text: str) -> None:
     """Keys are made from ids, so nothing else may pass."""
     assert parse_record_id(text) is None
+
+
+def test_a_query_may_have_a_summary() -> None:
+    """A long one stands on the short track as its summary."""
+    found = parse_record_id("q12-sum")
+    assert found == RecordId(12, summary=True)
+    assert found is not None
+    assert (str(found), str(found.whole)) == ("q12-sum", "q12")
 
 
 def test_opaque_ids_are_distinct_and_sortable() -> None:

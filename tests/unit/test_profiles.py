@@ -7,19 +7,13 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dualtrack import profiles
-from dualtrack.memory import policies
 from dualtrack.profiles import Profile, all_profiles
 
 from infra.profiles import LIBRARY, BadProfile, ProfileFile, own_profiles
 from tests.drivers.world import make_world
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
-
-    from dualtrack.memory.policies import Message
-    from dualtrack.memory.records import QueryTrack
 
 HELPER: dict[str, Any] = {
     "name": "helper",
@@ -57,7 +51,11 @@ def test_what_is_checked_is_what_is_read() -> None:
         ({"max_tokens": 65_000}, "max_tokens: "),
         ({"result_limit": 10}, "result_limit: "),
         ({"system": "You help."}, "system: "),
-        ({"history": {"policy": "none"}}, "history.policy: Value error, there is no policy 'none'"),
+        ({"history": {"policy": "none"}}, "history: Input tag 'none'"),
+        ({"history": {"policy": "dual_track", "rounds": 3}}, "history.dual_track.rounds: Extra inputs"),
+        ({"history": {"policy": "window", "rounds": 3}}, "history.window.rounds: Extra inputs"),
+        ({"history": {"policy": "window", "exchanges": 0}}, "history.window.exchanges: "),
+        ({"history": {"policy": "tool_rounds", "rounds": -1}}, "history.tool_rounds.rounds: "),
         ({"history": "dual_track"}, "history: "),
         ({"model": ""}, "model: "),
         (
@@ -128,19 +126,3 @@ def test_a_query_is_sent_in_the_template_and_recorded_as_it_was_written(
     assert asked[1][-1].startswith("[ID:q2] Answer this, in one line: two\n")
     assert "\n[ID:" not in asked[1][-1]
     assert records[0].content == "one {query}"
-
-
-def test_a_profiles_policy_decides_what_is_sent_of_the_past(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nothing(_tracks: Sequence[QueryTrack], _template: str) -> list[list[Message]]:
-        return []
-
-    monkeypatch.setattr("dualtrack.chat.query_state.POLICIES", {**policies.POLICIES, "nothing": nothing})
-    use(monkeypatch, history=profiles.History("nothing"))
-    with make_world() as world:
-        world.model.script.add({"match": "turn", "text": "Yes.", "always": True})
-        first = world.ask("one")
-        world.ask("two", conversation_id=first.conversation_id)
-        assert [texts(one.body["messages"]) for one in world.model.requests] == [
-            ["[ID:q1] one"],
-            ["[ID:q2] two"],
-        ]

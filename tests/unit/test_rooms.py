@@ -17,6 +17,7 @@ ROOMS: Final = (
     "storage",
     "streaming",
     "tools",
+    "corpora",
     "chat",
     "api",
 )

@@ -7,7 +7,16 @@ import sys
 import unicodedata
 
 import pytest
-from dualtrack.text import EchoStripper, clean, cut, estimate_tokens, neutralise, preview, strip_echoes
+from dualtrack.text import (
+    EchoStripper,
+    cautious_tokens,
+    clean,
+    cut,
+    estimate_tokens,
+    neutralise,
+    preview,
+    strip_echoes,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -216,3 +225,8 @@ def test_what_cannot_be_stored_is_replaced() -> None:
 def test_the_estimate_is_four_characters_a_token() -> None:
     """Rounded up."""
     assert [estimate_tokens(text) for text in ("", "a", "abcd", "abcde")] == [0, 1, 1, 2]
+
+
+def test_the_cautious_estimate_is_a_third_higher_and_counts_other_scripts_by_the_character() -> None:
+    texts = ("", "a" * 40, "é" * 40, "日本語", "“quoted” – dash", "💡" * 5)
+    assert [cautious_tokens(text) for text in texts] == [0, 13, 13, 3, 5, 5]

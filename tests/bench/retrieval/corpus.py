@@ -1,7 +1,7 @@
 """Real documentation as the search sees it: fetched by the package managers, cut into sections.
 
-Four libraries whose packages carry their documentation under licences that allow its use (Flask:
-BSD-3-Clause; pytest, Fastify and undici: MIT). Nothing of it is stored in this repository.
+Libraries whose packages carry their documentation under licences that allow its use (Flask, Scrapy, Click:
+BSD-3-Clause; Celery: CC BY-SA; pytest, Fastify, undici, Pino: MIT). Nothing of it is stored in this repository.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dualtrack.tools.documentation.values import Chunk
 
 QUESTIONS = Path(__file__).with_name("questions.json")
+HELD_OUT_QUESTIONS = Path(__file__).with_name("held_out.json")
 WORK = Path(__file__).resolve().parents[3] / ".build" / "bench"
 _UNDERLINE = re.compile(r"^([=\-~^\"'+#*`.:_])\1{2,}\s*$")
 _MARKDOWN = re.compile(r"^#{1,6}\s+(.+?)\s*#*$")
@@ -57,6 +58,21 @@ PACKAGES = (
     Package("fastify", "5.12.8", "npm", "docs", ".md", r"Contributing|Ecosystem|Principles|Index|index"),
     Package("undici", "7.30.2", "npm", "docs/docs", ".md", r"$^"),
 )
+HELD_OUT = (
+    Package("scrapy", "2.19.0", "pypi", "docs", ".rst", r"news|contributing|index|versioning|_tests|_ext"),
+    Package(
+        "celery",
+        "5.7.0",
+        "pypi",
+        "docs",
+        ".rst",
+        r"AUTHORS|community|contributing|copyright|index|history|whatsnew|changelog|internals|reference/celery"
+        r"|resources|glossary|deprecation|sphinx",
+    ),
+    Package("click", "8.5.1", "pypi", "docs", ".md", r"changes|license|contributing|contrib|index"),
+    Package("pino", "10.4.0", "npm", "docs", ".md", r"benchmarks|ecosystem|lts|bundling"),
+)
+"""Libraries whose questions decide between settings that were chosen on others."""
 
 
 @dataclass(frozen=True, slots=True)

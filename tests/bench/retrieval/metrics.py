@@ -20,7 +20,7 @@ def recall(order: Sequence[str], relevant: Mapping[str, int], k: int) -> float:
 def ndcg(order: Sequence[str], relevant: Mapping[str, int], k: int) -> float:
     """Discounted gain 2^grade - 1 of the first ``k`` over that of the best possible order."""
     best = sorted(relevant.values(), reverse=True)[:k]
-    return _gain([relevant.get(name, 0) for name in order[:k]]) / _gain(best)
+    return discounted_gain([relevant.get(name, 0) for name in order[:k]]) / discounted_gain(best)
 
 
 def reciprocal_rank(order: Sequence[str], relevant: Mapping[str, int]) -> float:
@@ -36,5 +36,6 @@ def interval(values: Sequence[float], seed: int = 20261121) -> tuple[float, floa
     return sum(values) / size, means[int(0.025 * _RESAMPLES)], means[int(0.975 * _RESAMPLES)]
 
 
-def _gain(grades: Sequence[int]) -> float:
+def discounted_gain(grades: Sequence[int]) -> float:
+    """The gains of results in this order, each divided by the logarithm of its position."""
     return sum((2.0**grade - 1) / math.log2(position + 2) for position, grade in enumerate(grades))

@@ -17,6 +17,7 @@ from tests.drivers.cuttable import relay
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from playwright.sync_api import FilePayload
 
@@ -261,18 +262,67 @@ def test_the_text_is_followed_unless_the_reader_scrolls_up(reader: Reader, scrip
 
 def test_files_are_sent_along_within_the_limits(reader: Reader, script: Script) -> None:
     files: list[FilePayload] = [
-        {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"plain"},
+        {"name": "old.zip", "mimeType": "application/zip", "buffer": b"PK\x03\x04\0"},
         {"name": "dot.png", "mimeType": "image/png", "buffer": PNG},
         {"name": "huge.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-" + b"0" * 4_300_000},
     ]
     reader.page.locator("#picker").set_input_files(files)
-    notice = reader.page.get_by_role("alert").filter(has_text="notes.txt is neither")
+    notice = reader.page.get_by_role("alert").filter(has_text="old.zip is neither")
     assert "huge.pdf was left out: files may have 4 MB together." in notice.inner_text()
     script.says("A dot.")
     done = reader.ask(script.question())
     assert "dot.png" in done.locator(".question").inner_text()
     (request, *_) = script.requests()
     assert any(block["type"] == "image" for block in request["messages"][-1]["content"])
+
+
+def test_files_of_past_queries_and_of_results_open_again_after_a_reload(
+    reader: Reader, script: Script, tmp_path: Path
+) -> None:
+    files: list[FilePayload] = [
+        {"name": "plan.md", "mimeType": "", "buffer": b"# Plan\n<script>alert(1)</script>\nLaunch on 4 May."},
+        {"name": "dot.png", "mimeType": "image/png", "buffer": PNG},
+        {"name": "paper.pdf", "mimeType": "application/pdf", "buffer": b"%PDF-1.7 ..."},
+    ]
+    reader.page.locator("#picker").set_input_files(files)
+    reader.page.get_by_role("button", name="Preview plan.md").click()
+    dialog = reader.page.get_by_role("dialog")
+    dialog.get_by_text("Launch on 4 May.").wait_for()
+    reader.page.keyboard.press("Escape")
+    script.asks(("retrieve_full_context", {"id": "q1"}))
+    script.says("Read.")
+    reader.ask(script.question())
+    (request, *_) = script.requests()
+    sent = [block.get("text", "") for block in request["messages"][0]["content"]]
+    assert sent[1].startswith('[ID:q1-f1] (data from the file "plan.md")\n# Plan\n')
+
+    reader.page.reload()
+    done = reader.exchange("done")
+    drawn = "selector => [...document.querySelectorAll(selector)].every(one => one.naturalWidth > 0)"
+    done.locator(".question .file img[src]").wait_for()
+    reader.follow_up(drawn, ".question .file img")
+    done.locator(".steps summary").click()
+    done.locator(".call .file img[src]").wait_for()
+    reader.follow_up(drawn, ".call .file img")
+    reader.page.screenshot(path=tmp_path / "wide.png")
+    done.get_by_role("button", name="Open plan.md").click()
+    dialog.get_by_text("<script>alert(1)</script>").wait_for()
+    assert dialog.get_by_role("link", name="Download").get_attribute("download") == "plan.md"
+    reader.page.set_viewport_size({"width": 390, "height": 800})
+    reader.page.screenshot(path=tmp_path / "narrow.png")
+    reader.page.keyboard.press("Escape")
+    done.locator(".question").get_by_role("button", name="Open paper.pdf").click()
+    assert str(dialog.get_by_role("link", name="Open").get_attribute("href")).startswith("blob:")
+    reader.page.keyboard.press("Escape")
+    done.locator(".question").get_by_role("button", name="Open dot.png").click()
+    dialog.locator("img.whole").wait_for()
+    reader.follow_up(drawn, "img.whole")
+    reader.page.keyboard.press("Escape")
+    reader.page.get_by_role("button", name="Memory").click()
+    row = reader.page.locator(
+        "table.tracks tr", has=reader.page.get_by_role("button", name="Record q1-f1", exact=True)
+    )
+    assert "not sent" in row.inner_text()
 
 
 def test_a_file_can_be_dropped(reader: Reader) -> None:

@@ -141,7 +141,8 @@ def test_a_token_that_cannot_be_read_makes_nobody_an_administrator(api: Api, tok
     "route", [one for one in ROUTES if one.access == "admin"], ids=lambda one: f"{one.method} {one.path}"
 )
 def test_nobody_else_may_administer_not_even_themselves(api: Api, groups: object, route: Route) -> None:
-    caller, target = api.of(api.user, groups), route.path.format(user_id=api.user)
+    ids = {"user_id": api.user, "corpus": "courses", "job_id": f"jb_{'0' * 26}", "document_id": "0" * 32}
+    caller, target = api.of(api.user, groups), route.path.format(**ids)
     for body in (BODIES[route.body], {"wrong": 1}) if route.body else (None,):
         answer = caller.call(route.method.upper(), target, body)
         assert (answer.status, answer.code) == (403, "forbidden")

@@ -355,11 +355,13 @@ def test_there_are_two_tracks(api: Api) -> None:
 
 
 def left_of(api: Api, chat: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the tables and the bucket still hold of a conversation; money and repeated requests aside."""
+    """What the tables and the bucket still hold of a conversation; money, repeated requests and the list of
+    deletions aside."""
     names = (chat["conversation_id"], chat["chat_id"])
     found = [item for table in ("history", "chats", "cache") for item in items(api.world, table)]
     keys = [{"object": key} for key in objects(api.world)]
-    return [one for one in (*found, *keys) if any(name in str(one) for name in names)]
+    left = [one for one in (*found, *keys) if any(name in str(one) for name in names)]
+    return [one for one in left if one.get("pk") != {"S": "DELETIONS"}]
 
 
 def test_deleted_means_every_record_event_and_object_is_gone(api: Api) -> None:
@@ -486,12 +488,13 @@ def test_what_still_runs_of_a_cancelled_chat_writes_nothing_into_a_deleted_conve
 
 
 def test_the_profiles_are_listed_with_what_a_page_shows_of_them(api: Api) -> None:
-    (assistant,) = api.call("GET", "/v1/tools").json["profiles"]
-    assert assistant == {
+    listed = {one["name"]: one for one in api.call("GET", "/v1/tools").json["profiles"]}
+    assert set(listed) == {"assistant", "courses", "sessions"}
+    assert listed["assistant"] == {
         "name": "assistant",
         "description": "Answers with documentation, GitHub and the whole memory of the conversation.",
         "max_turns": 15,
-        "tools": ["retrieve_full_context", "retrieve_documentation"],
+        "tools": ["retrieve_full_context", "search_conversation", "retrieve_documentation"],
         "suggestions": [
             "How do I set up OAuth for the X Ads API?",
             "How do I model one-to-many relations in a DynamoDB single table?",

@@ -6,14 +6,25 @@ break chats that are running: read the old form too, or keep writing it for one 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from dualtrack.profiles import all_profiles
+from dualtrack.tools.conversation.search import run as search_conversation
+from dualtrack.tools.running import Running
 
 from tests.drivers.crash_world import USER, World, ref_of
 from tests.drivers.faults import Process
 from tests.drivers.invariants import account_faults, chat_faults
+from tests.drivers.local_vectors import LocalVectors
 from tests.drivers.release_fixtures import load, moments, second_query
+from tests.drivers.world import search_needs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 RELEASES = Path(__file__).parents[2] / "fixtures"
 FIXTURES = sorted(RELEASES.glob("release-*/*.json"))
@@ -40,6 +51,47 @@ def test_a_chat_of_an_earlier_release_is_finished(path: Path) -> None:
     assert _wrong(world) == []
 
 
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: f"{path.parent.name} {path.stem}")
+def test_a_conversation_of_an_earlier_release_folds_with_its_next_query(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The chat that was on its way sends what it had pinned, to its end; the one after folds, without a model call."""
+    small = replace(all_profiles()["assistant"], track_tokens=80)
+    monkeypatch.setitem(all_profiles(), "assistant", small)
+    moment = load(path)
+    world = moment.world()
+    chat = world.chats()[-1]
+    began_before = chat.turn > 0 or chat.pin is not None
+    world.go_on(ref_of(chat), moment.state, moment.turn, moment.calls)
+    stores = world.stores(Process(world.quiet, "check"))
+    in_force, _ = stores.digests.newest(USER, chat.conversation_id)
+    assert in_force is None or not began_before
+    following = world.ask_again()
+    in_force, _ = stores.digests.newest(USER, chat.conversation_id)
+    assert in_force is not None
+    assert following.pin is not None
+    assert following.pin.digest == in_force.number
+    assert _wrong(world) == []
+
+
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: f"{path.parent.name} {path.stem}")
+def test_a_conversation_of_an_earlier_release_is_searched(path: Path) -> None:
+    """By words and by meaning, without anything that its release would have had to write for it."""
+    moment = load(path)
+    world = moment.world()
+    chat = world.chats()[-1]
+    world.go_on(ref_of(chat), moment.state, moment.turn, moment.calls)
+    stores = world.stores(Process(world.quiet, "check"))
+    asked = stores.history.record(USER, chat.conversation_id, "q1")
+    assert asked is not None
+    call: Any = SimpleNamespace(input={"query": asked.content, "limit": 20})
+    running = Running(USER, chat.conversation_id, replace(chat, query=chat.query + 1), call)
+    by_words = search_conversation(running, search_needs(stores)).content
+    by_both = search_conversation(running, search_needs(stores, local=LocalVectors())).content
+    assert "q1 (query): " in by_words
+    assert f"q{chat.query}-t1 (result of " in by_both
+
+
 def _wrong(world: World) -> list[str]:
     stores = world.stores(Process(world.quiet, "check"))
     chats = world.chats()
@@ -54,6 +106,6 @@ def test_the_fixtures_hold_every_kind_of_item_that_this_release_writes() -> None
     assert written <= kept, f"kinds of items without a fixture: {sorted(written - kept)}"
 
 
-def _kinds(tables: dict[str, dict[tuple[str, str], dict[str, object]]]) -> set[tuple[str, str, str]]:
+def _kinds(tables: Mapping[str, Mapping[tuple[str, str], object]]) -> set[tuple[str, str, str]]:
     """Table, head of the partition key, head of the sort key."""
     return {(name, pk.split("#")[0], sk.split("#")[0]) for name, table in tables.items() for pk, sk in table}

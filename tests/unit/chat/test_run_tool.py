@@ -11,6 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 from dualtrack.chat.run_tool import run_tool
 from dualtrack.errors import Contended
+from dualtrack.memory.sending import Sending
 from dualtrack.models.turn import Decision, ModelReply, ToolCall
 from dualtrack.storage.event_log import read_events
 from dualtrack.tool import ToolResult
@@ -152,7 +153,10 @@ def test_a_call_that_changes_the_world_runs_once_and_its_retry_says_that_nothing
 def _store_turn(world: World, chat: Chat, call: ToolCall) -> None:
     """The turn's item anew, with another call in it."""
     decision = Decision("tools", "", (call,))
-    store(world.stores, world.stores.chats.turn_writes(chat, 1, ModelReply((), "tool_use"), decision, chat))
+    store(
+        world.stores,
+        world.stores.chats.turn_writes(chat, 1, ModelReply((), "tool_use"), decision, chat, Sending()),
+    )
 
 
 def test_nothing_is_recorded_once_the_chat_has_ended(world: World, chat: Chat) -> None:

@@ -143,14 +143,14 @@ def test_a_deployment_in_between_changes_neither_model_nor_effort(world: World) 
 
 
 def test_a_chat_of_the_first_release_goes_on_with_the_deployments_model(world: World) -> None:
-    """Its items name no model; what they hold was said without thinking, which any model takes."""
+    """Its items name neither model nor agent; what they hold was said without thinking, which any model takes."""
     world.model.script.add({"match": "turn", "content": [CALL]}, {"match": "turn", "text": "Done."})
     earlier = replace(world, model_name="claude-haiku-4-5-20251001")
     chat = world.start("Hello")
     (call,) = earlier.turn(chat, 0)["calls"]
     earlier.tool(chat, 1, call["id"])
     key = {"pk": {"S": chat.pk}, "sk": {"S": "STATE"}}
-    world.stores.dynamodb.update_item(TableName="chats", Key=key, UpdateExpression="REMOVE asked")
+    world.stores.dynamodb.update_item(TableName="chats", Key=key, UpdateExpression="REMOVE asked, pin")
     assert world.turn(chat, 1)["next"] == "answered"
     assert bodies(world)[-1]["model"] == "claude-haiku-5-5"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import fcntl
 import json
 import os
@@ -100,6 +101,53 @@ class TestChat:
             {"message": "Hello"},
         ]
         assert len(script.chats) == 2, "each chat has an idempotency key of its own"
+
+    def test_files_go_along_under_their_names_and_types(self, tmp_path: Path) -> None:
+        contents = {
+            "notes.md": (b"# Notes", "text/markdown"),
+            "main.rs": (b"fn main() {}", "text/plain"),
+            "data.json": (b"{}", "application/json"),
+            "chart.jpg": (b"\x89PNG\r\n\x1a\n..", "image/png"),
+            "paper": (b"%PDF-1.7 ..", "application/pdf"),
+        }
+        arguments: list[str] = []
+        for name, (data, _) in contents.items():
+            (tmp_path / name).write_bytes(data)
+            arguments += ["--file", name]
+        script = Script(events=answered())
+        assert ask(script, "Read these", *arguments).exit_code == 0
+        assert script.asked("POST", "/v1/chats")[0]["attachments"] == [
+            {"name": name, "media_type": kind, "data": base64.b64encode(data).decode()}
+            for name, (data, kind) in contents.items()
+        ]
+
+    @pytest.mark.parametrize(
+        ("content", "problem"),
+        [
+            (None, "no such file"),
+            (b"", "the file is empty"),
+            (b"PK\x03\x04\0\0", "neither an image"),
+            (b"caf\xe9", "not valid UTF-8"),
+            (b"x" * (4 * 1024 * 1024 + 1), "4 MB together"),
+        ],
+    )
+    def test_a_file_that_cannot_be_sent_is_named_before_anything_is_started(
+        self, tmp_path: Path, content: bytes | None, problem: str
+    ) -> None:
+        if content is not None:
+            (tmp_path / "it.bin").write_bytes(content)
+        script = Script(events=answered())
+        result = ask(script, "Read it", "--file", "it.bin")
+        assert result.exit_code == 2
+        assert "it.bin: " in result.stderr
+        assert problem in result.stderr
+        assert script.requests == []
+
+    def test_more_than_five_files_are_a_mistake(self, tmp_path: Path) -> None:
+        (tmp_path / "a.txt").write_text("a")
+        result = run("chat", "Read", *["--file", "a.txt"] * 6)
+        assert result.exit_code == 2
+        assert "at most 5 files" in result.stderr
 
     def test_a_message_may_come_from_stdin(self) -> None:
         script = Script(events=answered())
@@ -432,3 +480,37 @@ class TestCredits:
     )
     def test_wrong_usage_is_two(self, arguments: tuple[str, ...]) -> None:
         assert run("credits", *arguments).exit_code == 2
+
+
+class TestUsers:
+    def delete(self, script: Script, *arguments: str, stdin: str | None = None) -> Result:
+        with api_server(script) as url:
+            return run("users", "delete", *arguments, "--url", url, stdin=stdin)
+
+    def test_a_user_is_erased_once_somebody_has_agreed(self) -> None:
+        script = Script()
+        result = self.delete(script, "ada", stdin="y\n")
+        assert result.exit_code == 0
+        assert "This cannot be undone [y/N]" in result.stdout
+        assert "ada is refused from now on" in result.stdout
+        assert len(script.asked("DELETE", ADMIN_PATH)) == 1
+
+    @pytest.mark.parametrize("answer", ["n\n", "\n", ""])
+    def test_nothing_is_asked_of_the_stack_before(self, answer: str) -> None:
+        """Neither is the name made a user."""
+        script = Script()
+        assert self.delete(script, "ada", stdin=answer).exit_code == 1
+        assert script.requests == []
+
+    def test_a_deployed_stack_is_told_the_id_with_the_token_given(self) -> None:
+        script = Script(tokens={"t": "boss"}, admins={"boss"}, mode=None)
+        assert self.delete(script, "id-of-ada", "--yes", "--token", "t").exit_code == 0
+        assert len(script.asked("DELETE", ADMIN_PATH)) == 1
+
+    def test_who_is_not_there_or_may_not_be_erased_by_this_token(self) -> None:
+        script = Script(tokens={"t": "boss", "u": "user"}, admins={"boss"}, mode=None)
+        nobody = self.delete(script, "nobody", "--yes", "--token", "t")
+        refused = self.delete(script, "id-of-ada", "--yes", "--token", "u")
+        assert (nobody.exit_code, refused.exit_code) == (2, 4)
+        assert "not_found" in nobody.stderr
+        assert "forbidden" in refused.stderr

@@ -40,6 +40,7 @@ class Upstream:
                     "host": request.headers["host"],
                     "authorization": request.headers.get("authorization"),
                     "origin": request.headers.get("origin"),
+                    "accept": request.headers.get("accept"),
                     "size": len(body),
                 },
                 status_code=201,
@@ -121,6 +122,23 @@ def test_a_request_goes_on_as_it_came() -> None:
     assert shown["host"] == f"abcd1234.execute-api.localhost:{url.rsplit(':', 1)[1]}"
     assert shown["authorization"] == "Bearer t"
     assert shown["size"] == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "accept", "passed"),
+    [
+        ("/v1/conversations/cv_1/records/q1/attachments/1", "*/*", "application/octet-stream"),
+        ("/v1/conversations/cv_1/records/q1/attachments/1", "image/png", "image/png"),
+        ("/v1/conversations/cv_1/records/q1/attachments/1", "text/html, */*", "text/html, */*"),
+        ("/v1/conversations/cv_1/records/q1", "*/*", "*/*"),
+    ],
+)
+def test_a_file_is_asked_for_as_bytes_unless_the_client_names_a_type(
+    path: str, accept: str, passed: str
+) -> None:
+    with serve_in_thread(Upstream().app()) as url:
+        answer = asked(url, lambda client: client.get(path, headers={"Accept": accept}))
+    assert answer.json()["accept"] == passed
 
 
 def test_an_answer_without_a_body_stays_one() -> None:

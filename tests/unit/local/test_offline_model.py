@@ -110,6 +110,17 @@ def test_a_record_for_a_question_about_earlier(question: str, record: str) -> No
     assert calls(question, past=PAST) == [("retrieve_full_context", {"id": record})]
 
 
+def test_a_search_for_what_was_said_and_has_no_id() -> None:
+    question = "What did we say about the gateway earlier?"
+    search = tool("search_conversation", query=TEXT)
+    assert calls(f"[ID:q3] {question}", past=PAST, tools=[CONTEXT, search, DOCS]) == [
+        ("search_conversation", {"query": question})
+    ]
+    assert calls("[ID:q3] What did you say in q1-r?", past=PAST, tools=[CONTEXT, search]) == [
+        ("retrieve_full_context", {"id": "q1-r"})
+    ]
+
+
 def test_nothing_to_fetch_without_a_past() -> None:
     assert calls("[ID:q1] Say that about the cat again") == []
 
@@ -438,3 +449,47 @@ def test_sections_end_at_separators_but_not_inside_code() -> None:
     ]
     untitled = prose.sections(f"first\n\n{line}\n\nsecond")
     assert [part.prose for part in untitled] == ["first", "second"]
+
+
+# ── text files ────────────────────────────────────────────────────────────────────────────────────
+
+ASKED_OF_A_FILE = "When is the launch?"
+ATTACHED = '\n(Attached file 1: "plan.txt", text/plain, 90 bytes, record q3-f1.)'
+
+
+def asked_with_file(text: str, question: str = ASKED_OF_A_FILE) -> str:
+    said = [f"[ID:q3] {question}{ATTACHED}", f'[ID:q3-f1] (data from the file "plan.txt")\n{text}']
+    content = [{"type": "text", "text": one} for one in said]
+    body = {
+        "model": MODEL,
+        "max_tokens": 8192,
+        "messages": [{"role": "user", "content": content}],
+        "tools": ALL,
+    }
+    decided = reply.decide(wire.Request.model_validate(body))
+    assert decided.stop_reason == "end_turn", "no tool is called"
+    return "".join(block["text"] for block in decided.content)
+
+
+def test_a_question_about_an_attached_text_is_answered_from_it() -> None:
+    """Also one that sounds like documentation: the file comes first."""
+    said = asked_with_file(
+        "Plan\n\nThe budget is 5,000. The launch is on 4 May.\nName,Day\nlaunch party,5 May\n"
+    )
+    assert "> The launch is on 4 May.\n> launch party,5 May" in said
+    assert "`plan.txt` (q3-f1)" in said
+    assert "budget" not in said
+    assert "deploy with care" in asked_with_file("deploy with care", "How do I deploy this API?")
+
+
+def test_a_text_without_a_word_of_the_question_is_said_to_have_none() -> None:
+    assert "matches the question. It begins: Bread." in asked_with_file("Bread. Butter.")
+
+
+@pytest.mark.parametrize(
+    "question", ["What does plan.txt say?", "And in the file I attached?", "Read q1-f1."]
+)
+def test_an_earlier_text_is_fetched_by_its_id(question: str) -> None:
+    query = '[ID:q1] Keep it.\n(Attached file 1: "plan.txt", text/plain, 90 bytes, record q1-f1.)'
+    past = [("user", [query]), ("assistant", ["[ID:q1-r-sum, ref:q1-r] Kept."])]
+    assert calls(f"[ID:q2] {question}", past=past) == [("retrieve_full_context", {"id": "q1-f1"})]

@@ -73,6 +73,17 @@ def test_a_wrong_list_of_servers_is_refused_before_anything_starts() -> None:
         outside_from({"MCP_SERVERS": '[{"name": "x"}]'})
 
 
+def test_the_length_of_summaries_is_checked_before_anything_is_deployed() -> None:
+    assert outside_from({}).parameters()["SummaryCharacters"] == "350"
+    given = outside_from({"DUALTRACK_SUMMARY_CHARACTERS": "900"}).parameters()
+    assert given["SummaryCharacters"] == "900"
+    for wrong in ("99", "2001", "many", "-5", "3.5"):
+        with pytest.raises(
+            ValueError, match="DUALTRACK_SUMMARY_CHARACTERS: must be a number from 100 to 2000"
+        ):
+            outside_from({"DUALTRACK_SUMMARY_CHARACTERS": wrong})
+
+
 def test_effort_and_thinking_are_checked_before_anything_is_deployed() -> None:
     given = outside_from({"DUALTRACK_EFFORT": "low", "DUALTRACK_THINKING_TOKENS": "0"}).parameters()
     assert (given["Effort"], given["ThinkingTokens"]) == ("low", "0")

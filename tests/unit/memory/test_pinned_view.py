@@ -1,4 +1,4 @@
-"""What of the past is sent is decided once, whoever decides it (DESIGN 2.7)."""
+"""What of the past is sent is decided once, whoever decides it, release 1 included (DESIGN 2.7)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dualtrack.storage.chats import Pin
 from tests.drivers.world import make_world
 
 
-def test_a_turn_that_rests_on_another_view_than_the_pinned_one_is_made_anew() -> None:
-    """Two first attempts: this one finds every summary, the other has pinned that one is missing."""
+def test_a_turn_sends_the_view_that_another_has_pinned_before() -> None:
+    """Two first attempts: this one finds every track, the other, of release 1, has pinned that one is missing."""
     with make_world() as world:
         world.model.script.add({"match": "turn", "text": "A long answer. " * 40})
         first = world.ask("one")
@@ -21,15 +21,14 @@ def test_a_turn_that_rests_on_another_view_than_the_pinned_one_is_made_anew() ->
         client: Any = world.stores.dynamodb
         pinned: list[bool] = []
 
-        def pin_before_the_commit(**_: Any) -> None:
+        def pin_first(**_: Any) -> None:
             if not pinned:
                 pinned.append(True)
                 world.stores.chats.pin(chat, Pin(stand_in=(1,)))
 
-        client.meta.events.register("before-call.dynamodb.TransactWriteItems", pin_before_the_commit)
+        client.meta.events.register("before-call.dynamodb.UpdateItem", pin_first)
         assert world.turn(chat, 0)["next"] == "answered"
         sent = [json.dumps(one.body["messages"]) for one in world.model.requests]
-        assert len(sent) == 2
-        assert "q1-r-sum" in sent[0]
-        assert "q1-r-sum" not in sent[1]
-        assert "[ID:q1-r] A long answer." in sent[1]
+        assert len(sent) == 1
+        assert "q1-r-sum" not in sent[0]
+        assert "[ID:q1-r] A long answer." in sent[0]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 from dualtrack.frozen import freeze
+from dualtrack.memory.blocks import Result
 from dualtrack.memory.records import Block, QueryTrack, Record, ToolCallDetail
-from dualtrack.memory.view import PastTurn, Result, View, build, stand_in
+from dualtrack.memory.view import PastTurn, View, build, stand_in
 from dualtrack.models.turn import ToolCall
 
 AT = "2026-11-21T00:00:00.000Z"
@@ -63,10 +65,23 @@ def test_the_past_is_its_short_track() -> None:
 
 
 def test_breakpoints_stand_at_the_ends_of_the_tracks_and_of_the_messages() -> None:
-    """Three here and one on the system prompt: the API takes four."""
-    sent = build(View((track(1), track(2)), QUERY, turns=(turn(Result("a"), Result("b")),)))
-    assert marks(sent.messages) == [(1, 0), (3, 0), (6, 1)]
+    """Three here and one on the system prompt: the API takes four. What the call before has sent is looked for at its
+    end: a turn may bring more blocks than the service looks back.
+    """
+    past = (track(1), track(2))
+    assert marks(build(View(past, QUERY)).messages) == [(1, 0), (3, 0), (4, 0)]
+    one = (turn(Result("a"), Result("b")),)
+    assert marks(build(View(past, QUERY, turns=one)).messages) == [(3, 0), (4, 0), (6, 1)]
+    two = (*one, turn(Result("c"), number=2))
+    assert marks(build(View(past, QUERY, turns=two)).messages) == [(3, 0), (6, 1), (8, 0)]
     assert marks(build(View((), QUERY)).messages) == [(0, 0)]
+
+
+def test_the_last_call_has_none_but_where_its_summaries_are_asked_for() -> None:
+    """The service reads its messages anew, and no turn follows it."""
+    view = View((track(1), track(2)), QUERY, turns=(turn(Result("a")),), limit="max_turns")
+    assert marks(build(view).messages) == [(6, 1)]
+    assert marks(build(replace(view, is_read_again=False)).messages) == []
 
 
 def test_results_come_first_and_in_call_order() -> None:
@@ -119,7 +134,7 @@ def test_what_would_have_been_sent_in_full_is_estimated_the_same_way() -> None:
     assert past < 2_000
 
 
-def test_missing_summaries_are_stood_in_for_by_the_records() -> None:
+def test_what_release_1_pinned_is_stood_in_for_by_the_records() -> None:
     """Under their own ids, thoughts left out."""
     detail = ToolCallDetail("toolu_1", "search", freeze({}), False, 1.0, 1)
     records = (
@@ -134,4 +149,3 @@ def test_missing_summaries_are_stood_in_for_by_the_records() -> None:
         "[ID:q1-t1] (data from search) whole result",
         "[ID:q1-r] whole answer",
     ]
-    assert one.stand_in

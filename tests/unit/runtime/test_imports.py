@@ -29,6 +29,8 @@ MAY_LOAD: dict[str, set[str]] = {
     "sweep": set(),
     "credit_reset": set(),
     "stream": set(),
+    "embed": {"numpy", "pydantic"},
+    "ingest": {"numpy", "pydantic", "httpx", "rank_bm25"},
 }
 """Of the heavy ones. A stream needs its ASGI server as well, which is light."""
 
@@ -51,6 +53,8 @@ ENVIRONMENT = {
     "VOYAGE_BASE_URL": "http://127.0.0.1:9",
     "CONTEXT7_BASE_URL": "http://127.0.0.1:9",
     "MCP_SERVERS": "[]",
+    "LEDGER_RETENTION_DAYS": "30",
+    "TOKEN_HOURS": "1",
 }
 
 PROGRAM = """

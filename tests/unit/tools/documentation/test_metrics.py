@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.bench.retrieval.corpus import QUESTIONS
+from tests.bench.retrieval.corpus import HELD_OUT_QUESTIONS, QUESTIONS
 from tests.bench.retrieval.metrics import interval, ndcg, recall, reciprocal_rank
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 RELEVANT = {"a": 2, "b": 1}
 
@@ -39,8 +43,9 @@ def test_the_interval_holds_the_mean_and_repeats() -> None:
     assert interval([0.25] * 5) == (0.25, 0.25, 0.25)
 
 
-def test_there_are_enough_labelled_questions_about_enough_libraries() -> None:
-    questions = json.loads(QUESTIONS.read_text())
+@pytest.mark.parametrize("file", [QUESTIONS, HELD_OUT_QUESTIONS], ids=["first", "held out"])
+def test_there_are_enough_labelled_questions_about_enough_libraries(file: Path) -> None:
+    questions = json.loads(file.read_text())
     assert len({one["question"] for one in questions}) == len(questions) >= 60
     assert min(Counter(one["library"] for one in questions).values()) >= 10
     assert all(set(one["relevant"].values()) <= {1, 2} and 2 in one["relevant"].values() for one in questions)

@@ -7,7 +7,7 @@ import struct
 
 import pytest
 from dualtrack.tools.documentation.fusion import fuse, min_max_scores, ranked, reciprocal_rank_scores
-from dualtrack.tools.documentation.keywords import keyword_scores, words
+from dualtrack.tools.documentation.keywords import Terms, keyword_scores, words
 from dualtrack.tools.documentation.rerank import completed
 from dualtrack.tools.documentation.settings import RetrievalSettings
 from dualtrack.tools.documentation.values import Degraded
@@ -31,6 +31,14 @@ def test_words_take_identifiers_apart_and_cut_endings() -> None:
     assert words("How do I use setAccessToken?") == ["setaccesstoken", "set", "access", "token"]
     assert words("my_sessions") == ["my_sessions", "session"]
     assert words("address status basis OAuth2") == ["address", "status", "basis", "oauth2", "o", "auth", "2"]
+
+
+def test_a_word_that_was_met_before_gives_the_same_terms() -> None:
+    met = Terms()
+
+    assert words("setAccessToken the sessions", met) == words("setAccessToken the sessions")
+    assert words("sessions setAccessToken", met) == words("sessions setAccessToken")
+    assert met["the"] == ()
 
 
 def test_a_section_without_any_of_the_words_scores_nothing() -> None:
@@ -95,6 +103,13 @@ def test_rank_fusion_is_the_sum_of_reciprocal_ranks() -> None:
     )
 
 
+def test_where_keywords_and_meaning_disagree_meaning_wins() -> None:
+    keywords, meaning = [3.0, 2.0, 1.0], [0.1, 0.2, 0.3]
+
+    assert fuse([keywords, meaning], RetrievalSettings())[0] == 2
+    assert fuse([keywords, meaning], RetrievalSettings(rrf_k=60, meaning_weight=1))[0] == 0
+
+
 def test_a_ranking_in_which_nothing_matched_has_no_say() -> None:
     settings = RetrievalSettings()
 
@@ -132,7 +147,9 @@ def test_a_ranking_is_completed_in_the_fused_order() -> None:
     assert completed([2, 1], size=2, top=6) == (1, 0)
 
 
-@pytest.mark.parametrize("wrong", [{"k1": 0}, {"b": 1.5}, {"rrf_k": 0}, {"top_final": 31}, {"top_final": 0}])
+@pytest.mark.parametrize(
+    "wrong", [{"k1": 0}, {"b": 1.5}, {"rrf_k": 0}, {"meaning_weight": 0}, {"top_final": 31}, {"top_final": 0}]
+)
 def test_settings_that_cannot_work_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="must be"):
         RetrievalSettings(**wrong)  # type: ignore[arg-type]

@@ -1,0 +1,134 @@
+"""How well course materials are found: ``uv run python -m tests.bench.course_retrieval`` (see docs/retrieval.md).
+
+Reads, cuts, indexes and ranks courses as the product does, by keywords, by meaning and by both, with and without the
+words that stand before a chunk's text where it is embedded. The five hits that the tool returns count. Vectors come
+from the local model through the product's Voyage client and a Voyage-shaped loopback endpoint.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.tools.courses.index import build
+from dualtrack.tools.courses.ranking import search
+from dualtrack.tools.courses.settings import CourseSettings
+from dualtrack.tools.courses.values import Chunk, embedded_text
+from rich.console import Console
+from rich.table import Table
+
+from tests.bench.courses.corpora import Corpus, documentation, samples
+from tests.bench.retrieval.__main__ import RememberingModel, embedded, pooled
+from tests.bench.retrieval.metrics import discounted_gain
+from tests.bench.retrieval.report import Scores, differences, means
+from tests.servers.voyage import FakeVoyage, serve_voyage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tests.bench.courses.corpora import Question
+
+HITS: Final = 5
+Text = Callable[[Chunk], str]
+
+
+def shown(chunk: Chunk) -> str:
+    """The text alone."""
+    return chunk.text
+
+
+PREFIXES: Final[Mapping[str, tuple[Text, Text]]] = {
+    "no prefix": (shown, shown),
+    "prefix for meaning": (shown, embedded_text),
+    "prefix for both": (embedded_text, embedded_text),
+}
+"""What keywords read of a chunk, and what is embedded of it. The second is the product's."""
+
+RANKINGS: Final[Mapping[str, CourseSettings]] = {
+    "keywords": CourseSettings(ranking="keywords", limit=HITS),
+    "meaning": CourseSettings(ranking="meaning", limit=HITS),
+    "RRF k=60, 1:1": CourseSettings(ranking="hybrid", limit=HITS, rrf_k=60, meaning_weight=1),
+    "RRF k=10, 1:2": CourseSettings(ranking="hybrid", limit=HITS, rrf_k=10, meaning_weight=2),
+}
+RANKERS: Final = tuple(f"{ranking}, {prefix}" for prefix in PREFIXES for ranking in RANKINGS)
+METRICS: Final = ("nDCG@5", "recall@5")
+PAIRS: Final = (
+    *(("RRF k=10, 1:2, prefix for meaning", f"{one}, prefix for meaning") for one in list(RANKINGS)[:3]),
+    ("meaning, prefix for meaning", "meaning, no prefix"),
+    ("RRF k=10, 1:2, prefix for meaning", "RRF k=10, 1:2, no prefix"),
+    ("RRF k=10, 1:2, prefix for both", "RRF k=10, 1:2, prefix for meaning"),
+)
+
+
+def figures(order: Sequence[int], labels: Sequence[frozenset[str]], question: Question) -> dict[str, float]:
+    """Of the first hits. A passage counts once: a second chunk that holds it takes a place and gains nothing."""
+    met: set[str] = set()
+    grades: list[int] = []
+    for index in order[:HITS]:
+        fresh = labels[index] - met
+        grades.append(max((question.relevant[label] for label in fresh), default=0))
+        met |= fresh
+    return {
+        "nDCG@5": discounted_gain(grades) / discounted_gain(_best(labels, question)),
+        "recall@5": len(met) / len(question.relevant),
+    }
+
+
+def _best(labels: Sequence[frozenset[str]], question: Question) -> list[int]:
+    """The grades of the best five hits there can be: two labels in one chunk are one hit."""
+    grades: list[int] = []
+    left = dict(question.relevant)
+    while left and len(grades) < HITS:
+        label = max(left, key=lambda one: left[one])
+        grades.append(left[label])
+        holders = [one & left.keys() for one in labels if label in one]
+        for found in min(holders, key=len):
+            del left[found]
+    return grades
+
+
+def evaluate(corpus: Corpus, voyage: FakeVoyage) -> Scores:
+    """Every ranker's figures on one corpus."""
+    scores: Scores = {(ranker, metric): [] for ranker in RANKERS for metric in METRICS}
+    chunks = corpus.chunks
+    rows = {(chunk.course_title, chunk.chunk_index): row for row, chunk in enumerate(chunks)}
+    labels = [[corpus.labels(chunk, one) for chunk in chunks] for one in corpus.questions]
+    titles = [course.title for course in corpus.courses]
+    for prefix, (read, embed) in PREFIXES.items():
+        asked = [*titles, *(one.text for one in corpus.questions)]
+        vectors, others = asyncio.run(embedded([embed(chunk) for chunk in chunks], asked, voyage))
+        read_chunks = [replace(chunk, text=read(chunk)) for chunk in chunks]
+        index = build(corpus.courses, read_chunks, "bench", vectors, others[: len(titles)])
+        for question, held, query in zip(corpus.questions, labels, others[len(titles) :], strict=True):
+            for ranking, settings in RANKINGS.items():
+                hits = [hit.chunk for hit in search(index, question.text, query, settings=settings)]
+                order = [rows[chunk.course_title, chunk.chunk_index] for chunk in hits]
+                for metric, value in figures(order, held, question).items():
+                    scores[f"{ranking}, {prefix}", metric].append(value)
+    return scores
+
+
+def main() -> None:
+    """Print the tables."""
+    console = Console(width=120)
+    corpora = (samples(), *documentation())
+    with serve_voyage(FakeVoyage(embed=RememberingModel().embed)) as voyage:
+        measured = {corpus.name: evaluate(corpus, voyage) for corpus in corpora}
+    for corpus in corpora:
+        console.print(f"{corpus.name}: {len(corpus.chunks)} chunks, {len(corpus.questions)} questions")
+    own, others = measured[corpora[0].name], pooled([measured[corpus.name] for corpus in corpora[1:]])
+    every = pooled([own, others])
+    for title, scores in (("Sample courses", own), ("Documentation", others), ("All questions", every)):
+        console.print(means(scores, RANKERS, METRICS, title))
+        console.print(differences(scores, PAIRS, METRICS, title))
+    table = Table("nDCG@5", *measured)
+    for ranker in RANKERS:
+        mean = [scores[ranker, "nDCG@5"] for scores in measured.values()]
+        table.add_row(ranker, *(f"{sum(values) / len(values):.3f}" for values in mean))
+    console.print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,198 @@
+"""Jobs on a corpus in one process: what the API begins, the workflow's steps with their retries, the sweep.
+
+Every call of a step is a delivery to a `Process` of its own, so that one call of one delivery can go wrong
+(tests/drivers/faults.py). Nothing here runs by itself: a test says who does what, and when.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+from dualtrack.corpora.courses import Courses
+from dualtrack.corpora.ingest import Ingest, ingest
+from dualtrack.corpora.jobs import CorpusExecutions, start_job, sweep_corpora
+from dualtrack.errors import Transient
+from dualtrack.ids import new_job_id, new_upload_id
+from dualtrack.storage.corpora import upload_key
+from dualtrack.storage.corpus_jobs import Job, JobFile
+from dualtrack.storage.stores import build_stores
+from dualtrack.tools.courses.index import load
+from dualtrack.tools.documentation.loop import BackgroundLoop
+from dualtrack.tools.documentation.vectors import pack
+
+from tests.drivers.faults import Died, Process, Trace
+from tests.drivers.memory_aws import MemoryAws
+from tests.drivers.world import SETTINGS, FakeClock
+from tests.servers.voyage import words_as_vector
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from dualtrack.storage.corpora import Published
+    from dualtrack.storage.stores import Stores
+    from dualtrack.tools.courses.index import Index
+
+    from tests.drivers.faults import Fault
+
+CORPUS: Final = "courses"
+MACHINE: Final = "arn:aws:states:us-east-1:1:stateMachine:corpus"
+ATTEMPTS: Final = 12
+LOOP: Final = BackgroundLoop()
+
+
+def course(title: str, *lessons: str) -> bytes:
+    """A document with these lessons' texts, from lesson 0 on."""
+    parts = [f"Course Title: {title}", f"Course Link: https://courses.example/{len(title)}", ""]
+    for number, text in enumerate(lessons):
+        parts += [f"Lesson {number}: Part {number}", text, ""]
+    return "\n".join(parts).encode()
+
+
+def long_course(title: str, sentences: int) -> bytes:
+    """A document of many chunks."""
+    return course(title, " ".join(f"Sentence {n} of {title} says what it says." for n in range(sentences)))
+
+
+@dataclass
+class WordVectors:
+    """Embeddings over the process's edge: bags of words, as the stand-in for Voyage makes them."""
+
+    process: Process
+    model: str = "words"
+    away: bool = False
+
+    async def embed(self, texts: Sequence[str], input_type: str, timeout: float) -> tuple[bytes, ...]:
+        """One vector a text."""
+        from dualtrack.tools.documentation.values import Degraded
+
+        if self.away:
+            raise Degraded("Voyage: away")
+        made: tuple[bytes, ...] = self.process.call(
+            "embed", "invoke", "", lambda: tuple(pack(words_as_vector(text)) for text in texts)
+        )
+        return made
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+
+@dataclass
+class CorpusWorld:
+    """An account with corpora. ``model``: of the embeddings, empty for none."""
+
+    fault: Fault | None = None
+    model: str = "words"
+    away: bool = False
+    aws: MemoryAws = field(default_factory=MemoryAws)
+    clock: FakeClock = field(default_factory=FakeClock)
+
+    def __post_init__(self) -> None:
+        self.trace = Trace(self.aws, self.fault)
+        self.quiet = Trace(self.aws)
+
+    # ── who does what ─────────────────────────────────────────────────────────────────────────────
+
+    def begin(
+        self,
+        files: Mapping[str, bytes],
+        *,
+        reset: bool = False,
+        remove: Sequence[str] = (),
+        started: bool = True,
+    ) -> Job:
+        """Upload files and begin a job; ``started`` False: the request dies before it starts the execution."""
+        listed = []
+        for place, (name, data) in enumerate(files.items(), start=1):
+            upload_id = new_upload_id()
+            self.aws.objects[upload_key(CORPUS, upload_id)] = data
+            listed.append(JobFile(place, name, upload_id))
+        job = Job(CORPUS, new_job_id(), "an-admin", int(self.clock()), reset=reset, remove=tuple(remove))
+        stores = self.stores(Process(self.trace, "api"))
+        if started:
+            start_job(stores, self.executions(), job, listed)
+        else:
+            stores.corpus_jobs.create(job, listed)
+        return job
+
+    def step(self, job: Job, has_time: Callable[[], bool] = lambda: True) -> str:
+        """One call of the function `ingest`."""
+        process = Process(self.trace, "ingest")
+        embedder: Any = WordVectors(process, self.model, self.away) if self.model else None
+        return ingest(Ingest(self.stores(process), Courses(), embedder, LOOP), job.job_id, has_time)
+
+    def run(self, job: Job) -> Job:
+        """The execution: the step as often as it asks for it, each retried as the workflow does. The job afterwards."""
+        following, failures = "again", 0
+        while following == "again":
+            try:
+                following = self.step(job)
+            except (Died, Transient, ClientError, BotoCoreError):
+                failures += 1
+                assert failures < ATTEMPTS
+        self.aws.executions[job.execution] = "SUCCEEDED"
+        return self.job(job)
+
+    def sweep(self) -> int:
+        """The sweep's part."""
+        return sweep_corpora(self.stores(Process(self.trace, "sweep")), self.executions())
+
+    # ── what is there ─────────────────────────────────────────────────────────────────────────────
+
+    def stores(self, process: Process | None = None) -> Stores:
+        """Stores over a process's edge."""
+        edge = process or Process(self.quiet, "look")
+        return build_stores(SETTINGS, edge.dynamodb, edge.s3, self.clock)
+
+    def executions(self) -> CorpusExecutions:
+        return CorpusExecutions(Process(self.quiet, "states").step_functions, MACHINE)
+
+    def job(self, job: Job) -> Job:
+        """The job as it stands."""
+        found = self.stores().corpus_jobs.find(CORPUS, job.job_id)
+        assert found is not None
+        return found
+
+    def files(self, job: Job) -> dict[str, JobFile]:
+        """Its files by name."""
+        return {one.name: one for one in self.stores().corpus_jobs.files(CORPUS, job.job_id)}
+
+    def published(self) -> Published:
+        found = self.stores().corpora.published(CORPUS)
+        assert found is not None
+        return found
+
+    def index(self) -> Index:
+        """The index that is published."""
+        return load(self.stores().corpora.index(CORPUS, self.published().version))
+
+    def titles(self) -> list[str]:
+        """What is published, by the list and by the index, which have to agree."""
+        documents = self.stores().corpora.documents(CORPUS, self.published().version)
+        index = self.index()
+        assert [one.title for one in documents] == [one.title for one in index.catalogue]
+        assert self.published().counts.get("chunks", 0) == len(index)
+        return [one.title for one in documents]
+
+    def objects(self) -> list[str]:
+        """The keys of versions and parts."""
+        return [key for key in self.aws.objects if not key.startswith("corpora/uploads/")]
+
+
+def limited(calls: int) -> Callable[[], bool]:
+    """Time for so many steps."""
+    left = iter(range(calls))
+    lock = threading.Lock()
+
+    def has_time() -> bool:
+        with lock:
+            return next(left, None) is not None
+
+    return has_time
+
+
+def texts_of(index: Index) -> Iterator[str]:
+    """Every chunk's text."""
+    return (index.chunk(row).text for row in range(len(index)))

@@ -1,0 +1,270 @@
+"""Other ways to remember, as the requests that they make of the same conversation (docs/measurements.md).
+
+Every way is charged by the offline model's own prompt cache, as dualtrack's requests are. What is simulated here
+follows the documents or the code of what it stands for, named at each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.text import estimate_tokens
+
+from infra.local.offline_model import wire
+from infra.local.offline_model.tokens import PromptCache, count
+from tests.drivers.long_memory import prose
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+TOOL: Final = "kit_page"
+MARK: Final = {"cache_control": {"type": "ephemeral"}}
+
+WRITE_WEIGHT, READ_WEIGHT, OUTPUT_WEIGHT = 1.25, 0.1, 5.0
+INPUT_DOLLARS: Final = 0.10e-6
+"""A token of plain input of the default model; over `STEP_TOKENS` in a prompt everything costs five times as much."""
+
+STEP_TOKENS, STEP_FACTOR = 100_000, 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One query of the fixed conversation: what is asked, what two tools bring, what is answered."""
+
+    number: int
+    query: str
+    results: tuple[str, str]
+    answer: str
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What one model call cost, in tokens. ``loop``: whether it was one of the query's own calls."""
+
+    plain: int
+    written: int
+    read: int
+    output: int
+    loop: bool = True
+
+    @property
+    def tokens(self) -> int:
+        """All input."""
+        return self.plain + self.written + self.read
+
+    @property
+    def weighted(self) -> float:
+        """Input in tokens of the plain price."""
+        return self.plain + WRITE_WEIGHT * self.written + READ_WEIGHT * self.read
+
+    @property
+    def with_output(self) -> float:
+        """The same with the answer."""
+        return self.weighted + OUTPUT_WEIGHT * self.output
+
+    @property
+    def dollars(self) -> float:
+        """By the default model's prices."""
+        return self.with_output * INPUT_DOLLARS * (STEP_FACTOR if self.tokens > STEP_TOKENS else 1)
+
+
+@dataclass
+class Remembered:
+    """A way's calls, query by query.
+
+    ``ended``: why no further query could be asked; ``recalled`` of the ``old`` results of the last query that was:
+    what the model can still read or fetch whole.
+    """
+
+    charges: list[list[Charge]] = field(default_factory=list)
+    ended: str = ""
+    recalled: int = 0
+    old: int = 0
+    largest: int = 0
+    note: str = ""
+
+
+@dataclass
+class Service:
+    """The model's service: its window and its prompt cache, for one way of remembering."""
+
+    first_turn: Mapping[str, Any]
+    window: int
+    cache: PromptCache = field(default_factory=lambda: PromptCache(lambda: 0.0))
+    charges: list[Charge] = field(default_factory=list)
+    largest: int = 0
+
+    def ask(self, messages: Sequence[Mapping[str, Any]], output: str, *, loop: bool = True) -> None:
+        """One call, cached up to its last block; OverflowError if the window is full."""
+        request = self.request(messages)
+        total = count(request)
+        if total > self.window:
+            raise OverflowError(f"{total:,} tokens")
+        self.largest = max(self.largest, total)
+        used = self.cache.use(request)
+        self.charges.append(
+            Charge(used.input_tokens, used.cache_written_5m, used.cache_read, estimate_tokens(output), loop)
+        )
+
+    def request(self, messages: Sequence[Mapping[str, Any]]) -> wire.Request:
+        """With the system prompt and the tools that dualtrack sends, and a breakpoint at the end."""
+        *earlier, last = messages
+        *blocks, end = last["content"]
+        marked = {**last, "content": [*blocks, {**end, **MARK}]}
+        kept = {name: self.first_turn[name] for name in ("model", "max_tokens", "system", "tools")}
+        return wire.Request.model_validate({**kept, "messages": [*earlier, marked]})
+
+
+Messages = list[dict[str, Any]]
+
+
+def said(role: str, text: str) -> dict[str, Any]:
+    """A message of one text block."""
+    return {"role": role, "content": [{"type": "text", "text": text}]}
+
+
+def rounds(one: Exchange) -> tuple[Messages, Messages, Messages]:
+    """An exchange's query, its tool round, its answer."""
+    ids = [f"toolu_{one.number}_{place}" for place in (1, 2)]
+    asked = [{"type": "tool_use", "id": name, "name": TOOL, "input": {"name": name}} for name in ids]
+    brought = [
+        {"type": "tool_result", "tool_use_id": name, "content": [{"type": "text", "text": text}]}
+        for name, text in zip(ids, one.results, strict=True)
+    ]
+    tool_round = [{"role": "assistant", "content": asked}, {"role": "user", "content": brought}]
+    return [said("user", one.query)], tool_round, [said("assistant", one.answer)]
+
+
+def _asked(one: Exchange) -> str:
+    return str(rounds(one)[1][0])
+
+
+def _run(
+    service: Service,
+    exchanges: Sequence[Exchange],
+    turn: Callable[[Messages], Messages],
+    after: Callable[[Messages], Messages] = lambda history: history,
+) -> Remembered:
+    """Every query's two calls on a history that ``turn`` edits for a call and ``after`` replaces behind a query."""
+    history: Messages = []
+    seen: Messages = []
+    done = Remembered()
+    for one in exchanges:
+        service.charges = []
+        query, tool_round, answer = rounds(one)
+        try:
+            service.ask(turn([*history, *query]), _asked(one))
+            seen = turn([*history, *query, *tool_round])
+            service.ask(seen, one.answer)
+        except OverflowError as full:
+            done.ended = f"query {one.number}: {full}"
+            break
+        history = after([*history, *query, *tool_round, *answer])
+        done.charges.append(service.charges)
+    old = [text for past in exchanges[: max(len(done.charges) - 1, 0)] for text in past.results]
+    here = set(_texts(seen))
+    done.recalled, done.old = sum(text in here for text in old), len(old)
+    done.largest = service.largest
+    return done
+
+
+def _texts(messages: Messages) -> Iterator[str]:
+    """Every text of the messages, those of results included."""
+    for message in messages:
+        for block in message["content"]:
+            for part in (block, *(block.get("content") or ())):
+                yield part.get("text", "")
+
+
+def full_history(service: Service, exchanges: Sequence[Exchange]) -> Remembered:
+    """Every message whole, cached up to its end."""
+    return _run(service, exchanges, lambda messages: messages)
+
+
+EXCHANGES_KEPT: Final = 2
+
+
+def last_exchanges(service: Service, exchanges: Sequence[Exchange]) -> Remembered:
+    """The last two queries and their answers, without tools."""
+
+    def after(history: Messages) -> Messages:
+        texts = [one for one in history if one["content"][0]["type"] == "text"]
+        return texts[-2 * EXCHANGES_KEPT :]
+
+    return _run(service, exchanges, lambda messages: messages, after)
+
+
+CLEARED: Final = "[Old tool result content cleared]"
+CLEAR_TRIGGER, CLEAR_KEEP = 30_000, 3
+
+
+def cleared_tool_uses(service: Service, exchanges: Sequence[Exchange]) -> Remembered:
+    """The service's context editing, ``clear_tool_uses_20250919`` with ``trigger`` 30,000 input tokens and ``keep`` 3:
+    before each call that has more, all results but the last three give way to a placeholder (its documentation)."""
+
+    def turn(messages: Messages) -> Messages:
+        if sum(map(estimate_tokens, _texts(messages))) <= CLEAR_TRIGGER:
+            return messages
+        places = [
+            (place, index)
+            for place, one in enumerate(messages)
+            for index, block in enumerate(one["content"])
+            if block["type"] == "tool_result"
+        ]
+        return _with_cleared(messages, set(places[:-CLEAR_KEEP]))
+
+    return _run(service, exchanges, turn)
+
+
+def _with_cleared(messages: Messages, places: set[tuple[int, int]]) -> Messages:
+    return [
+        {
+            **one,
+            "content": [
+                {**block, "content": [{"type": "text", "text": CLEARED}]}
+                if (place, index) in places
+                else block
+                for index, block in enumerate(one["content"])
+            ],
+        }
+        for place, one in enumerate(messages)
+    ]
+
+
+COMPACT_ITEMS, COMPACTED_CHARACTERS = 10, 4_000
+
+
+def compaction(service: Service, exchanges: Sequence[Exchange]) -> Remembered:
+    """OpenAI's ``OpenAIResponsesCompactionSession`` (openai-agents 0.24): behind a query, once ten items are neither a
+    user's message nor compacted, ``responses.compact`` reads the whole session; what is left are the users' messages
+    and one compacted item.
+
+    Assumed in its favour: the item has 1,000 tokens, and the call finds the session in the cache.
+    """
+    compacted = "(compacted)"
+
+    def after(history: Messages) -> Messages:
+        asked = [
+            block
+            for one in history
+            for block in one["content"]
+            if one["role"] == "user" and block["type"] == "text"
+        ]
+        items = [block for one in history for block in one["content"]]
+        before = [one for one in items if one["type"] == "text" and one["text"].startswith(compacted)]
+        if len(items) - len(asked) - len(before) < COMPACT_ITEMS:
+            return history
+        text = f"{compacted} {prose(str(len(asked)), COMPACTED_CHARACTERS - len(compacted) - 1)}"
+        service.ask([*history, said("user", "Compact.")], text, loop=False)
+        return [{"role": "user", "content": asked}, said("assistant", text)]
+
+    return _run(service, exchanges, lambda messages: messages, after)
+
+
+OTHERS: Final[dict[str, Callable[[Service, Sequence[Exchange]], Remembered]]] = {
+    "full history": full_history,
+    f"last {EXCHANGES_KEPT} exchanges": last_exchanges,
+    f"clearing, keep {CLEAR_KEEP}": cleared_tool_uses,
+    "compaction": compaction,
+}

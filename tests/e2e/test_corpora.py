@@ -1,0 +1,123 @@
+"""A corpus on the deployed account: files are uploaded, a job takes them in, and the next search finds them."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING, Any
+
+import httpx
+import pytest
+
+from tests.clients.stack_client import Person, wait_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.clients.stack_client import Root
+    from tests.e2e.conftest import Script
+
+CORPUS = "/v1/admin/corpora/courses"
+SAILING = b"""Course Title: Sailing
+Course Link: https://courses.example/sailing
+
+Lesson 0: Wind
+The wind fills the sail.
+
+Lesson 1: Knots
+A bowline holds the rope.
+"""
+
+
+@pytest.fixture
+def admin(root: Root) -> Iterator[Person]:
+    person = Person(root.stack.url, root.stack.token("corpus-admin", admin=True))
+    yield person
+    person.close()
+
+
+def _upload(admin: Person, name: str, data: bytes) -> dict[str, str]:
+    body = {"files": [{"name": name, "size": len(data)}]}
+    (upload,) = admin.http.post(f"{CORPUS}/uploads", json=body).json()["uploads"]
+    answer = httpx.put(upload["url"], content=data, headers=upload["headers"], trust_env=False)
+    assert answer.status_code == 200, answer.text
+    return {"upload_id": upload["upload_id"], "name": name}
+
+
+def _begin(admin: Person, files: list[dict[str, str]]) -> dict[str, Any]:
+    response = admin.http.post(f"{CORPUS}/jobs", json={"files": files})
+    assert response.status_code == 202, response.text
+    return dict(response.json())
+
+
+def _ended(admin: Person, job: dict[str, Any]) -> dict[str, Any]:
+    wait_for(lambda: admin.get(job["url"])["status"] in ("done", "failed"))
+    return dict(admin.get(job["url"]))
+
+
+def _titles(admin: Person) -> list[str]:
+    return [one["title"] for one in admin.get(CORPUS)["documents"]]
+
+
+def test_an_upload_is_taken_in_and_found(
+    root: Root, admin: Person, someone: Callable[[], Person], script: Script
+) -> None:
+    before = _titles(admin)
+    assert "Building Towards Computer Use" in before, "the samples are there from the start"
+    files = [_upload(admin, "sailing.txt", SAILING), _upload(admin, "bad.txt", b"no title")]
+    job = _ended(admin, _begin(admin, files))
+    assert job["status"] == "done", job
+    assert [(one["state"], one.get("outcome")) for one in job["files"]] == [
+        ("read", "added"),
+        ("refused", None),
+    ]
+    assert _titles(admin) == [*before, "Sailing"]
+    script.asks(("search_course_content", {"query": "bowline rope", "course_name": "Sailing"}))
+    script.says("Lesson 1.")
+    ann = someone()
+    started = ann.http.post("/v1/chats", json={"message": script.question(), "profile": "courses"}).json()
+    chat = ann.finish(started["chat_id"])
+    assert chat["sources"][0] == {
+        "title": "Sailing - Lesson 1",
+        "url": "https://courses.example/sailing",
+        "record_id": "q1-t1",
+    }
+    document = next(one for one in admin.get(CORPUS)["documents"] if one["title"] == "Sailing")
+    removal = admin.http.delete(f"{CORPUS}/documents/{document['document_id']}").json()
+    assert _ended(admin, removal)["status"] == "done"
+    assert _titles(admin) == before
+
+
+def test_an_address_takes_no_other_size_and_no_other_type(admin: Person) -> None:
+    (upload,) = admin.http.post(f"{CORPUS}/uploads", json={"files": [{"name": "a.txt", "size": 5}]}).json()[
+        "uploads"
+    ]
+    for data, headers in ((b"1234567", upload["headers"]), (b"12345", {"Content-Type": "text/html"})):
+        refused = httpx.put(upload["url"], content=data, headers=headers, trust_env=False)
+        assert refused.status_code == 403
+
+
+def test_the_page_puts_files_to_its_own_origin(root: Root, admin: Person) -> None:
+    """The emulator refuses pages; the front port hands their uploads on, and those of no other page."""
+    body = {"files": [{"name": "a.txt", "size": 5}]}
+    (upload,) = admin.http.post(f"{CORPUS}/uploads", json=body).json()["uploads"]
+    address = root.stack.url + httpx.URL(upload["url"]).raw_path.decode()
+    for origin, status in (("https://elsewhere.example", 403), (root.stack.url, 200)):
+        headers = {**upload["headers"], "Origin": origin}
+        assert httpx.put(address, content=b"12345", headers=headers, trust_env=False).status_code == status
+
+
+def test_a_worker_that_is_killed_loses_nothing(root: Root, admin: Person) -> None:
+    before = _titles(admin)
+    text = " ".join(f"Sentence {number} says what it says." for number in range(9_000))
+    course = f"Course Title: Killed\n\nLesson 0: Long\n{text}\n".encode()
+    job = _begin(admin, [_upload(admin, "killed.txt", course)])
+    wait_for(lambda: admin.get(job["url"])["files"][0]["state"] == "read")
+    for pid in root.workers("Ingest"):
+        os.kill(pid, signal.SIGKILL)
+    assert set(_titles(admin)) >= set(before)
+    assert _ended(admin, job)["status"] == "done"
+    document = next(one for one in admin.get(CORPUS)["documents"] if one["title"] == "Killed")
+    assert document["counts"]["chunks"] > 300
+    removal = admin.http.delete(f"{CORPUS}/documents/{document['document_id']}").json()
+    assert _ended(admin, removal)["status"] == "done"

@@ -1,0 +1,49 @@
+"""A job whose every outside call goes wrong once, in every way: what was published serves, then the new version does."""
+
+from __future__ import annotations
+
+from dualtrack.storage.corpus_jobs import CLEAN_AFTER
+
+from tests.drivers.corpus_world import CorpusWorld, course
+from tests.drivers.faults import Fault, Site, kinds_at
+
+A = course("Sailing", "The wind fills the sail.")
+B = course("Baking", "Flour and water become dough.")
+B2 = course("Baking", "Sugar and butter become cake.")
+REFUSED = b"no title"
+
+
+def _life(fault: Fault | None) -> CorpusWorld:
+    """A job on a corpus that is there, from the request to the last object that is deleted."""
+    world = CorpusWorld(fault)
+    world.trace.fault = None
+    world.run(world.begin({"a.txt": A, "b.txt": B}))
+    world.trace.sites.clear()
+    world.trace.fault = fault
+    job = world.begin({"b.txt": B2, "bad.txt": REFUSED}, started=False)
+    world.run(job)
+    world.clock.now += CLEAN_AFTER + 1
+    for _ in range(2):
+        try:
+            world.sweep()
+        except Exception:  # noqa: BLE001 - the fault; the next sweep has none
+            assert world.trace.struck
+    ended = world.job(job)
+    assert (ended.status, dict(ended.outcomes)) == ("done", {"1": "replaced"}), fault
+    assert world.files(job)["bad.txt"].state == "refused"
+    assert world.titles() == ["Sailing", "Baking"], fault
+    assert len(world.objects()) == 2, (fault, world.objects())
+    return world
+
+
+def _sites() -> list[Site]:
+    sites = _life(None).trace.sites
+    return [site for site in dict.fromkeys(sites) if site.step != "api"]
+
+
+def test_every_call_of_a_job_goes_wrong_once() -> None:
+    sites = _sites()
+    assert {site.service for site in sites} == {"dynamodb", "s3", "embed"}
+    faults = [Fault(site, kind) for site in sites for kind in kinds_at(site)]
+    struck = [fault for fault in faults if _life(fault).trace.struck]
+    assert len(struck) == len(faults) > 100

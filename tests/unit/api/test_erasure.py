@@ -1,0 +1,90 @@
+"""DELETE /v1/me and DELETE /v1/admin/users/{id}: who may, what is answered, and what a valid token may do afterwards."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.clients.api_client import Api, make_api
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Api]:
+    with make_api() as made:
+        yield made
+
+
+@pytest.fixture
+def api(shared: Api) -> Api:
+    """A user of the test's own."""
+    return shared.of_new_user()
+
+
+def test_an_erased_user_is_refused_although_the_token_is_valid(api: Api) -> None:
+    """At once and everywhere; nobody else is."""
+    other = api.of_new_user()
+    chat = api.start()
+    answer = api.call("DELETE", "/v1/me")
+    assert (answer.status, answer.json) == (202, {"status": "erasing"})
+    for method, target in [
+        ("GET", "/v1/credits"),
+        ("GET", f"/v1/chats/{chat['chat_id']}"),
+        ("POST", "/v1/conversations"),
+        ("PUT", "/v1/connections/github"),
+        ("DELETE", "/v1/me"),
+    ]:
+        refused = api.call(method, target, {})
+        assert (refused.status, refused.code) == (401, "unauthorized")
+    assert other.call("GET", "/v1/credits").status == 200
+
+
+def test_what_the_request_does_at_once(api: Api) -> None:
+    """The chat is stopped, its conversation hidden, and nobody can sign in."""
+    chat = api.start()
+    api.call("DELETE", "/v1/me")
+    stores = api.world.stores
+    ended = stores.chats.load(api.user, chat["chat_id"])
+    assert ended is not None
+    assert ended.status == "cancelled"
+    assert [one.is_being_deleted for one in stores.conversations.newest(api.user)] == [True]
+    assert not api.module.user_pool.has(api.user)
+
+
+def test_tokens_are_refused_until_they_have_expired(api: Api) -> None:
+    """And nothing in what refuses them is the user's id."""
+    api.call("DELETE", "/v1/me")
+    stores = api.world.stores
+    api.world.clock.now += 3600 + 299
+    assert stores.deletions.is_refused(api.user)
+    api.world.clock.now += 2
+    assert not stores.deletions.is_refused(api.user)
+
+
+def test_an_administrator_erases_a_user_and_may_ask_twice(api: Api) -> None:
+    """One that nobody has, or that no user can have, is not found."""
+    admin = api.of("an-admin", ["admin"])
+    target = f"/v1/admin/users/{api.user}"
+    assert api.call("DELETE", target).status == 403
+    assert [admin.call("DELETE", target).status for _ in range(2)] == [202, 202]
+    assert api.call("GET", "/v1/credits").status == 401
+    for nobody in ("11111111-2222-3333-4444-555555555555", "x" * 3_000, "a%23b"):
+        assert admin.call("DELETE", f"/v1/admin/users/{nobody}").status == 404
+
+
+def test_a_pool_that_is_away_keeps_no_erasure_from_beginning(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sweep takes the user out of it later."""
+    with monkeypatch.context() as patch:
+        patch.setattr(api.module.cognito, "list_users", _away, raising=False)
+        assert api.call("DELETE", "/v1/me").status == 202
+    assert api.module.user_pool.has(api.user)
+    assert api.call("GET", "/v1/credits").status == 401
+
+
+def _away(**_: object) -> None:
+    raise ConnectionError

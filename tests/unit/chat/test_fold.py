@@ -1,0 +1,305 @@
+"""Folds from query to query: what is sent, what is stored, who is late (CONTRACT 6, DESIGN 2.16)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from dualtrack.api.conversations import find_record, list_records
+from dualtrack.chat.delete_conversation import delete_conversation
+from dualtrack.chat.fold_ahead import fold_ahead
+from dualtrack.chat.past import fix_past, read_past
+from dualtrack.errors import ChatClosed
+from dualtrack.memory.records import Block, QueryTrack
+from dualtrack.profiles import all_profiles
+from dualtrack.storage.chats import Chat, Pin
+from dualtrack.tools.full_context import read_reference
+
+from tests.drivers.invariants import chat_faults
+from tests.drivers.world import World, make_world, store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dualtrack.memory.digests import Digest
+
+ANSWER = "This is the answer, with facts such as 42 and DynamoDB. " * 20
+AT = "2026-11-21T00:00:00.000Z"
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    """A budget of 600 tokens for the past; every answer is long."""
+    small = replace(all_profiles()["assistant"], track_tokens=600)
+    monkeypatch.setitem(all_profiles(), "assistant", small)
+    with make_world() as made:
+        made.stores.ledger.grant("ann", "g", 100_000, "test", made.clock())
+        answer_all(made)
+        yield made
+
+
+def answer_all(world: World) -> None:
+    """The model answers every query; summaries and digests it makes by itself."""
+    world.model.script.add({"match": "turn", "text": ANSWER, "always": True})
+
+
+def shrink_the_budget() -> None:
+    """So that what has been said is more than it; the fixture puts the profile back."""
+    all_profiles()["assistant"] = replace(all_profiles()["assistant"], track_tokens=250)
+
+
+def converse(world: World, queries: int, conversation_id: str = "") -> Chat:
+    """So many queries; the last one's chat."""
+    for number in range(queries):
+        chat = world.ask(f"Question {number}? " + "Words. " * 20, conversation_id=conversation_id)
+        conversation_id = chat.conversation_id
+    return chat
+
+
+def sent(world: World) -> list[list[str]]:
+    """The texts of every turn's request, in order."""
+    turns = [one.body for one in world.model.requests if one.body.get("stream")]
+    return [[block["text"] for message in body["messages"] for block in message["content"]] for body in turns]
+
+
+def read(record_id: str) -> dict[str, Any]:
+    """The model's call for a record."""
+    return {"type": "tool_use", "name": "retrieve_full_context", "input": {"id": record_id}}
+
+
+def newest(world: World, chat: Chat) -> tuple[Digest | None, Digest | None]:
+    """The digest in force and the one that waits."""
+    return world.stores.digests.newest(chat.user, chat.conversation_id)
+
+
+def test_a_conversation_that_passes_its_budget_goes_on_behind_a_digest(world: World) -> None:
+    """One digest, first, in the user's role; between folds the prefix stays, and every record comes back."""
+    chat = converse(world, 14)
+    requests = sent(world)
+    digests = [[text for text in texts if text.startswith("[ID:d")] for texts in requests]
+    assert max(map(len, digests)) == 1
+    assert all(texts[0] == found[0] for texts, found in zip(requests, digests, strict=True) if found)
+    numbers = [int(found[0][5:].split(",")[0]) if found else 0 for found in digests]
+    assert numbers == sorted(numbers)
+    assert set(numbers) == set(range(numbers[-1] + 1))
+    assert numbers[-1] >= 2
+    for before, after, one, other in zip(requests, requests[1:], numbers, numbers[1:], strict=False):
+        assert one != other or after[: len(before)] == before
+    for body in (one.body for one in world.model.requests if one.body.get("stream")):
+        assert body["messages"][0]["role"] == "user"
+    for number in range(1, 15):
+        record = world.stores.history.record("ann", chat.conversation_id, f"q{number}-r")
+        assert record is not None
+        assert record.content == ANSWER
+        assert world.stores.history.track("ann", chat.conversation_id, number) is not None
+    assert chat_faults(world.stores, chat) == []
+
+
+def test_the_estimate_of_the_whole_history_goes_on_through_folds(world: World) -> None:
+    """What is folded counts as if it had been sent whole, without being read."""
+    chat = converse(world, 9)
+    tracks = world.stores.history.tracks("ann", chat.conversation_id, 8)
+    assert chat.usage["full_history_tokens"] > sum(track.full_tokens for track in tracks)
+    assert chat.usage["full_history_tokens"] < sum(track.full_tokens for track in tracks) + 200
+    assert chat.usage["sent_tokens"] < 700
+
+
+def test_without_a_model_the_query_that_must_fold_does(world: World) -> None:
+    world.model.script.add({"match": "summary", "status": 400, "always": True})
+    chat = converse(world, 9)
+    in_force, waiting = newest(world, chat)
+    assert waiting is None
+    assert in_force is not None
+    assert in_force.content.startswith(f"q{in_force.through}: Question {in_force.through - 1}? Words.")
+
+
+def test_a_digest_that_waits_is_taken_when_the_cache_is_cold(world: World) -> None:
+    chat = converse(world, 1)
+    while newest(world, chat)[1] is None:
+        chat = converse(world, 1, chat.conversation_id)
+    before = newest(world, chat)
+    waiting = before[1]
+    assert waiting is not None
+    world.clock.now += 301
+    converse(world, 1, chat.conversation_id)
+    assert newest(world, chat)[0] == waiting
+    assert sent(world)[-1][0] == waiting.text
+
+
+def test_a_chat_that_is_pinned_sends_its_digest_to_its_end(world: World) -> None:
+    """Whatever is written meanwhile; a pin of release 1 names no digest and sends every track."""
+    first = converse(world, 4)
+    chat = world.start("And now?", conversation_id=first.conversation_id)
+    text = json.dumps({"stand_in": [], "catalogue": ""})
+    key: Any = {"pk": {"S": chat.pk}, "sk": {"S": "STATE"}}
+    world.stores.dynamodb.update_item(
+        TableName="chats", Key=key, UpdateExpression="SET pin = :pin",
+        ExpressionAttributeValues={":pin": {"S": text}},
+    )  # fmt: skip
+    assert world.load(chat).pin == Pin()
+    world.answer(chat)
+    assert sent(world)[-1][0].startswith("[ID:q1] Question 0?")
+
+
+def test_two_first_attempts_that_both_fold_send_the_same(world: World) -> None:
+    """The one that comes second to its pin takes what the first has written."""
+    first = converse(world, 3)
+    shrink_the_budget()
+    chat = world.start("Again?", conversation_id=first.conversation_id)
+    client: Any = world.stores.dynamodb
+    folds: list[bool] = []
+
+    def fold_before(params: Any, **_: Any) -> None:
+        """Another attempt folds, at the moment when this one is about to."""
+        if "taken" in str(params) and not folds:
+            folds.append(True)
+            world.turn(chat, 0)
+
+    client.meta.events.register("provide-client-params.dynamodb.TransactWriteItems", fold_before)
+    world.answer(chat)
+    world.summarise(chat)
+    assert folds
+    assert chat_faults(world.stores, world.load(chat)) == []
+    pin = world.load(chat).pin
+    assert pin is not None
+    assert pin.digest == 1
+    requests = [texts for texts in sent(world) if texts[-1] == "[ID:q4] Again?"]
+    assert len({json.dumps(texts) for texts in requests}) == 1
+    assert requests[0][0].startswith("[ID:d1, ref:q1..q")
+
+
+def test_nothing_of_a_late_digest_comes_back_to_a_deleted_conversation(world: World) -> None:
+    chat = converse(world, 3)
+    shrink_the_budget()
+    client: Any = world.stores.dynamodb
+    deleted: list[bool] = []
+
+    def delete_first(params: Any, **_: Any) -> None:
+        if "D#" in str(params) and not deleted:
+            deleted.append(True)
+            delete_conversation(world.stores, "ann", chat.conversation_id)
+
+    client.meta.events.register("provide-client-params.dynamodb.TransactWriteItems", delete_first)
+    fold_ahead(chat, all_profiles()["assistant"], world.summarise_deps)
+    assert deleted
+    pages = client.get_paginator("scan").paginate(TableName="history")
+    left = [item["sk"]["S"] for page in pages for item in page["Items"] if item["pk"]["S"] != "DELETIONS"]
+    assert left == []
+
+
+def test_a_chat_that_has_ended_puts_no_digest_in_force(world: World) -> None:
+    """A late attempt of a cancelled chat folds nothing."""
+    world.model.script.add({"match": "summary", "status": 400, "always": True})
+    first = converse(world, 6)
+    shrink_the_budget()
+    chat = world.start("Again?", conversation_id=first.conversation_id)
+    world.abort(chat)
+    late = replace(chat, status="running")
+    past = read_past(world.stores, late, is_fixed=False)
+    with pytest.raises(ChatClosed):
+        fix_past(world.stores, late, past, all_profiles()["assistant"], Pin())
+    assert newest(world, chat)[0] == past.digest
+
+
+# ── read back ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_digest_is_a_record_and_the_summaries_behind_it_are_read_in_pieces(world: World) -> None:
+    chat = converse(world, 8)
+    stores, conversation_id = world.stores, chat.conversation_id
+    in_force, _ = newest(world, chat)
+    assert in_force is not None
+    conversation = stores.conversations.find("ann", conversation_id)
+    assert conversation is not None
+    own = f"d{in_force.number}"
+    shown = find_record(stores, conversation, own, 0)
+    assert shown == {
+        "record_id": own, "ref": in_force.ref, "type": "digest", "role": "user",
+        "content": in_force.content, "created_at": in_force.created_at,
+    }  # fmt: skip
+    listed = list_records(stores, conversation, "summarised", "")
+    assert listed.items[0] == shown
+    assert [one["record_id"] for one in listed.items[1:3]] == ["q1", "q1-r-sum"]
+    assert "digest" not in {one["type"] for one in list_records(stores, conversation, "full", "").items}
+    tracks = stores.history.tracks("ann", conversation_id, in_force.through)
+    whole = "".join(f"{block.record_id}: {block.content}\n" for track in tracks for block in track.blocks)
+    pieces, offset = "", 0
+    while offset < len(whole):
+        text = read_reference(stores, "ann", conversation_id, {"id": own, "offset": offset, "limit": 300})
+        pieces += text.split("\n\n(Characters ")[0] if "Read on with offset" in text else text
+        offset += 300
+    assert pieces == whole
+
+
+def test_the_model_reads_the_summaries_behind_a_digest(world: World) -> None:
+    chat = converse(world, 8)
+    world.model.script.clear()
+    world.model.script.add(
+        {"match": "turn", "content": [read("d1")]},
+        {"match": "turn", "text": "Read."},
+        {"match": "turn", "content": [read("q9-t1")]},
+        {"match": "turn", "text": "Read again."},
+    )
+    for question in ("What was it?", "Once more?"):
+        chat = world.ask(question, conversation_id=chat.conversation_id)
+        body = [one.body for one in world.model.requests if one.body.get("stream")][-1]
+        result = body["messages"][-1]["content"][0]["content"][0]["text"]
+        assert result.split("] ", 1)[1].startswith("q1: Question 0? Words.")
+        assert "\nq2-r-sum: " in result
+
+
+# ── at any length ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_chat_starts_with_as_many_reads_at_a_thousand_queries_as_at_fifty(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first new query of a conversation of release 1 reads all of it once, and folds; those after do not."""
+    with make_world() as world:
+        world.stores.ledger.grant("ann", "g", 100_000, "test", world.clock())
+        answer_all(world)
+        counts = {length: _counts_of_three_queries(world, length) for length in (50, 1_000)}
+    short, long = counts[50], counts[1_000]
+    assert long[0]["items"] > 1_000
+    assert long[0]["Query"] <= short[0]["Query"] + 2
+    for few, many in zip(short[1:], long[1:], strict=True):
+        assert many["Query"] == few["Query"]
+        assert many["items"] <= few["items"] + 30
+
+
+def _counts_of_three_queries(world: World, length: int) -> list[Counter[str]]:
+    """DynamoDB's requests and the items read in each of three queries behind so many of an earlier release."""
+    first = world.ask("Hello?")
+    for number in range(2, length + 1):
+        blocks = (
+            Block(f"q{number}", "user", f"Question {number}? " + "Words. " * 20, AT),
+            Block(f"q{number}-r-sum", "assistant", "Answered with words. " * 20, AT, f"q{number}-r"),
+        )
+        track = QueryTrack(number, blocks, 5_000)
+        store(world.stores, world.stores.history.track_writes("ann", first.conversation_id, track))
+    key: Any = {"pk": {"S": "USER#ann"}, "sk": {"S": f"CONV#{first.conversation_id}"}}
+    world.stores.dynamodb.update_item(
+        TableName="history", Key=key, UpdateExpression="SET queries = :n",
+        ExpressionAttributeValues={":n": {"N": str(length)}},
+    )  # fmt: skip
+    counts: Counter[str] = Counter()
+
+    def count(parsed: Any, model: Any, **_: Any) -> None:
+        counts[model.name] += 1
+        counts["items"] += len(parsed.get("Items", ())) + ("Item" in parsed)
+        counts["items"] += sum(len(found) for found in parsed.get("Responses", {}).values())
+
+    client: Any = world.stores.dynamodb
+    client.meta.events.register("after-call.dynamodb", count)
+    found = []
+    for _ in range(3):
+        counts.clear()
+        chat = world.start("And now?", conversation_id=first.conversation_id)
+        assert world.answer(chat) == "answered"
+        found.append(Counter(counts))
+        world.summarise(chat)
+    client.meta.events.unregister("after-call.dynamodb", count)
+    return found

@@ -1,0 +1,200 @@
+"""A follow-up that comes before the summaries: who makes the track final, and what both chats see of it (CONTRACT 6)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from dualtrack.api.conversations import list_records
+from dualtrack.errors import ChatClosed
+from dualtrack.memory.records import Block, QueryTrack
+from dualtrack.storage.bodies import Body
+from dualtrack.storage.dynamo import query as items_of
+from dualtrack.tool import ToolResult
+
+from tests.drivers.invariants import chat_faults
+from tests.drivers.world import World, make_world
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dualtrack.storage.chats import Chat
+
+ANSWER = "The port is 8080, and it is set in the configuration. " * 20
+FOUND = "Section 4 says that the port is 8080. " * 20
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with make_world(retrieve_documentation=lambda _: ToolResult(FOUND)) as made:
+        yield made
+
+
+def answered(world: World, tools: int = 1) -> Chat:
+    """A chat whose answer is there, and whose summaries are not."""
+    ask = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "port"}}
+    if tools:
+        world.model.script.add({"match": "turn", "content": [ask] * tools})
+    world.model.script.add({"match": "turn", "text": ANSWER})
+    chat = world.start("Which port?")
+    assert world.answer(chat) == "answered"
+    return chat
+
+
+def follow_up(world: World, chat: Chat) -> tuple[Chat, list[dict[str, Any]]]:
+    """The next query, answered, and the messages of its model call."""
+    world.model.reset()
+    following = world.start("And the host?", conversation_id=chat.conversation_id)
+    assert world.answer(following) == "answered"
+    sent = next(one.body["messages"] for one in world.model.requests if one.body.get("stream"))
+    return following, [*sent]
+
+
+def track_of_chat(world: World, chat: Chat) -> QueryTrack:
+    found = world.stores.history.track(chat.user, chat.conversation_id, chat.query)
+    assert found is not None
+    return found
+
+
+def test_a_follow_up_makes_the_track_final_and_the_first_chat_closes_with_it(world: World) -> None:
+    first = answered(world)
+    before = world.clock.now
+    _, sent = follow_up(world, first)
+    assert world.clock.now - before < 1.5
+    stored = track_of_chat(world, first)
+    assert [block["text"] for message in sent[:2] for block in message["content"]] == [
+        block.text for block in stored.blocks
+    ]
+    assert stored.blocks[1].content.startswith(
+        '(data from retrieve_documentation) {"query":"port"}: Section 4'
+    )
+    assert stored.blocks[-1].content.startswith("The port is 8080,")
+    world.model.reset()
+    world.summarise(first)
+    assert [one.body for one in world.model.requests] == []
+    closed = world.load(first)
+    assert closed.status == "done"
+    assert chat_faults(world.stores, closed) == []
+    assert world.stores.log(first).events()[-1].data["summary"] == stored.blocks[-1].content
+    assert track_of_chat(world, first) == stored
+
+
+def test_summaries_that_come_while_it_waits_are_sent(world: World) -> None:
+    first = answered(world)
+    slept: list[float] = []
+
+    def summarised_meanwhile(seconds: float) -> None:
+        slept.append(seconds)
+        world.clock.now += seconds
+        if len(slept) == 2:
+            world.summarise(first)
+
+    world.clock.sleep = summarised_meanwhile  # type: ignore[method-assign]
+    _, sent = follow_up(world, first)
+    assert len(slept) == 2
+    assert sent[1]["content"][0]["text"].startswith("[ID:q1-r-sum, ref:q1-r] ")
+    assert "…" not in sent[1]["content"][0]["text"]
+    assert world.load(first).status == "done"
+
+
+@pytest.mark.parametrize("closer", ["summarise", "abort"])
+def test_a_chat_that_loses_the_track_while_it_closes_takes_the_one_that_is_stored(
+    world: World, closer: str
+) -> None:
+    """The follow-up comes after the summariser has read that there is none, before it commits."""
+    first = answered(world)
+    client: Any = world.stores.dynamodb
+    came: list[Chat] = []
+
+    def follow_up_before_the_commit(**_: Any) -> None:
+        if not came:
+            came.append(first)
+            came.append(follow_up(world, first)[0])
+
+    client.meta.events.register("before-call.dynamodb.TransactWriteItems", follow_up_before_the_commit)
+    world.summarise(first) if closer == "summarise" else world.abort(first)
+    assert len(came) == 2
+    closed = world.load(first)
+    assert closed.status == "done"
+    assert chat_faults(world.stores, closed) == []
+    said = world.stores.log(first).events()[-1].data
+    assert said["summary"] == track_of_chat(world, first).blocks[-1].content
+    assert said["summary"].endswith("…")
+
+
+def test_a_track_that_is_not_small_is_read_whole(world: World) -> None:
+    """Its text is a body of its own."""
+    first = answered(world, tools=12)
+    _, sent = follow_up(world, first)
+    assert len(json.dumps(sent[0])) > 4_000
+    assert len(track_of_chat(world, first).blocks) == 14
+
+
+def test_no_track_comes_into_a_conversation_that_the_chat_does_not_hold(world: World) -> None:
+    """A follow-up that has ended is a zombie: its conversation may be deleted by now."""
+    first = answered(world)
+    chat = world.start("And the host?", conversation_id=first.conversation_id)
+    world.abort(chat)
+    track = QueryTrack(1, (Block("q1", "user", "Which port? " * 200, "now"),), 1)
+    writes = world.stores.history.track_writes(chat.user, chat.conversation_id, track)
+    key = f"CONV#{chat.user}#{chat.conversation_id}"
+    before = list(items_of(world.stores.dynamodb, "history", key))
+    with pytest.raises(ChatClosed):
+        world.stores.write_past(chat, writes)
+    assert list(items_of(world.stores.dynamodb, "history", key)) == before
+
+
+def test_an_object_is_not_written_for_a_chat_that_has_ended(world: World) -> None:
+    """No transaction holds it, so the chat's log is looked at before."""
+    first = answered(world)
+    chat = world.start("And the host?", conversation_id=first.conversation_id)
+    world.abort(chat)
+    noise = "".join(chr(0x4E00 + (place * 7_919) % 20_000) for place in range(300_000))
+    writes = world.stores.history.track_writes(
+        chat.user, chat.conversation_id, QueryTrack(1, (Block("q1", "user", noise, "now"),), 1)
+    )
+    big = [replace(one, pointer=f"s3:{one.pointer}") if isinstance(one, Body) else one for one in writes]
+    with pytest.raises(ChatClosed):
+        world.stores.write_past(chat, big)
+    assert world.stores.bodies.s3.list_objects_v2(Bucket="bodies").get("Contents", []) == []
+
+
+def test_a_long_query_goes_whole_and_stands_as_its_summary_later(world: World) -> None:
+    message = "row 17, column 23\n" * 300 + "What is in row 17?"
+    first = world.ask(message)
+    (asked,) = (one.body for one in world.model.requests if one.body.get("stream"))
+    assert asked["messages"][0]["content"][0]["text"] == f"[ID:q1] {message}"
+    assert chat_faults(world.stores, first) == []
+    _, sent = follow_up(world, first)
+    said = sent[0]["content"][0]["text"]
+    assert said.startswith("[ID:q1-sum, ref:q1] ")
+    assert len(said) < 1_000
+    stores, user, conversation_id = world.stores, first.user, first.conversation_id
+    whole = stores.history.record(user, conversation_id, "q1")
+    summary = stores.history.record(user, conversation_id, "q1-sum")
+    assert whole is not None
+    assert summary is not None
+    assert (whole.content, summary.type, f"[ID:q1-sum, ref:q1] {summary.content}") == (
+        message,
+        "summary",
+        said,
+    )
+    conversation = stores.conversations.find(user, conversation_id)
+    assert conversation is not None
+    listed = list_records(stores, conversation, "summarised", "").items
+    assert [one["record_id"] for one in listed][:2] == ["q1-sum", "q1-r-sum"]
+    assert listed[0]["ref"] == "q1"
+
+
+def test_a_long_query_is_read_back_by_its_id(world: World) -> None:
+    message = "row 17, column 23\n" * 300
+    first = world.ask(message)
+    world.model.reset()
+    ask = {"type": "tool_use", "name": "retrieve_full_context", "input": {"id": "q1"}}
+    world.model.script.add({"match": "Go on.", "content": [ask]})
+    world.ask("Go on.", conversation_id=first.conversation_id)
+    sent = [one.body for one in world.model.requests if one.body.get("stream")][-1]
+    (result,) = [block for block in sent["messages"][-1]["content"] if block["type"] == "tool_result"]
+    assert message in result["content"][0]["text"]

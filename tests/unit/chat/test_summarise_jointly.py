@@ -1,0 +1,263 @@
+"""The summaries of a query by one call on the prefix that its last turn has left in the cache (DESIGN 2.15).
+
+The offline model computes what the cache gives as the service does: any difference to the last turn's request, in
+tools, choice, thinking, effort or a message, would show as tokens read anew, and a changed prompt under replayed
+thinking is refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import itertools
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from dualtrack.chat.chat_view import chat_json
+from dualtrack.memory.joint_summaries import WARM_SECONDS
+from dualtrack.models.thinking import Thinking
+from dualtrack.tool import Media, ToolResult
+
+from tests.drivers.world import World, make_world
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dualtrack.storage.chats import Chat
+    from dualtrack.tools.running import Running
+
+CALL = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "x"}}
+THOUGHT = {"type": "thinking", "thinking": "Hm."}
+LONG_ANSWER = "Order 4711 of ACME costs 19 USD. " * 40
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(8)).decode()
+
+
+def tool(running: Running) -> ToolResult:
+    """Short if it is asked so: forty of the others are more than one request holds."""
+    words = 60 if running.call.input.get("query") == "short" else 600
+    return ToolResult(f"## Result of {running.call.id}\n\n" + "Ask for a token with id 17. " * words)
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with make_world(retrieve_documentation=tool) as made:
+        made.stores.ledger.grant("ann", "g", 1_000, "x", made.clock())
+        yield replace(made, model_name="claude-haiku-5-5")
+
+
+def summary_calls(world: World) -> list[dict[str, Any]]:
+    return [one.body for one in world.model.requests if _is_summary(one.body)]
+
+
+def _is_summary(body: dict[str, Any]) -> bool:
+    content = body["messages"][-1]["content"]
+    told = content[-1].get("text", "") if isinstance(content, list) else content
+    return not body.get("tools") or told.startswith("Summarise the records")
+
+
+def cached(world: World, chat: Chat) -> tuple[int, int, int]:
+    """Of the prompt of the query's last turn; and of that of its summaries, read and written."""
+    found = world.stores.chats.load_with_turns(chat.user, chat.chat_id)
+    assert found is not None
+    last = found[1][-1].usage
+    assert last is not None
+    usage = world.load(chat).usage
+    before = last.cache_read_tokens + last.cache_write_tokens
+    return before, usage["summary_cache_read_tokens"], usage["summary_cache_write_tokens"]
+
+
+def track_of(world: World, chat: Chat) -> dict[str, str]:
+    (*_, track) = world.stores.history.tracks(chat.user, chat.conversation_id, chat.query)
+    return {block.ref: block.content for block in track.blocks if block.ref}
+
+
+def ended_well(world: World, chat: Chat) -> None:
+    """Done, and the service took every request."""
+    assert world.load(chat).status == "done"
+    assert [one.refused for one in world.model.requests if one.refused] == []
+
+
+@pytest.mark.parametrize("turns", [1, 3])
+@pytest.mark.parametrize(
+    ("thinking", "said"),
+    [(Thinking(), ()), (Thinking(), (THOUGHT,)), (Thinking(effort="high"), ())],
+    ids=["plain", "thinking", "effort"],
+)
+def test_the_call_reads_the_whole_prefix_of_the_last_turn(
+    world: World, turns: int, thinking: Thinking, said: tuple[dict[str, Any], ...]
+) -> None:
+    asks = {"match": "turn", "content": [*said, CALL, CALL]}
+    answers = {"match": "turn", "content": [*said, {"type": "text", "text": LONG_ANSWER}]}
+    world.model.script.add(*[asks] * turns, answers)
+    chat = replace(world, thinking=thinking).ask("Which order?")
+    ended_well(world, chat)
+    before, read, written = cached(world, chat)
+    assert before > turns * 8_000
+    assert (read, written) == (before, 0)
+    assert len(summary_calls(world)) == 1
+    said_of = track_of(world, chat)
+    assert said_of["q1-t2"].startswith("(data from retrieve_documentation) retrieve_documentation was called")
+    assert said_of["q1-r"].startswith("Order 4711 of ACME costs 19 USD.")
+
+
+def test_behind_a_past_the_next_query_reads_its_track_and_the_summaries_the_next_query(world: World) -> None:
+    for _ in range(3):
+        world.model.script.add({"match": "turn", "content": [CALL]}, {"match": "turn", "text": LONG_ANSWER})
+    first = world.ask("Which order?")
+    for number in (2, 3):
+        chat = world.ask(f"Which order now, the {number}th?", conversation_id=first.conversation_id)
+        before, read, written = cached(world, chat)
+        assert (read, written) == (before, 0)
+
+
+def test_the_last_call_of_a_chat_is_written_to_the_cache_for_its_summaries(world: World) -> None:
+    world.model.script.add(
+        *[{"match": "turn", "content": [THOUGHT, CALL]}] * 15, {"match": "turn", "text": LONG_ANSWER}
+    )
+    chat = world.ask("Go on for ever.")
+    ended_well(world, chat)
+    assert chat.stop == "max_turns"
+    before, read, written = cached(world, chat)
+    (asked,) = summary_calls(world)
+    assert (read, written) == (before, 0)
+    assert before > 15 * 4_000
+    assert asked["tool_choice"] == {"type": "none"}
+
+
+def test_the_last_call_is_not_written_to_the_cache_if_nothing_reads_it(world: World) -> None:
+    """Its summaries are made by another model, one by one."""
+    world = replace(world, summary_model="claude-sonnet-5-5")
+    world.model.script.add({"match": "turn", "content": [CALL], "always": True})
+    chat = world.ask("Go on for ever.")
+    found = world.stores.chats.load_with_turns(chat.user, chat.chat_id)
+    assert found is not None
+    usage = found[1][-1].usage
+    assert usage is not None
+    assert usage.cache_write_tokens == 0
+    assert usage.input_tokens > 15 * 4_000
+    assert {body["model"] for body in summary_calls(world)} == {"claude-sonnet-5-5"}
+
+
+def test_twenty_results_of_a_turn_are_read_from_the_cache_by_the_next(world: World) -> None:
+    """With the calls they are 40 blocks, and the service looks back 20."""
+    short = CALL | {"input": {"query": "short"}}
+    world.model.script.add(*[{"match": "turn", "content": [short] * 20}] * 2)
+    chat = world.ask("Which order?")
+    ended_well(world, chat)
+    found = world.stores.chats.load_with_turns(chat.user, chat.chat_id)
+    assert found is not None
+    calls = [turn.usage for turn in found[1] if turn.usage]
+    for call, following in itertools.pairwise(calls):
+        assert following.cache_read_tokens == call.cache_read_tokens + call.cache_write_tokens
+        assert following.input_tokens == 0
+
+
+def test_a_plain_answer_is_summed_up_by_itself(world: World) -> None:
+    """The prefix would cost more than the answer alone."""
+    world.model.script.add({"match": "turn", "text": LONG_ANSWER})
+    world.ask("Hello")
+    (asked,) = summary_calls(world)
+    assert "tools" not in asked
+
+
+def test_a_cold_cache_is_not_counted_on(world: World) -> None:
+    chat = world.start("How do I set up OAuth for Twitter ads?")
+    assert world.answer(chat) == "answered"
+    world.clock.sleep(WARM_SECONDS + 1)
+    world.summarise(chat)
+    assert world.load(chat).status == "done"
+    assert all("tools" not in body for body in summary_calls(world))
+
+
+def test_a_turn_of_the_first_release_is_summed_up_record_by_record(world: World) -> None:
+    """It does not say what it has left in the cache."""
+    chat = world.start("How do I set up OAuth for Twitter ads?")
+    assert world.answer(chat) == "answered"
+    key = {"pk": {"S": chat.pk}, "sk": {"S": "STATE"}}
+    world.stores.dynamodb.update_item(TableName="chats", Key=key, UpdateExpression="REMOVE asked")
+    world.summarise(chat)
+    assert world.load(chat).status == "done"
+    assert all("tools" not in body for body in summary_calls(world))
+
+
+def test_a_deployment_in_between_changes_nothing_for_it(world: World) -> None:
+    chat = world.start("How do I set up OAuth for Twitter ads?")
+    assert world.answer(chat) == "answered"
+    after = replace(
+        world,
+        model_name="claude-haiku-4-5-20251001",
+        summary_model="claude-haiku-5-5",
+        thinking=Thinking(effort="low"),
+    )
+    after.summarise(chat)
+    before, read, written = cached(world, chat)
+    assert (read, written) == (before, 0)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"content": [CALL]},
+        {"text": "I would rather not."},
+        {"text": "[q1-t1] You agreed.", "stop_reason": "max_tokens"},
+        {"text": "No.", "stop_reason": "refusal"},
+    ],
+    ids=["a tool", "no form", "cut off", "refusal"],
+)
+def test_what_the_answer_lacks_is_an_extract(world: World, answer: dict[str, Any]) -> None:
+    """And no second call is made."""
+    world.model.script.add({"match": "summary", **answer})
+    chat = world.ask("How do I set up OAuth for Twitter ads?")
+    ended_well(world, chat)
+    assert len(summary_calls(world)) == 1
+    assert "## Result of q1-t1 Ask for a token" in track_of(world, chat)["q1-t1"]
+    assert "You agreed" not in track_of(world, chat)["q1-t1"]
+
+
+def test_a_service_that_is_away_leaves_extracts(world: World) -> None:
+    world.model.script.add({"match": "summary", "status": 529, "always": True})
+    chat = world.ask("How do I set up OAuth for Twitter ads?")
+    assert chat.status == "done"
+    assert len(summary_calls(world)) == 3
+    assert chat.usage["summary_tokens"] == 0
+    assert "## Result of q1-t1 Ask for a token" in track_of(world, chat)["q1-t1"]
+
+
+def test_a_request_that_is_refused_is_made_record_by_record(world: World) -> None:
+    world.model.script.add({"match": "summary", "status": 400})
+    chat = world.ask("How do I set up OAuth for Twitter ads?")
+    assert chat.status == "done"
+    first, *others = summary_calls(world)
+    assert "tools" in first
+    assert others
+    assert all("tools" not in body for body in others)
+    assert track_of(world, chat)["q1-t1"].startswith("(data from retrieve_documentation) retrieve_doc")
+
+
+def test_files_that_the_last_call_left_out_are_not_sent_for_its_summaries(world: World) -> None:
+    """The service has refused them before, and does it again."""
+    world.model.script.add(
+        {"match": "turn", "content": [CALL]},
+        {"match": "turn", "status": 400},
+        {"match": "turn", "text": "Seen."},
+        {"match": "summary", "status": 400},
+    )
+    with_files = replace(
+        world,
+        tools={
+            "retrieve_documentation": lambda running: replace(tool(running), media=(Media("image/png", PNG),))
+        },
+    )
+    chat = with_files.ask("Look.")
+    assert chat.status == "done"
+    assert track_of(world, chat)["q1-t1"].startswith("(data from retrieve_documentation) retrieve_doc")
+
+
+def test_what_the_cache_gave_is_kept_with_the_chat_and_not_told(world: World) -> None:
+    chat = world.ask("How do I set up OAuth for Twitter ads?")
+    kept = {name.removeprefix("summary_"): n for name, n in chat.usage.items() if name.startswith("summary_")}
+    parts = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
+    assert kept["tokens"] == sum(kept[name] for name in parts)
+    (*_, track) = world.stores.history.tracks(chat.user, chat.conversation_id, 1)
+    shown = chat_json(chat, (), track)["usage"]
+    assert {name for name in shown if name.startswith("summary_")} == {"summary_tokens"}

@@ -1,0 +1,256 @@
+"""Jobs on the corpus of courses: what is taken, what is refused, and that nothing is lost."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+
+import pytest
+from dualtrack.corpora import courses as kind
+from dualtrack.corpora.ingest import NotEmbedded
+from dualtrack.corpora.jobs import MAX_TRIES
+from dualtrack.errors import Gone
+from dualtrack.storage.corpus_jobs import CLEAN_AFTER
+from dualtrack.tools.courses.index import load, save
+from dualtrack.tools.courses.ranking import search
+
+from tests.drivers.corpus_world import CORPUS, CorpusWorld, course, limited, long_course, texts_of
+
+A = course("Sailing", "The wind fills the sail.", "A knot holds the rope.")
+B = course("Baking", "Flour and water become dough.")
+B2 = course("Baking", "Sugar and butter become cake.")
+
+
+def test_files_become_a_version_that_is_searched() -> None:
+    world = CorpusWorld()
+    job = world.run(world.begin({"a.txt": A, "b.txt": B}))
+    assert (job.status, dict(job.outcomes), job.embedded) == ("done", {"1": "added", "2": "added"}, 5)
+    assert world.titles() == ["Sailing", "Baking"]
+    published = world.published()
+    assert (published.model, dict(published.counts)) == ("words", {"documents": 2, "lessons": 3, "chunks": 3})
+    (first, *_) = search(world.index(), "rope knot")
+    assert (first.chunk.course_title, first.chunk.lesson_number) == ("Sailing", 1)
+
+
+def test_the_same_content_is_skipped_and_other_content_replaces_all_of_a_course() -> None:
+    world = CorpusWorld()
+    world.run(world.begin({"a.txt": A, "b.txt": B}))
+    before = world.published()
+    again = world.run(world.begin({"a.txt": A, "b.txt": B}))
+    assert dict(again.outcomes) == {"1": "skipped", "2": "skipped"}
+    assert world.published() == before
+    job = world.run(world.begin({"b.txt": B2, "a.txt": A}))
+    assert dict(job.outcomes) == {"1": "replaced", "2": "skipped"}
+    assert world.titles() == ["Sailing", "Baking"]
+    assert not [text for text in texts_of(world.index()) if "Flour" in text]
+    assert job.to_embed == 2, "only what is new is embedded"
+
+
+def test_what_is_kept_keeps_its_vectors_to_the_bit() -> None:
+    world = CorpusWorld()
+    world.run(world.begin({"a.txt": A}))
+    before = world.index()
+    world.run(world.begin({"b.txt": B}))
+    after = world.index()
+    assert before.vectors is not None
+    assert after.vectors is not None
+    assert (after.vectors[: len(before)] == before.vectors).all()
+    assert save(load(save(after))) == save(after)
+
+
+def test_reset_drops_what_is_not_among_the_files_and_a_removal_one_course() -> None:
+    world = CorpusWorld()
+    world.run(world.begin({"a.txt": A, "b.txt": B}))
+    world.run(world.begin({}, remove=["Sailing"]))
+    assert world.titles() == ["Baking"]
+    job = world.run(world.begin({"a.txt": A}, reset=True))
+    assert (world.titles(), dict(job.outcomes)) == (["Sailing"], {"1": "added"})
+    world.run(world.begin({}, reset=True))
+    assert world.titles() == []
+    assert search(world.index(), "wind") == ()
+
+
+def _docx(parts: dict[str, bytes]) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in parts.items():
+            archive.writestr(name, data)
+    return packed.getvalue()
+
+
+IMAGE_PDF = (
+    b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n"
+    b"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF"
+)
+
+
+def test_refused_files_are_named_and_the_others_go_on() -> None:
+    world = CorpusWorld()
+    files = {
+        "image.pdf": IMAGE_PDF,
+        "bomb.docx": _docx({"word/document.xml": bytes(120_000_000)}),
+        "latin.txt": "Course Title: Käse\n\nLesson 0: Ä\nÄ".encode("latin-1"),
+        "large.txt": b"x" * 50_000_000,
+        "untitled.txt": b"Lesson 0: Nothing\nsays which course this is.",
+        "first.txt": B,
+        "second.txt": B2,
+        "good.txt": A,
+        "program.exe": b"MZ",
+    }
+    job = world.run(world.begin(files))
+    refused = {name: one.reason for name, one in world.files(job).items() if one.state == "refused"}
+    assert {name: word in refused.pop(name) for name, word in (
+        ("image.pdf", "images"),
+        ("bomb.docx", "unpacks to 120 MB"),
+        ("latin.txt", "not UTF-8"),
+        ("large.txt", "50.0 MB; at most 20 MB"),
+        ("untitled.txt", "no title"),
+        ("second.txt", "has the title of first.txt, 'Baking'"),
+        ("program.exe", "not one of the formats"),
+    )} == dict.fromkeys(set(files) - {"first.txt", "good.txt"}, True)  # fmt: skip
+    assert refused == {}
+    assert (job.status, world.titles()) == ("done", ["Baking", "Sailing"])
+
+
+def test_a_file_that_was_not_uploaded_is_refused() -> None:
+    world = CorpusWorld()
+    job = world.begin({"a.txt": A})
+    world.aws.objects.clear()
+    job = world.run(job)
+    assert (job.status, world.files(job)["a.txt"].reason) == ("done", "was not uploaded, or too long ago")
+    assert world.stores().corpora.published(CORPUS) is None
+
+
+def test_a_corpus_has_a_bound_and_what_goes_beyond_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kind.Courses, "bound", 3)
+    world = CorpusWorld()
+    job = world.run(world.begin({"a.txt": A, "b.txt": B, "c.txt": course("Chess", "A rook moves.")}))
+    assert world.files(job)["c.txt"].reason == "makes it too much: a corpus may have 3 chunks"
+    assert world.titles() == ["Sailing", "Baking"]
+    again = world.run(world.begin({"a.txt": A, "b.txt": B2}))
+    assert dict(again.outcomes) == {"1": "skipped", "2": "replaced"}, "what is replaced does not count twice"
+
+
+def test_a_long_job_goes_on_where_its_time_ran_out() -> None:
+    """Each step has time for one file or one batch."""
+    world = CorpusWorld()
+    job = world.begin({"a.txt": long_course("Long", 9_000), "b.txt": B})
+    steps = 1
+    while world.step(job, limited(1)) == "again":
+        steps += 1
+    assert steps > 4
+    assert world.job(job).status == "done"
+    assert len(world.index()) > 500
+    embedded = [site for site in world.trace.sites if site.service == "embed"]
+    assert len(embedded) == -(-(len(world.index()) - 1 + 1) // 256) + 1, "no batch was made twice"
+
+
+def test_what_is_current_serves_until_the_new_version_is_whole() -> None:
+    world = CorpusWorld()
+    world.run(world.begin({"b.txt": B}))
+    before = world.published()
+    job = world.begin({"b.txt": B2, "long.txt": long_course("Long", 9_000)})
+    while world.step(job, limited(1)) == "again":
+        assert world.published() == before
+        assert world.titles() == ["Baking"]
+    assert world.titles() == ["Baking", "Long"]
+
+
+def test_two_jobs_at_once_lose_nothing() -> None:
+    """Both have read what was current before either has published."""
+    world = CorpusWorld()
+    world.run(world.begin({"a.txt": A}))
+    one, other = world.begin({"b.txt": B}), world.begin({"c.txt": course("Chess", "A rook moves.")})
+    world.step(one, limited(1))
+
+    def meanwhile() -> bool:
+        """The other job publishes between the look at what is current and the own publication."""
+        world.run(other)
+        return True
+
+    assert world.step(one, meanwhile) == "again"
+    assert world.titles() == ["Sailing", "Chess"]
+    assert world.run(one).status == "done"
+    assert world.titles() == ["Sailing", "Chess", "Baking"]
+
+
+def test_a_file_that_was_to_be_skipped_is_taken_if_its_course_is_removed_meanwhile() -> None:
+    world = CorpusWorld()
+    world.run(world.begin({"a.txt": A, "b.txt": B}))
+    late = world.begin({"a.txt": A})
+    world.step(late, limited(0))
+    world.run(world.begin({}, remove=["Sailing"]))
+    assert dict(world.run(late).outcomes) == {"1": "added"}
+    assert world.titles() == ["Baking", "Sailing"]
+
+
+def test_another_model_makes_all_vectors_anew() -> None:
+    world = CorpusWorld(model="")
+    world.run(world.begin({"a.txt": A}))
+    assert world.index().vectors is None
+    world.model = "words"
+    world.run(world.begin({"b.txt": B}))
+    index = world.index()
+    assert index.vectors is not None
+    assert (index.model, len(index.vectors), world.titles()) == ("words", 3, ["Sailing", "Baking"])
+
+
+def test_embeddings_that_are_away_are_asked_for_again() -> None:
+    world = CorpusWorld(away=True)
+    job = world.begin({"a.txt": A})
+    with pytest.raises(NotEmbedded):
+        world.step(job)
+    assert not world.job(job).ended
+    world.away = False
+    assert world.run(job).status == "done"
+
+
+def test_the_sweep_starts_what_was_never_started_and_what_came_to_no_end() -> None:
+    world = CorpusWorld()
+    job = world.begin({"a.txt": A}, started=False)
+    assert world.sweep() == 0, "the request may still be about to start it"
+    world.clock.now += 60
+    assert world.sweep() == 1
+    assert world.aws.executions == {f"{job.job_id}-0": "RUNNING"}
+    assert world.sweep() == 0
+    for tries in range(1, MAX_TRIES):
+        world.aws.executions[f"{job.job_id}-{tries - 1}"] = "FAILED"
+        assert world.sweep() == 1
+        assert world.aws.executions[f"{job.job_id}-{tries}"] == "RUNNING"
+    world.aws.executions[f"{job.job_id}-{MAX_TRIES - 1}"] = "TIMED_OUT"
+    world.sweep()
+    assert world.job(job).status == "failed"
+    assert world.stores().corpus_jobs.open_jobs(CORPUS) == []
+
+
+def test_old_versions_and_parts_go_when_nobody_can_read_them_any_more() -> None:
+    world = CorpusWorld()
+    world.run(world.begin({"a.txt": A}))
+    old = world.published().version
+    world.run(world.begin({"b.txt": B}))
+    world.sweep()
+    assert world.stores().corpora.index(CORPUS, old), "a reader may be about to read it"
+    going_on = world.begin({"c.txt": course("Chess", "A rook moves.")})
+    world.step(going_on, limited(1))
+    world.clock.now += CLEAN_AFTER + 1
+    world.sweep()
+    with pytest.raises(Gone):
+        world.stores().corpora.index(CORPUS, old)
+    assert {key.split("/")[3].split(".")[0] for key in world.objects()} == {
+        world.published().version.split(".")[0],
+        going_on.job_id,
+    }
+    world.run(going_on)
+    assert world.titles() == ["Sailing", "Baking", "Chess"]
+    world.clock.now += CLEAN_AFTER + 1
+    world.sweep()
+    assert len(world.objects()) == 2
+
+
+def test_jobs_are_forgotten_after_a_month() -> None:
+    world = CorpusWorld()
+    job = world.run(world.begin({"a.txt": A}))
+    world.clock.now = 1e10
+    world.sweep()
+    assert world.stores().corpus_jobs.find(CORPUS, job.job_id) is None
+    assert world.titles() == ["Sailing"]

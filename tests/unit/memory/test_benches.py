@@ -1,0 +1,113 @@
+"""The instruments of the memory benches: what they would not see, no bench shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.drivers.long_memory import Resent, picture, prose, query_starts, resent
+from tests.drivers.other_memories import (
+    Exchange,
+    Service,
+    cleared_tool_uses,
+    compaction,
+    full_history,
+    last_exchanges,
+)
+from tests.servers.metered_model import Call, measured, serve_metered_model
+
+TOOLS = [{"name": "kit_page", "description": "A page.", "input_schema": {"type": "object"}}]
+FIRST = {"model": "claude-haiku-5-5", "max_tokens": 100, "system": "Be brief.", "tools": TOOLS}
+EXCHANGES = tuple(
+    Exchange(
+        number,
+        f"query {number}",
+        (prose(f"a {number}", 9_000), prose(f"b {number}", 9_000)),
+        prose(f"c {number}", 2_000),
+    )
+    for number in range(1, 9)
+)
+
+
+def start(*texts: str) -> Call:
+    """A query's first call: what of the past is sent, and the query."""
+    said = [{"role": "user", "content": [{"type": "text", "text": text}]} for text in texts]
+    return measured({**FIRST, "stream": True, "messages": said})
+
+
+def test_what_is_sent_again_outside_the_prefix_is_seen_and_a_fold_is_told_apart() -> None:
+    one = start("[ID:q1] m-1: one")
+    two = start("[ID:q1] m-1: one", "[ID:q1-r-sum] 4444 8888", "[ID:q2] m-2: two")
+    assert resent([one, two]) == Resent(starts=2)
+    late = start("[ID:q1] m-1: one", "[ID:q1-t1-sum] late", "[ID:q1-r-sum] 4444 8888", "[ID:q2] m-2: two")
+    broken = resent([one, two, late])
+    assert (broken.broken, broken.folds) == (1, 0)
+    assert broken.between == sum(block.tokens for block in two.blocks[1:])
+    folded = resent([one, two, start("[ID:d1, ref:q1..q1] short", "[ID:q2] m-2: two", "[ID:q3] m-3: three")])
+    assert (folded.broken, folded.between, folded.folds) == (0, 0, 1)
+    assert folded.at_folds == two.blocks[-1].tokens
+
+
+def test_a_query_starts_with_its_first_call_alone() -> None:
+    first, again = start("[ID:q1] m-1: one"), start("[ID:q1] m-1: one")
+    other = start("[ID:q1] somebody else's")
+    assert query_starts([first, again, other], "m") == [first]
+
+
+def test_cautious_tokens_and_files_are_counted_within_results() -> None:
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}}
+    brought: list[dict[str, Any]] = [{"type": "text", "text": "x" * 4_000}, image]
+    asked = {"type": "tool_use", "id": "t", "name": "kit_page", "input": {}}
+    messages = [
+        {"role": "user", "content": [{"type": "text", "text": "go"}]},
+        {"role": "assistant", "content": [asked]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "content": brought}]},
+    ]
+    call = measured({**FIRST, "messages": messages})
+    assert call.media == 1
+    assert 1_300 + 2_100 < call.cautious < 1_300 + 2_100 + 100
+    assert 1_000 + 1_500 < call.counted < call.cautious
+
+
+def test_the_meter_has_what_the_service_reports_and_refuses() -> None:
+    with serve_metered_model() as model:
+        body = {**FIRST, "messages": [{"role": "user", "content": "Hello."}]}
+        headers = {"authorization": "Bearer k", "anthropic-version": "2026-10-21"}
+        httpx.post(f"{model.url}/v1/messages", json=body, headers=headers)
+        httpx.post(f"{model.url}/v1/messages", json=body | {"stream": True}, headers=headers)
+        httpx.post(f"{model.url}/v1/messages", json=body | {"max_tokens": 10**9}, headers=headers)
+        plain, streamed, refused = model.calls
+    assert plain.usage["input_tokens"] == streamed.usage["input_tokens"] == plain.counted
+    assert plain.output_tokens == streamed.output_tokens > 0
+    assert refused.refused.startswith("max_tokens")
+
+
+def test_full_history_reads_its_past_from_the_cache_until_the_window_is_full() -> None:
+    done = full_history(Service(FIRST, 1_000_000), EXCHANGES)
+    last = done.charges[-1][0]
+    assert last.read > 0.9 * last.tokens
+    assert (done.recalled, done.old) == (14, 14)
+    full = full_history(Service(FIRST, 20_000), EXCHANGES)
+    assert full.ended.startswith("query 5: ")
+    assert len(full.charges) == 4
+
+
+@pytest.mark.parametrize(
+    ("way", "left"),
+    [(last_exchanges, 0), (cleared_tool_uses, 1), (compaction, 2)],
+    ids=["window", "clearing", "compaction"],
+)
+def test_what_other_ways_leave_of_old_results(way: Any, left: int) -> None:
+    done = way(Service(FIRST, 1_000_000), EXCHANGES)
+    assert (done.recalled, done.old) == (left, 14)
+    assert not done.ended
+
+
+def test_pictures_are_of_their_size_and_prose_is_exact() -> None:
+    data = picture("a", 500_000)
+    assert data.startswith(b"\x89PNG\r\n\x1a\n")
+    assert 490_000 < len(data) < 510_000
+    assert [len(prose("a", size)) for size in (1, 80, 32_000)] == [1, 80, 32_000]
+    assert prose("a", 500) == prose("a", 500) != prose("b", 500)

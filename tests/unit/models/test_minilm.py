@@ -1,0 +1,56 @@
+"""The local embedding model: what its vectors are, and that its tokenizer is the one that it says."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dualtrack.models.minilm import DIMENSIONS, NAME, MiniLm, load
+from dualtrack.tools.local_embeddings import LOCAL_MODEL
+
+FUNCTION = Path(__file__).parents[3] / "functions" / "embed"
+
+
+@pytest.fixture(scope="module")
+def model() -> MiniLm:
+    return load(FUNCTION / "tokenizer.json")
+
+
+def closeness(model: MiniLm, one: str, other: str) -> float:
+    first, second = (np.frombuffer(model.embed(text), "<f4") for text in (one, other))
+    return float(first @ second)
+
+
+def test_the_tokenizer_is_the_one_of_the_notice() -> None:
+    (told,) = re.findall(r"`([0-9a-f]{64})`", (FUNCTION / "NOTICE.md").read_text())
+    assert hashlib.sha256((FUNCTION / "tokenizer.json").read_bytes()).hexdigest() == told
+
+
+def test_client_and_model_agree_on_the_name() -> None:
+    assert LOCAL_MODEL == NAME
+
+
+def test_a_vector_has_unit_length_and_its_dimensions(model: MiniLm) -> None:
+    for text in ("What is prompt caching?", "", " ", "日本語", "\x00\ud7ff💡", "word " * 4_000):
+        vector = np.frombuffer(model.embed(text), "<f4")
+        assert vector.shape == (DIMENSIONS,)
+        assert abs(float(vector @ vector) - 1) < 1e-5
+
+
+def test_what_means_the_same_is_closer_than_what_shares_words(model: MiniLm) -> None:
+    question = "How do I log in to my account?"
+    meant = "Signing on needs a user name and a password."
+    shares_words = "How do I count the pages in my book?"
+    assert closeness(model, question, meant) > closeness(model, question, shares_words)
+
+
+def test_a_text_of_a_megabyte_takes_no_longer_than_its_beginning(model: MiniLm) -> None:
+    """Only the beginning is read: a tokenizer that read it all would take seconds."""
+    began = time.perf_counter()
+    long = model.embed("caching " * 125_000)
+    assert time.perf_counter() - began < 2
+    assert long == model.embed("caching " * 1_000)

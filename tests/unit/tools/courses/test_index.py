@@ -1,0 +1,134 @@
+"""The index: what is saved is what is loaded; its words score as documentation search does; filters come first."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from dualtrack.tools.courses.chunking import chunks_of
+from dualtrack.tools.courses.index import BadIndex, build, load, save
+from dualtrack.tools.courses.names import resolve
+from dualtrack.tools.courses.postings import postings_of
+from dualtrack.tools.courses.ranking import cosines, search
+from dualtrack.tools.courses.settings import CourseSettings
+from dualtrack.tools.documentation.keywords import keyword_scores
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.drivers.courses import BOATS, TABLES, LocalModel, index_of, sample_courses, vector
+
+COURSES = (BOATS, TABLES)
+WORDS = st.lists(
+    st.sampled_from(["oak", "Cedar", "setAccessToken", "the", "3.14", "été", "mot-clé"]), max_size=12
+)
+
+
+def places(*found: object) -> list[str]:
+    return [hit.place for hit in found]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("embedder", [None, LocalModel()])
+def test_what_is_saved_is_what_is_loaded(embedder: LocalModel | None) -> None:
+    index = index_of(COURSES, embedder)
+    again = load(save(index))
+    assert [again.chunk(row) for row in range(len(again))] == [
+        one for course in COURSES for one in chunks_of(course)
+    ]
+    assert again.catalogue == index.catalogue
+    assert again.model == (embedder.model if embedder else "")
+    assert save(again) == save(index)
+
+
+def test_an_index_of_nothing_is_one_too() -> None:
+    empty = load(save(build((), ())))
+    assert search(empty, "oak") == ()
+    assert resolve(empty, "boats") is None
+
+
+@pytest.mark.parametrize("data", [b"", b"DTCOURS1", b"DTCOURS0" + b"\0" * 99, save(build((), ()))[:-20]])
+def test_other_bytes_are_no_index(data: bytes) -> None:
+    with pytest.raises(BadIndex):
+        load(data)
+
+
+def test_a_cut_object_is_no_index() -> None:
+    whole = save(index_of(COURSES))
+    for size in range(0, len(whole) - 64, 97):
+        with pytest.raises(BadIndex):
+            load(whole[:size])
+
+
+@given(st.lists(WORDS.map(" ".join), min_size=1, max_size=8), WORDS.map(" ".join))
+def test_words_score_as_in_documentation_search(texts: list[str], query: str) -> None:
+    scores = postings_of(texts).scores(query, 1.5, 0.75)
+    assert scores == pytest.approx(keyword_scores(query, texts, k1=1.5, b=0.75), rel=1e-4, abs=1e-5)
+
+
+def test_vectors_keep_their_direction_in_a_quarter_of_the_space() -> None:
+    index = index_of(COURSES, LocalModel())
+    query = vector("How long does glue last?")
+    exact = [
+        float(np.frombuffer(vector(f"Course {one.course_title} Lesson {one.lesson_number} content: {one.text}"), "<f4") @ np.frombuffer(query, "<f4"))
+        for one in (index.chunk(row) for row in range(len(index)))
+    ]  # fmt: skip
+    assert index.vectors is not None
+    assert cosines(index.vectors, query) == pytest.approx(exact, abs=0.01)
+
+
+@pytest.mark.parametrize("ranking", ["hybrid", "keywords", "meaning"])
+def test_filters_come_before_the_ranking(ranking: str) -> None:
+    settings = CourseSettings(ranking=ranking, limit=1)  # type: ignore[arg-type]
+    index, query = index_of(COURSES, LocalModel()), "varnish against water"
+    found = vector(query)
+
+    def best(title: str | None = None, lesson: int | None = None) -> list[str]:
+        return places(*search(index, query, found, title, lesson, settings))
+
+    assert best("Making Tables") == ["Making Tables - Lesson 2"]
+    assert best("Building Boats") == ["Building Boats - Lesson 4"]
+    assert best(lesson=4) == ["Building Boats - Lesson 4"]
+    assert best("Building Boats", 2) == []
+    assert best(lesson=99) == []
+    assert best("No such title") == []
+
+
+def test_a_lesson_alone_goes_across_courses_and_lesson_0_is_one() -> None:
+    found = search(index_of(COURSES), "oak", lesson_number=0)
+    assert sorted(places(*found)) == ["Building Boats - Lesson 0", "Making Tables - Lesson 0"]
+
+
+def test_a_vector_of_another_width_is_not_compared() -> None:
+    index = index_of(COURSES, LocalModel())
+    assert search(index, "glue", b"\0" * 64) == search(index, "glue")
+
+
+def test_at_most_five_are_given() -> None:
+    assert len(search(index_of(sample_courses()), "model")) == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "title"),
+    [
+        ("Building Towards Computer Use", "Building Towards Computer Use"),
+        ("computer use", "Building Towards Computer Use"),
+        ("the course on BUILDING TOWARDS computer", "Building Towards Computer Use"),
+        ("bulding towards computr use", "Building Towards Computer Use"),
+        ("MCP", "Connecting Models with the Model Context Protocol"),
+        ("serverless", "Serverless Applications on AWS"),
+        ("quantum basket weaving", None),
+        ("history of Rome", None),
+        ("xyz", None),
+        ("", None),
+        ("...", None),
+    ],
+)
+def test_a_part_of_a_title_is_enough_and_a_name_like_none_is_none(name: str, title: str | None) -> None:
+    index = index_of(sample_courses())
+    assert resolve(index, name) == title
+
+
+def test_a_name_is_understood_by_its_meaning_too() -> None:
+    courses = [one for one in sample_courses() if one.title.startswith(("Asynchronous", "Relational"))]
+    index = index_of(courses, LocalModel())
+    assert resolve(index, "asyncio") is None
+    assert resolve(index, "asyncio", vector("asyncio")) == "Asynchronous Python in Practice"
+    assert resolve(index, "gardening", vector("gardening")) is None

@@ -1,0 +1,130 @@
+"""The client of the function ``embed``, over the wire: what it asks, and what it takes for an answer."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from botocore.config import Config
+from dualtrack.tools.documentation.values import Degraded
+from dualtrack.tools.local_embeddings import LOCAL_MODEL, TEXTS_AT_ONCE, LocalEmbedder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+Answer = tuple[dict[str, str], Any]
+ALIAS = "arn:aws:lambda:us-east-1:000000000000:function:embed:live"
+
+
+class Service:
+    """Lambda's invoke operation; ``answers`` turns the texts of a call into headers and a payload."""
+
+    def __init__(self) -> None:
+        self.asked: list[list[str]] = []
+        self.answers: Callable[[list[str]], Answer] = vectors_of
+
+
+def vector(text: str) -> str:
+    """A vector that tells which text it belongs to."""
+    return base64.b64encode(text.encode()[:1536].ljust(1536, b"\0")).decode()
+
+
+def vectors_of(texts: list[str]) -> Answer:
+    return {}, {"model": LOCAL_MODEL, "vectors": [vector(text) for text in texts]}
+
+
+@pytest.fixture
+def service() -> Iterator[tuple[Service, LocalEmbedder]]:
+    made = Service()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            assert self.path.endswith("/invocations")
+            assert "function%3Aembed%3Alive" in self.path
+            texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["texts"]
+            made.asked.append(texts)
+            headers, payload = made.answers(texts)
+            body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
+            self.send_response(200)
+            for name, value in {**headers, "Content-Length": str(len(body))}.items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+            """Nothing on the terminal."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    client = boto3.client(
+        "lambda",
+        endpoint_url=f"http://127.0.0.1:{server.server_address[1]}",
+        region_name="us-east-1",
+        aws_access_key_id="id",
+        aws_secret_access_key="secret",
+        config=Config(retries={"total_max_attempts": 1}),
+    )
+    yield made, LocalEmbedder(client, ALIAS)
+    server.shutdown()
+    server.server_close()
+
+
+def embed(embedder: LocalEmbedder, texts: list[str]) -> tuple[bytes, ...]:
+    return asyncio.run(embedder.embed(texts, "document", 20))
+
+
+def test_texts_come_back_in_order_however_many(service: tuple[Service, LocalEmbedder]) -> None:
+    made, embedder = service
+    texts = [f"text {place}" for place in range(TEXTS_AT_ONCE * 3 + 5)]
+    assert embed(embedder, texts) == tuple(base64.b64decode(vector(text)) for text in texts)
+    assert sorted(map(len, made.asked)) == [5, TEXTS_AT_ONCE, TEXTS_AT_ONCE, TEXTS_AT_ONCE]
+
+
+def test_what_the_function_had_no_time_for_is_asked_again(service: tuple[Service, LocalEmbedder]) -> None:
+    made, embedder = service
+    made.answers = lambda texts: vectors_of(texts[:2])
+    texts = ["a", "b", "c", "d", "e"]
+    assert embed(embedder, texts) == tuple(base64.b64decode(vector(text)) for text in texts)
+    assert made.asked == [texts, ["c", "d", "e"], ["e"]]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        ({"X-Amz-Function-Error": "Unhandled"}, {"errorMessage": "no"}),
+        ({}, {"model": "another", "vectors": []}),
+        ({}, {"model": LOCAL_MODEL, "vectors": []}),
+        ({}, {"model": LOCAL_MODEL, "vectors": ["###"]}),
+        ({}, {"model": LOCAL_MODEL, "vectors": ["AAAA"]}),
+        ({}, {"model": LOCAL_MODEL, "vectors": [vector("a"), vector("b")]}),
+        ({}, {"model": LOCAL_MODEL}),
+        ({}, ["no"]),
+        ({}, b"no json"),
+    ],
+)
+def test_anything_but_a_complete_answer_degrades(
+    service: tuple[Service, LocalEmbedder], answer: Answer
+) -> None:
+    made, embedder = service
+    made.answers = lambda _: answer
+    with pytest.raises(Degraded):
+        embed(embedder, ["a"])
+
+
+def test_nobody_there_degrades() -> None:
+    client = boto3.client(
+        "lambda",
+        endpoint_url="http://127.0.0.1:9",
+        region_name="us-east-1",
+        aws_access_key_id="id",
+        aws_secret_access_key="secret",
+        config=Config(retries={"total_max_attempts": 1}),
+    )
+    with pytest.raises(Degraded):
+        embed(LocalEmbedder(client, ALIAS), ["a"])
