@@ -11,11 +11,14 @@ import httpx
 from dualtrack.api.table import ROUTES
 from openapi_spec_validator import OpenAPIV31SpecValidator, validate
 
+from tests.long_forms import LONG
+
 if TYPE_CHECKING:
     from tests.clients.stack_client import Root
 
 SECONDS = 240
 SEED = "20261121"
+PHASES = "examples,coverage,fuzzing" if LONG else "coverage"
 
 SETTINGS = """
 [checks]
@@ -57,7 +60,7 @@ def test_no_request_that_schemathesis_thinks_of_is_a_server_error_or_an_undocume
             str(Path(sys.executable).parent / "schemathesis"),
             *("--config-file", str(settings)),
             *("run", f"{url}/openapi.json", "--url", url, "-H", f"Authorization: Bearer {identity.token}"),
-            *("--phases", "examples,coverage,fuzzing", "--seed", SEED, "--max-examples", "5"),
+            *("--phases", PHASES, "--seed", SEED, "--max-examples", "5"),
             *("--no-shrink", "--continue-on-failure", "--request-timeout", "60", "--warnings", "off"),
         ],
         cwd=tmp_path,

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.drivers.api_sequences import Sequences
+from tests.long_forms import LONG
 
 if TYPE_CHECKING:
     from infra.local.offline_model.server import OfflineModel
     from tests.clients.stack_client import Root
     from tests.servers.tool_server import ToolServer
 
-SECONDS = float(os.environ.get("DUALTRACK_SEQUENCE_SECONDS", "20"))
+SECONDS = float(os.environ.get("DUALTRACK_SEQUENCE_SECONDS", "20" if LONG else "6"))
 SEED = int(os.environ.get("DUALTRACK_SEQUENCE_SEED", "20261122"))
 
 

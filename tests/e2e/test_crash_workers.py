@@ -16,6 +16,7 @@ import pytest
 from tests.drivers.crash_matrix import NEVER_STRUCK, Case, cases, occurred, run, table
 from tests.drivers.faults import Fault, Site
 from tests.drivers.worker_world import SCENARIOS, Ground, WorkerScenario, WorkerWorld, ground
+from tests.long_forms import LONG
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from tests.drivers.crash_world import World
 
 SEED = int(os.environ.get("DUALTRACK_CRASH_SEED", "20261122"))
-A_SCENARIO = int(os.environ.get("DUALTRACK_WORKER_CASES", "2"))
+A_SCENARIO = int(os.environ.get("DUALTRACK_WORKER_CASES", "10" if LONG else "1"))
 
 pytestmark = pytest.mark.timeout(300 + 60 * A_SCENARIO)
 

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.drivers.storm import storm
+from tests.long_forms import LONG
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-CHATS = int(os.environ.get("DUALTRACK_STORM_CHATS", "16"))
+CHATS = int(os.environ.get("DUALTRACK_STORM_CHATS", "200" if LONG else "16"))
 SEED = int(os.environ.get("DUALTRACK_STORM_SEED", "20261121"))
 
 
