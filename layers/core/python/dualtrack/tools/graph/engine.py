@@ -12,12 +12,12 @@ GraphError
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-type Value = None | bool | int | float | str | list[Any] | dict[str, Any]
+Value: TypeAlias = bool | int | float | str | list[Any] | dict[str, Any] | None
 """A JSON value. Nodes are objects with ``_label`` and their properties, times are ISO 8601."""
 
 MAX_WORDS: Final = 300
