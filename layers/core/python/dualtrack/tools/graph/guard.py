@@ -43,6 +43,9 @@ _NOT_READ: Final = frozenset(
 )
 """Words that tell a query that is no read from one with a slip. They choose the error and protect from nothing."""
 
+_CLOSE: Final = "\0"
+"""In front of a word: no space before it. No name or literal has this character."""
+
 _LONGEST_INTEGER: Final = len(str(2**63 - 1))
 
 
@@ -105,13 +108,13 @@ class _Writer:
         self._in_lambda = False
 
     def write(self, tree: Tree[Token]) -> tuple[str, dict[str, Value]]:
-        return " ".join(self._said(tree)), self._used
+        return " ".join(self._said(tree)).replace(f" {_CLOSE}", ""), self._used
 
     def _said(self, tree: Tree[Token]) -> Iterator[str]:
         special = _SPECIAL.get(tree.data)
-        if special:
-            yield from special(self, tree)
-            return
+        return special(self, tree) if special else self._plain(tree)
+
+    def _plain(self, tree: Tree[Token]) -> Iterator[str]:
         for child in tree.children:
             if isinstance(child, Tree):
                 yield from self._said(child)
@@ -132,6 +135,16 @@ class _Writer:
         if name not in TYPES:
             raise QueryFailed(f"there is no type {name[:40]!r} here: {', '.join(sorted(TYPES))}.")
         yield name
+
+    def _suffix(self, tree: Tree[Token]) -> Iterator[str]:
+        """The engine takes no space around the brackets of an element and around the colon of a slice."""
+        if tree.children[0] != "[":
+            yield from self._plain(tree)
+            return
+        for child in tree.children:
+            words_ = list(self._said(child)) if isinstance(child, Tree) else [":" if child == ".." else str(child)]
+            yield _CLOSE + words_[0]
+            yield from words_[1:]
 
     def _subquery(self, tree: Tree[Token]) -> Iterator[str]:
         """The engine wants the MATCH that the language leaves out."""
@@ -193,6 +206,7 @@ _SPECIAL: Final[Mapping[str, Any]] = {
     "name": _Writer._name,
     "function": _Writer._function,
     "type": _Writer._type,
+    "suffix": _Writer._suffix,
     "subquery": _Writer._subquery,
     "quantifier": _Writer._quantifier,
     "argument": _Writer._argument,
