@@ -37,10 +37,11 @@ MAX_PARAMETERS: Final = 20_000
 
 _HARMLESS: Final = re.compile(r"[\w .,:;@/+#%&()=*-]{0,200}")
 _BEGIN: Final = frozenset({"MATCH", "OPTIONAL", "UNWIND", "WITH", "RETURN"})
-_NOT_READ: Final = frozenset(
+_OTHER_STATEMENTS: Final = (
     "ALTER ANALYZE ATTACH BEGIN CALL CHECKPOINT COMMENT COMMIT COPY CREATE DELETE DETACH DROP EXPLAIN EXPORT EXTENSION "
-    "FOREACH IMPORT INSERT INSTALL LOAD MACRO MERGE PROFILE REMOVE ROLLBACK SET TRUNCATE UNINSTALL UPDATE USE".split()
+    "FOREACH IMPORT INSERT INSTALL LOAD MACRO MERGE PROFILE REMOVE ROLLBACK SET TRUNCATE UNINSTALL UPDATE USE"
 )
+_NOT_READ: Final = frozenset(_OTHER_STATEMENTS.split())
 """Words that tell a query that is no read from one with a slip. They choose the error and protect from nothing."""
 
 _CLOSE: Final = "\0"
@@ -142,7 +143,9 @@ class _Writer:
             yield from self._plain(tree)
             return
         for child in tree.children:
-            words_ = list(self._said(child)) if isinstance(child, Tree) else [":" if child == ".." else str(child)]
+            words_ = (
+                list(self._said(child)) if isinstance(child, Tree) else [":" if child == ".." else str(child)]
+            )
             yield _CLOSE + words_[0]
             yield from words_[1:]
 
