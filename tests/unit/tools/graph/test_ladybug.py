@@ -148,12 +148,11 @@ child.main()
 """In place of the child's program, with its own start and end: says what a query could find there."""
 
 PARENT = """
-import ctypes, os, sys
+import os, sys
 sys.path.insert(0, {core!r})
 from pathlib import Path
 from dualtrack.runtime.private import keep_private
 from dualtrack.tools.graph import ladybug
-ctypes.CDLL(None).prctl(24, 19, 0, 0, 0)
 {private}
 keep = [open("/dev/null") for _ in range(20)]
 for one in keep: os.set_inheritable(one.fileno(), False)
@@ -162,7 +161,16 @@ print(ladybug.Ladybug(Path("/nowhere")).read("", {{}}, 1).rows[0][0])
 """
 
 
-"""A function instance. PR_CAPBSET_DROP of CAP_SYS_PTRACE: root's children are then as those of any user."""
+"""A function instance."""
+
+LAUNCH = """
+import ctypes, os, sys
+for capability in (19, 21, 38):
+    ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)
+os.execv(sys.executable, [sys.executable, "-c", sys.argv[1]])
+"""
+"""PR_CAPBSET_DROP of CAP_SYS_PTRACE, CAP_SYS_ADMIN and CAP_PERFMON: root may then read of its processes what any other
+user may of theirs (capabilities(7))."""
 
 
 def seen_by_a_query(folder: Path, *, private: bool) -> dict[str, Any]:
@@ -174,7 +182,7 @@ def seen_by_a_query(folder: Path, *, private: bool) -> dict[str, Any]:
     site = next(path for path in sys.path if path.endswith("site-packages"))
     environment = {"SECRET": "not-for-children", "PATH": os.environ["PATH"], "PYTHONPATH": site}
     done = subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, "-c", LAUNCH, program],
         env=environment,
         capture_output=True,
         text=True,
