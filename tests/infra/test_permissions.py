@@ -36,6 +36,7 @@ TABLES: dict[str, dict[str, set[str]]] = {
         "Cache": {"GetItem", "PutItem"},
     },
     "Tool": {"Chats": APPEND, "History": {*APPEND, "BatchGetItem"}},
+    "Graph": {"Chats": APPEND, "History": {*APPEND, "BatchGetItem"}},
     "Search": {
         "Chats": APPEND,
         "History": {*APPEND, "BatchGetItem"},
@@ -76,6 +77,7 @@ OTHER = {
     },
     "Turn": {"s3:GetObject", "s3:PutObject"},
     "Tool": {"s3:GetObject", "s3:PutObject"},
+    "Graph": {"s3:GetObject", "s3:PutObject"},
     "Search": {"s3:GetObject", "s3:PutObject", "lambda:InvokeFunction"},
     "Github": {"kms:Decrypt", "s3:GetObject", "s3:PutObject", "sqs:SendMessage"},
     "Summarise": {"s3:GetObject", "s3:PutObject"},
@@ -226,7 +228,7 @@ def test_no_action_is_a_wildcard_and_no_function_has_a_managed_policy(aws_stage:
 
 @pytest.mark.parametrize(
     ("machine", "functions"),
-    [("Chat", {"Turn", "Tool", "Search", "Github", "Summarise", "Abort"}), ("Corpus", {"Ingest"})],
+    [("Chat", {"Turn", "Tool", "Search", "Graph", "Github", "Summarise", "Abort"}), ("Corpus", {"Ingest"})],
 )
 def test_a_workflow_may_call_its_functions_alone(aws_stage: Stage, machine: str, functions: set[str]) -> None:
     policies = aws_stage.resources("Chat", "AWS::IAM::Policy")

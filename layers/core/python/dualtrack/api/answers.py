@@ -345,12 +345,13 @@ class Uploads(Closed):
 
 
 class JobFile(Closed):
-    """What became of a file. A refused one has the reason, the others have what was read of them; `outcome` is there
+    """What became of a file. A refused one has the reason, and the bad rows where it has rows; the others have what was read of them; `outcome` is there
     once the job is done."""
 
     name: str
     state: Literal["waiting", "read", "refused"]
     reason: NotRequired[str]
+    problems: NotRequired[list[str]]
     title: NotRequired[str]
     counts: NotRequired[dict[str, Count]]
     outcome: NotRequired[Outcome]

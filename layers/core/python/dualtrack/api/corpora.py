@@ -98,6 +98,8 @@ def _file_json(job: Job, one: JobFile) -> dict[str, Any]:
     shown: dict[str, Any] = {"name": one.name, "state": one.state}
     if one.reason:
         shown["reason"] = one.reason
+    if one.problems:
+        shown["problems"] = list(one.problems)
     if one.title:
         shown |= {"title": one.title, "counts": dict(one.counts)}
     outcome = job.outcomes.get(str(one.place))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.corpus_jobs import Job, JobFile
     from dualtrack.storage.stores import Stores
 
-CORPORA: Final = ("courses",)
+CORPORA: Final = ("courses", "graph")
 """The corpora that there are."""
 
 MAX_TRIES: Final = 3
