@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import tempfile
 from collections import Counter
 from dataclasses import dataclass, field
@@ -11,10 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ladybug
+from dualtrack.frozen import freeze
+from dualtrack.models.turn import ToolCall
+from dualtrack.tools.arguments import invalid_arguments
 from dualtrack.tools.graph import tools
 from dualtrack.tools.graph.engine import QueryFailed, Rows
 from dualtrack.tools.graph.needs import GraphNeeds
 from dualtrack.tools.graph.schema import Label, Property, RelationshipType, Schema
+from dualtrack.tools.registry import IN_HOUSE
+from dualtrack.tools.running import Running
 
 from infra.local import sample_graph
 
@@ -219,3 +225,19 @@ def graph_tools(needs: GraphNeeds) -> dict[str, Callable[[Any], ToolResult]]:
 
 def _run(needs: GraphNeeds, running: Any) -> ToolResult:
     return tools.run(running, needs)
+
+
+def told(needs: GraphNeeds, tool: str, **given: Any) -> Any:
+    """A call's result, read; the arguments are checked against the schema first, as a chat does it."""
+    result = run(needs, tool, **given)
+    assert not result.is_error, result.content
+    return json.loads(result.content)
+
+
+def run(needs: GraphNeeds, tool: str, **given: Any) -> ToolResult:
+    """A call's result. ``from_`` stands for ``from``."""
+    arguments = {name.rstrip("_"): value for name, value in given.items()}
+    assert invalid_arguments(IN_HOUSE[tool], arguments) == ""
+    call = ToolCall("q1-t1", "toolu_1", tool, freeze(arguments), "graph")
+    nothing: Any = None  # these tools ask nothing of the chat
+    return tools.run(Running("ann", "c1", nothing, call), needs)

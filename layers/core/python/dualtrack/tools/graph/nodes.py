@@ -101,6 +101,7 @@ def get_node_connections(
     """Shows what a node is directly connected to: type and direction of each relationship, and the node at its other
     end. Give node_id or name. Use it for "what is connected to X?" and "where is X?".
     """
+    labels_of(graph.schema)
     if node_id:
         start = by_id(graph, node_id)
         return _connections(graph, start) if start else missing_id(graph, node_id)
