@@ -204,7 +204,9 @@ def _source(place: int) -> str:
 def taken_in(survey: Survey, sources: Sequence[Source]) -> Mapping[str, Problems]:
     """Take in all files; those that have bad rows, by their names."""
     found = [(one.name, survey.nodes(one.name, one.rows())) for one in sources]
-    if not any(problems.count for _, problems in found):  # else relationships would miss the nodes that are bad
+    if not any(
+        problems.count for _, problems in found
+    ):  # else relationships would miss the nodes that are bad
         found = [(one.name, survey.edges(one.name, one.rows())) for one in sources]
     return {name: problems for name, problems in found if problems.count}
 
@@ -217,9 +219,7 @@ def make_database(folder: Path, sources: Sequence[Source], survey: Survey) -> Pa
     return path
 
 
-def _fail_with(
-    stores: Stores, job: Job, files: Sequence[JobFile], problems: Mapping[str, Problems]
-) -> None:
+def _fail_with(stores: Stores, job: Job, files: Sequence[JobFile], problems: Mapping[str, Problems]) -> None:
     """Say of each file of the job what is wrong with it, and of one that was there before in the job's own words."""
     told = [_with_problems(one, problems[one.name]) for one in files if one.name in problems]
     for one in told:
@@ -228,7 +228,9 @@ def _fail_with(
     parts = [f"{one.name} {one.reason}" for one in told[:1]]
     for name in before[:1]:
         first = problems[name].shown[0]
-        parts.append(f"{name}, which was loaded before, would have {problems[name].count:,} bad rows ({first})")
+        parts.append(
+            f"{name}, which was loaded before, would have {problems[name].count:,} bad rows ({first})"
+        )
     stores.corpus_jobs.fail(job, f"Nothing was loaded: {'; '.join(parts)}. {_UNCHANGED}")
 
 

@@ -78,7 +78,9 @@ class _Table:
             return f"has more than {MAX_PROPERTIES} properties with those of the rows before"
         folded = name.casefold()
         other = next((one for one in self.columns if one.casefold() == folded), "")
-        return f"has the property '{name}', and rows before have '{other}': case does not count" if other else ""
+        return (
+            f"has the property '{name}', and rows before have '{other}': case does not count" if other else ""
+        )
 
 
 def kind_of(value: Scalar, *, is_text: bool) -> PropertyType:
