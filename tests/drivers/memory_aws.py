@@ -366,7 +366,9 @@ class MemoryAws:
 
     def _put_object(self, **request: Any) -> Wire:
         body = request["Body"]
-        if not isinstance(body, bytes):  # a file, which botocore reads from its beginning each time that it sends
+        if not isinstance(
+            body, bytes
+        ):  # a file, which botocore reads from its beginning each time that it sends
             body.seek(0)
             body = body.read()
         self.objects[request["Key"]] = body

@@ -68,7 +68,9 @@ def test_every_call_of_a_job_goes_wrong_once() -> None:
     assert {site.service for site in sites} == {"dynamodb", "s3"}
     faults = [[Fault(site, kind) for kind in kinds_at(site)] for site in sites]
     assert len(faults) > 20
-    wanted = [one for some in faults for one in (some if ALL else [random.Random(f"{SEED}{some}").choice(some)])]
+    wanted = [
+        one for some in faults for one in (some if ALL else [random.Random(f"{SEED}{some}").choice(some)])
+    ]
     struck = [fault for fault in wanted if _life(fault).trace.struck]
     assert len(struck) == len(wanted)
 

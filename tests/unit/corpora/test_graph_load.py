@@ -34,7 +34,9 @@ def test_files_become_tables_of_labels_and_types() -> None:
     world = _loaded(edges=EDGES, nodes=NODES)  # relationships may come first
     assert world.schema().labels == (Label("Asset", (), 2), Label("Location", (), 1))
     assert world.schema().types == (RelationshipType("IN", (("Asset", "Location"),), (), 2),)
-    found = world.ask("MATCH (a:Asset)-[:`IN`]->(l:Location) RETURN a.node_id, a.name, l.name ORDER BY a.name")
+    found = world.ask(
+        "MATCH (a:Asset)-[:`IN`]->(l:Location) RETURN a.node_id, a.name, l.name ORDER BY a.name"
+    )
     assert found == [["a1", "Pump", "Hall"], ["a2", "Valve", "Hall"]]
     assert dict(world.published().counts) == {"documents": 2, "nodes": 3, "edges": 2}
 
@@ -180,7 +182,11 @@ def test_whoever_was_slower_makes_it_anew_from_the_others(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(
     ("limit", "words"),
-    [("MAX_NODES", "a graph may have 2 nodes"), ("MAX_EDGES", "a graph may have 1 edges"), ("MAX_BYTES", "MB")],
+    [
+        ("MAX_NODES", "a graph may have 2 nodes"),
+        ("MAX_EDGES", "a graph may have 1 edges"),
+        ("MAX_BYTES", "MB"),
+    ],
 )
 def test_too_much_is_refused(monkeypatch: pytest.MonkeyPatch, limit: str, words: str) -> None:
     monkeypatch.setattr(load, limit, {"MAX_NODES": 2, "MAX_EDGES": 1, "MAX_BYTES": 50}[limit])

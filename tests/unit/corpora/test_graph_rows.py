@@ -69,7 +69,10 @@ def test_a_bad_row_is_named_with_its_line(row: str, words: str) -> None:
         ({"node_id": "a", "label": "A", "name": "x", "p q": 1}, "node 1: has the property 'p q'"),
         ({"node_id": "a", "label": "A", "name": "x", "To": 1}, "node 1: has the property 'To'"),
         ({"node_id": "a", "label": "A", "name": "x", "_id": 1}, "node 1: has the property '_id'"),
-        ({"node_id": "a", "label": "A", "name": "x", "p": 1, "P": 2}, "node 1: has two properties of one name"),
+        (
+            {"node_id": "a", "label": "A", "name": "x", "p": 1, "P": 2},
+            "node 1: has two properties of one name",
+        ),
     ],
 )
 def test_a_bad_object_is_named_with_its_number(one: object, words: str) -> None:

@@ -246,4 +246,3 @@ def _index(deps: Ingest, job: Job, base: _Base) -> bytes:
     current = corpora.index(job.corpus, base.version) if kept and base.version else None
     order = [one.document.title for one in base.plan.documents]
     return deps.kind.index(current, kept, added, order, deps.model)
-

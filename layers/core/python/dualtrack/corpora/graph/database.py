@@ -34,7 +34,9 @@ _CSV: Final = "HEADER=false, PARALLEL=false, DELIM=',', QUOTE='\"', ESCAPE='\"'"
 def write_tables(folder: Path, schema: Schema, rows: Iterable[Row], label_of: Callable[[str], str]) -> None:
     """One CSV file for each label and each pair of labels, in the columns of the schema. Rows have no problems."""
     labels = {one.name: (at, [p.name for p in one.properties]) for at, one in enumerate(schema.labels)}
-    types = {one.name: (at, [p.name for p in one.properties], one.ends) for at, one in enumerate(schema.types)}
+    types = {
+        one.name: (at, [p.name for p in one.properties], one.ends) for at, one in enumerate(schema.types)
+    }
     with ExitStack() as stack:
 
         def writer(name: str) -> Any:
@@ -68,7 +70,9 @@ def _text(value: Scalar) -> str:
 def build(path: Path, folder: Path, schema: Schema) -> None:
     """Make the database at ``path`` of the files that `write_tables` has written. It is one file when this returns."""
     with (
-        closing(ladybug.Database(str(path), buffer_pool_size=_POOL_BYTES, max_db_size=_MOST_BYTES)) as database,
+        closing(
+            ladybug.Database(str(path), buffer_pool_size=_POOL_BYTES, max_db_size=_MOST_BYTES)
+        ) as database,
         closing(ladybug.Connection(database)) as connection,
     ):
         for statement in _statements(folder, schema):

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from dualtrack.corpora.graph.database import build, write_tables
 from dualtrack.corpora.graph.rows import Node, Problem, rows_of
 from dualtrack.corpora.graph.survey import Problems, Survey
+from dualtrack.corpora.jobs import GRAPH
 from dualtrack.corpora.kinds import Refused
 from dualtrack.corpora.plan import plan, repeated_title
 from dualtrack.errors import Gone
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from dualtrack.tools.graph.schema import Schema
 
 Next = Literal["again", "done"]
-
-CORPUS: Final = "graph"
 
 MAX_NODES: Final = 1_000_000
 MAX_EDGES: Final = 5_000_000
@@ -61,7 +60,7 @@ class Source:
 
 def load_graph(stores: Stores, job_id: str, has_time: Callable[[], bool]) -> Next:
     """Work on a job for as long as there is time; ``done`` when it has ended."""
-    job = stores.corpus_jobs.find(CORPUS, job_id)
+    job = stores.corpus_jobs.find(GRAPH, job_id)
     if job is None or job.ended:
         return "done"
     files = _looked_at(stores, job, has_time)
@@ -141,7 +140,7 @@ def _named(files: Sequence[JobFile]) -> str:
 
 
 def _make_version(stores: Stores, job: Job, files: Sequence[JobFile]) -> Next:
-    published, documents = stores.corpora.published_documents(CORPUS)
+    published, documents = stores.corpora.published_documents(GRAPH)
     planned = plan(documents, job, files, int(stores.clock()))
     if not planned.changes:
         stores.corpus_jobs.end(_done(stores, job, planned))
@@ -152,7 +151,7 @@ def _make_version(stores: Stores, job: Job, files: Sequence[JobFile]) -> Next:
         return "done"
     with tempfile.TemporaryDirectory(prefix="graph-") as scratch:
         folder = Path(scratch)
-        sources = _fetch(stores, job, published, documents, planned, folder)
+        sources = _fetch(stores, published, documents, planned, folder)
         if sum(one.path.stat().st_size for one in sources) > MAX_BYTES:
             stores.corpus_jobs.fail(
                 job, f"This makes it too much: the files may have {MAX_BYTES // 10**6:,} MB. {_UNCHANGED}"
@@ -176,7 +175,6 @@ def _too_much(planned: Plan) -> str:
 
 def _fetch(
     stores: Stores,
-    job: Job,
     published: Published | None,
     documents: Sequence[Document],
     planned: Plan,
@@ -189,10 +187,10 @@ def _fetch(
         source = Source(one.document.name, folder / f"source-{at}")
         with source.path.open("wb") as file:
             if one.file is not None:
-                file.write(stores.corpora.upload(CORPUS, one.file.upload_id))
+                file.write(stores.corpora.upload(GRAPH, one.file.upload_id))
             else:
                 assert published is not None
-                stores.corpora.fetch(CORPUS, published.version, _source(places[one.document.title]), file)
+                stores.corpora.fetch(GRAPH, published.version, _source(places[one.document.title]), file)
         sources.append(source)
     return sources
 
@@ -204,7 +202,9 @@ def _source(place: int) -> str:
 def taken_in(survey: Survey, sources: Sequence[Source]) -> Mapping[str, Problems]:
     """Take in all files; those that have bad rows, by their names."""
     found = [(one.name, survey.nodes(one.name, one.rows())) for one in sources]
-    if not any(problems.count for _, problems in found):  # else relationships would miss the nodes that are bad
+    if not any(
+        problems.count for _, problems in found
+    ):  # else relationships would miss the nodes that are bad
         found = [(one.name, survey.edges(one.name, one.rows())) for one in sources]
     return {name: problems for name, problems in found if problems.count}
 
@@ -217,9 +217,7 @@ def make_database(folder: Path, sources: Sequence[Source], survey: Survey) -> Pa
     return path
 
 
-def _fail_with(
-    stores: Stores, job: Job, files: Sequence[JobFile], problems: Mapping[str, Problems]
-) -> None:
+def _fail_with(stores: Stores, job: Job, files: Sequence[JobFile], problems: Mapping[str, Problems]) -> None:
     """Say of each file of the job what is wrong with it, and of one that was there before in the job's own words."""
     told = [_with_problems(one, problems[one.name]) for one in files if one.name in problems]
     for one in told:
@@ -228,7 +226,9 @@ def _fail_with(
     parts = [f"{one.name} {one.reason}" for one in told[:1]]
     for name in before[:1]:
         first = problems[name].shown[0]
-        parts.append(f"{name}, which was loaded before, would have {problems[name].count:,} bad rows ({first})")
+        parts.append(
+            f"{name}, which was loaded before, would have {problems[name].count:,} bad rows ({first})"
+        )
     stores.corpus_jobs.fail(job, f"Nothing was loaded: {'; '.join(parts)}. {_UNCHANGED}")
 
 
@@ -248,14 +248,14 @@ def _publish(
     corpora = stores.corpora
     version = f"{job.job_id}.{new_job_id()[-8:]}"
     for place, source in enumerate(sources):
-        corpora.write_file(CORPUS, version, _source(place), source.path)
-    corpora.write_schema(CORPUS, version, schema.to_json().encode())
-    corpora.write_file(CORPUS, version, "index", database)
-    corpora.write_documents(CORPUS, version, [one.document for one in planned.documents])
+        corpora.write_file(GRAPH, version, _source(place), source.path)
+    corpora.write_schema(GRAPH, version, schema.to_json().encode())
+    corpora.write_file(GRAPH, version, "index", database)
+    corpora.write_documents(GRAPH, version, [one.document for one in planned.documents])
     ended = replace(_done(stores, job, planned), version=version)
     new = Published(version, "", planned.counts, ended.ended)
     try:
-        corpora.publish(CORPUS, new, base.version if base else None, stores.corpus_jobs.end_actions(ended))
+        corpora.publish(GRAPH, new, base.version if base else None, stores.corpus_jobs.end_actions(ended))
     except Lost as lost:
         return "done" if "job" in lost.items else "again"
     return "done"

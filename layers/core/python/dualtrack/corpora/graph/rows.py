@@ -111,7 +111,12 @@ def _csv_rows(text: str) -> Iterator[Row]:
                 continue
             properties = {name: row[at] for at, name in names if row[at]}
             yield make(
-                "line", reader.line_num, row[first].strip(), row[second].strip(), row[third].strip(), properties
+                "line",
+                reader.line_num,
+                row[first].strip(),
+                row[second].strip(),
+                row[third].strip(),
+                properties,
             )
     except csv.Error as error:
         raise Refused(f"is broken at line {reader.line_num}: {error}") from error
@@ -160,7 +165,10 @@ def _json_rows(text: str) -> Iterator[Row]:
         raise Refused('has to be {"nodes": […], "edges": […]}')
     if not all(isinstance(one, list) for one in read.values()):
         raise Refused("has to have lists as nodes and edges")
-    for key, kind, fixed, make in (("nodes", "node", NODE_COLUMNS, _node), ("edges", "edge", EDGE_COLUMNS, _edge)):
+    for key, kind, fixed, make in (
+        ("nodes", "node", NODE_COLUMNS, _node),
+        ("edges", "edge", EDGE_COLUMNS, _edge),
+    ):
         for place, one in enumerate(read.get(key, ()), start=1):
             yield _json_row(kind, place, one, fixed, make)
 
@@ -215,7 +223,9 @@ def _is_broken(text: str) -> bool:
 # ── rows ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _node(kind: str, place: int, node_id: Any, label: Any, name: Any, properties: Mapping[str, Scalar]) -> Row:
+def _node(
+    kind: str, place: int, node_id: Any, label: Any, name: Any, properties: Mapping[str, Scalar]
+) -> Row:
     wrong = (
         _wrong_text("node_id", node_id, MAX_ID)
         or _wrong_word("label", label)
