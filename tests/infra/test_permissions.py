@@ -230,7 +230,10 @@ def test_no_action_is_a_wildcard_and_no_function_has_a_managed_policy(aws_stage:
 
 @pytest.mark.parametrize(
     ("machine", "functions"),
-    [("Chat", {"Turn", "Tool", "Search", "Github", "Summarise", "Abort"}), ("Corpus", {"Ingest", "GraphLoad"})],
+    [
+        ("Chat", {"Turn", "Tool", "Search", "Github", "Summarise", "Abort"}),
+        ("Corpus", {"Ingest", "GraphLoad"}),
+    ],
 )
 def test_a_workflow_may_call_its_functions_alone(aws_stage: Stage, machine: str, functions: set[str]) -> None:
     policies = aws_stage.resources("Chat", "AWS::IAM::Policy")

@@ -235,6 +235,23 @@ def _fail_with(stores: Stores, job: Job, files: Sequence[JobFile], problems: Map
 # ── publishing ────────────────────────────────────────────────────────────────────────────────────
 
 
+def write_version(
+    stores: Stores,
+    version: str,
+    sources: Sequence[Source],
+    database: Path,
+    schema: Schema,
+    documents: Sequence[Document],
+) -> None:
+    """All objects of a version that nobody knows yet."""
+    corpora = stores.corpora
+    for place, source in enumerate(sources):
+        corpora.write_file(GRAPH, version, _source(place), source.path)
+    corpora.write_schema(GRAPH, version, schema.to_json().encode())
+    corpora.write_file(GRAPH, version, "index", database)
+    corpora.write_documents(GRAPH, version, documents)
+
+
 def _publish(
     stores: Stores,
     job: Job,
@@ -245,17 +262,15 @@ def _publish(
     schema: Schema,
 ) -> Next:
     """Write the version, and make it current together with the job's end. ``again`` if another job was faster."""
-    corpora = stores.corpora
     version = f"{job.job_id}.{new_job_id()[-8:]}"
-    for place, source in enumerate(sources):
-        corpora.write_file(GRAPH, version, _source(place), source.path)
-    corpora.write_schema(GRAPH, version, schema.to_json().encode())
-    corpora.write_file(GRAPH, version, "index", database)
-    corpora.write_documents(GRAPH, version, [one.document for one in planned.documents])
+    documents = [one.document for one in planned.documents]
+    write_version(stores, version, sources, database, schema, documents)
     ended = replace(_done(stores, job, planned), version=version)
     new = Published(version, "", planned.counts, ended.ended)
     try:
-        corpora.publish(GRAPH, new, base.version if base else None, stores.corpus_jobs.end_actions(ended))
+        stores.corpora.publish(
+            GRAPH, new, base.version if base else None, stores.corpus_jobs.end_actions(ended)
+        )
     except Lost as lost:
         return "done" if "job" in lost.items else "again"
     return "done"

@@ -142,7 +142,9 @@ class _Writer:
             yield from self._plain(tree)
             return
         for child in tree.children:
-            words_ = list(self._said(child)) if isinstance(child, Tree) else [":" if child == ".." else str(child)]
+            words_ = (
+                list(self._said(child)) if isinstance(child, Tree) else [":" if child == ".." else str(child)]
+            )
             yield _CLOSE + words_[0]
             yield from words_[1:]
 
