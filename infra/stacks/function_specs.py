@@ -27,7 +27,8 @@ class FunctionSpec:
 
     ``seconds`` lies under the time of the state or caller that waits for it (DESIGN 2.10); ``memory`` in MB;
     ``layers``: the dependency layers beside the library; ``environment``: the variables it is told, whose values
-    `ChatStack` knows; ``permissions``: its statements beside logs and traces.
+    `ChatStack` knows; ``permissions``: its statements beside logs and traces; ``disk``: MB of ``/tmp``, 512 of them
+    without a price.
     """
 
     name: str
@@ -38,6 +39,7 @@ class FunctionSpec:
     environment: tuple[str, ...]
     permissions: Permissions
     handler: str = "handler.handler"
+    disk: int = 512
 
     @property
     def serves_http(self) -> bool:
@@ -141,6 +143,21 @@ _SPECS: Final = (
             allow.secrets("anthropic", "voyage", "context7"),
             allow.embed(),
         ],
+    ),
+    FunctionSpec(
+        "graph",
+        "Runs one tool call on the graph",
+        seconds=55,  # state Tool: 60 s
+        memory=2048,  # a query's pool of 512 MB, the pages of the database that it reads, and this process
+        layers=("base", "graph"),
+        environment=MEMORY,
+        # those of `tool`: the current version's item and its objects are in the same table and bucket
+        permissions=lambda allow: [
+            allow.table("chats", *APPEND),
+            allow.table("history", *APPEND, "BatchGetItem"),
+            allow.bodies("GetObject", "PutObject"),
+        ],
+        disk=4096,  # two versions for the moment in which one takes the other's place
     ),
     FunctionSpec(
         "embed",

@@ -75,6 +75,7 @@ def test_a_function_finds_every_module_that_it_imports(built: dict[str, Path], f
         ("github", "github", "mcp"),
         ("search", "search", "voyageai"),
         ("api", "base", "pydantic"),
+        ("graph", "graph", "lark"),
         ("abort", "base", "aws_lambda_powertools"),
         ("stream", "stream", "jwt"),
     ],

@@ -36,6 +36,7 @@ TABLES: dict[str, dict[str, set[str]]] = {
         "Cache": {"GetItem", "PutItem"},
     },
     "Tool": {"Chats": APPEND, "History": {*APPEND, "BatchGetItem"}},
+    "Graph": {"Chats": APPEND, "History": {*APPEND, "BatchGetItem"}},
     "Search": {
         "Chats": APPEND,
         "History": {*APPEND, "BatchGetItem"},
@@ -77,6 +78,7 @@ OTHER = {
     },
     "Turn": {"s3:GetObject", "s3:PutObject"},
     "Tool": {"s3:GetObject", "s3:PutObject"},
+    "Graph": {"s3:GetObject", "s3:PutObject"},
     "Search": {"s3:GetObject", "s3:PutObject", "lambda:InvokeFunction"},
     "Github": {"kms:Decrypt", "s3:GetObject", "s3:PutObject", "sqs:SendMessage"},
     "Summarise": {"s3:GetObject", "s3:PutObject"},
@@ -231,7 +233,7 @@ def test_no_action_is_a_wildcard_and_no_function_has_a_managed_policy(aws_stage:
 @pytest.mark.parametrize(
     ("machine", "functions"),
     [
-        ("Chat", {"Turn", "Tool", "Search", "Github", "Summarise", "Abort"}),
+        ("Chat", {"Turn", "Tool", "Search", "Graph", "Github", "Summarise", "Abort"}),
         ("Corpus", {"Ingest", "GraphLoad"}),
     ],
 )

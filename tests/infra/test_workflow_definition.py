@@ -25,6 +25,7 @@ STATE_OF = {
     "turn": "Turn",
     "tool": "Tool",
     "search": "Tool",
+    "graph": "Tool",
     "github": "Tool",
     "summarise": "Summarise",
     "abort": "Abort",
@@ -106,6 +107,7 @@ def test_every_kind_of_tool_has_its_function() -> None:
     assert json.loads(name.replace("'", '"')) == {
         "tool": "${Tool}",
         "search": "${Search}",
+        "graph": "${Graph}",
         "github": "${Github}",
         "mcp": "${Github}",
     }

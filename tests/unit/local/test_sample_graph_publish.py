@@ -14,7 +14,13 @@ def test_it_is_published_where_nothing_was_before_and_never_again() -> None:
     world = GraphWorld()
     assert publish(world.stores())
     assert world.ask(IN_BIOFILTER_11) == [[23]]
-    assert {one.name for one in world.schema().labels} == {"Asset", "Category", "Context", "Location", "System"}
+    assert {one.name for one in world.schema().labels} == {
+        "Asset",
+        "Category",
+        "Context",
+        "Location",
+        "System",
+    }
     assert sum(one.count for one in world.schema().labels) == world.published().counts["nodes"] >= 500
     world.run(world.begin({}, reset=True))
     assert not publish(world.stores())

@@ -41,7 +41,7 @@ def engine(package):
     ladybug.__path__ = [package]
     sys.modules["ladybug"] = ladybug
     sys.setdlopenflags(os.RTLD_GLOBAL | os.RTLD_LAZY)  # as the package does it
-    from ladybug import _lbug
+    from ladybug import _lbug  # noqa: PLC0415 - the limits come first
 
     return _lbug
 
@@ -116,7 +116,7 @@ def main():
         told = {"failed": "The rows are too large: return fewer or smaller values."}
     except MemoryError:
         told = {"exhausted": ""}
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever it is, the parent is told
         told = failure(str(error))
     data = json.dumps(told).encode()
     while data:

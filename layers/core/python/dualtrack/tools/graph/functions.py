@@ -53,5 +53,6 @@ FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
 )
 """By their names in lower case, what the engine calls them."""
 
-TYPES: Final = frozenset("BOOL BOOLEAN DATE DOUBLE FLOAT INT16 INT32 INT64 INTERVAL STRING TIMESTAMP".split())
+_TYPES: Final = "BOOL BOOLEAN DATE DOUBLE FLOAT INT16 INT32 INT64 INTERVAL STRING TIMESTAMP"
+TYPES: Final = frozenset(_TYPES.split())
 """That ``CAST(… AS TYPE)`` may name."""

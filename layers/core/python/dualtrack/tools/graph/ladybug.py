@@ -96,7 +96,7 @@ def _run(request: bytes, seconds: float, most: int) -> bytes:
     """What a child says to the request. It is dead when this returns."""
     deadline = time.monotonic() + seconds
     environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    with subprocess.Popen(
+    with subprocess.Popen(  # noqa: S603 - our own program
         [sys.executable, "-I", "-S", "-B", str(_CHILD)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
