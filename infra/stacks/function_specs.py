@@ -187,6 +187,19 @@ _SPECS: Final = (
         ],
     ),
     FunctionSpec(
+        "graph_load",
+        "Works on a job that changes the graph",
+        seconds=890,  # state Ingest: 900 s
+        memory=3008,  # the ids of 1,000,000 nodes, and 1 GB of the engine's own
+        layers=("base", "graph"),
+        environment=("HISTORY_TABLE", "BODIES_BUCKET"),
+        permissions=lambda allow: [
+            allow.corpora("GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
+            allow.corpus_objects("GetObject", "PutObject"),
+        ],
+        disk=5120,  # the files of a graph, their tables, and the database
+    ),
+    FunctionSpec(
         "github",
         "Runs one call of an MCP tool",
         seconds=58,  # state Tool: 60 s

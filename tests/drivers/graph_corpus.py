@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ladybug
-from dualtrack.corpora.graph.load import CORPUS, load_graph
+from dualtrack.corpora.graph.load import load_graph
+from dualtrack.corpora.jobs import GRAPH
 from dualtrack.tools.graph.schema import schema_from_json
 
 from tests.drivers.corpus_world import CorpusWorld
@@ -40,7 +41,7 @@ def edges(*rows: str) -> bytes:
 class GraphWorld(CorpusWorld):
     """A `CorpusWorld` whose jobs are on the graph."""
 
-    corpus: str = CORPUS
+    corpus: str = GRAPH
 
     def step(self, job: Job, has_time: Callable[[], bool] = lambda: True) -> str:
         """One call of the function `graph_load`."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from dualtrack.corpora.graph.database import build, write_tables
 from dualtrack.corpora.graph.rows import Node, Problem, rows_of
 from dualtrack.corpora.graph.survey import Problems, Survey
+from dualtrack.corpora.jobs import GRAPH
 from dualtrack.corpora.kinds import Refused
 from dualtrack.corpora.plan import plan, repeated_title
 from dualtrack.errors import Gone
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from dualtrack.tools.graph.schema import Schema
 
 Next = Literal["again", "done"]
-
-CORPUS: Final = "graph"
 
 MAX_NODES: Final = 1_000_000
 MAX_EDGES: Final = 5_000_000
@@ -61,7 +60,7 @@ class Source:
 
 def load_graph(stores: Stores, job_id: str, has_time: Callable[[], bool]) -> Next:
     """Work on a job for as long as there is time; ``done`` when it has ended."""
-    job = stores.corpus_jobs.find(CORPUS, job_id)
+    job = stores.corpus_jobs.find(GRAPH, job_id)
     if job is None or job.ended:
         return "done"
     files = _looked_at(stores, job, has_time)
@@ -141,7 +140,7 @@ def _named(files: Sequence[JobFile]) -> str:
 
 
 def _make_version(stores: Stores, job: Job, files: Sequence[JobFile]) -> Next:
-    published, documents = stores.corpora.published_documents(CORPUS)
+    published, documents = stores.corpora.published_documents(GRAPH)
     planned = plan(documents, job, files, int(stores.clock()))
     if not planned.changes:
         stores.corpus_jobs.end(_done(stores, job, planned))
@@ -152,7 +151,7 @@ def _make_version(stores: Stores, job: Job, files: Sequence[JobFile]) -> Next:
         return "done"
     with tempfile.TemporaryDirectory(prefix="graph-") as scratch:
         folder = Path(scratch)
-        sources = _fetch(stores, job, published, documents, planned, folder)
+        sources = _fetch(stores, published, documents, planned, folder)
         if sum(one.path.stat().st_size for one in sources) > MAX_BYTES:
             stores.corpus_jobs.fail(
                 job, f"This makes it too much: the files may have {MAX_BYTES // 10**6:,} MB. {_UNCHANGED}"
@@ -176,7 +175,6 @@ def _too_much(planned: Plan) -> str:
 
 def _fetch(
     stores: Stores,
-    job: Job,
     published: Published | None,
     documents: Sequence[Document],
     planned: Plan,
@@ -189,10 +187,10 @@ def _fetch(
         source = Source(one.document.name, folder / f"source-{at}")
         with source.path.open("wb") as file:
             if one.file is not None:
-                file.write(stores.corpora.upload(CORPUS, one.file.upload_id))
+                file.write(stores.corpora.upload(GRAPH, one.file.upload_id))
             else:
                 assert published is not None
-                stores.corpora.fetch(CORPUS, published.version, _source(places[one.document.title]), file)
+                stores.corpora.fetch(GRAPH, published.version, _source(places[one.document.title]), file)
         sources.append(source)
     return sources
 
@@ -237,6 +235,23 @@ def _fail_with(stores: Stores, job: Job, files: Sequence[JobFile], problems: Map
 # ── publishing ────────────────────────────────────────────────────────────────────────────────────
 
 
+def write_version(
+    stores: Stores,
+    version: str,
+    sources: Sequence[Source],
+    database: Path,
+    schema: Schema,
+    documents: Sequence[Document],
+) -> None:
+    """All objects of a version that nobody knows yet."""
+    corpora = stores.corpora
+    for place, source in enumerate(sources):
+        corpora.write_file(GRAPH, version, _source(place), source.path)
+    corpora.write_schema(GRAPH, version, schema.to_json().encode())
+    corpora.write_file(GRAPH, version, "index", database)
+    corpora.write_documents(GRAPH, version, documents)
+
+
 def _publish(
     stores: Stores,
     job: Job,
@@ -247,17 +262,15 @@ def _publish(
     schema: Schema,
 ) -> Next:
     """Write the version, and make it current together with the job's end. ``again`` if another job was faster."""
-    corpora = stores.corpora
     version = f"{job.job_id}.{new_job_id()[-8:]}"
-    for place, source in enumerate(sources):
-        corpora.write_file(CORPUS, version, _source(place), source.path)
-    corpora.write_schema(CORPUS, version, schema.to_json().encode())
-    corpora.write_file(CORPUS, version, "index", database)
-    corpora.write_documents(CORPUS, version, [one.document for one in planned.documents])
+    documents = [one.document for one in planned.documents]
+    write_version(stores, version, sources, database, schema, documents)
     ended = replace(_done(stores, job, planned), version=version)
     new = Published(version, "", planned.counts, ended.ended)
     try:
-        corpora.publish(CORPUS, new, base.version if base else None, stores.corpus_jobs.end_actions(ended))
+        stores.corpora.publish(
+            GRAPH, new, base.version if base else None, stores.corpus_jobs.end_actions(ended)
+        )
     except Lost as lost:
         return "done" if "job" in lost.items else "again"
     return "done"

@@ -29,6 +29,7 @@ MAX_ENDS: Final = 300
 
 _WHOLE: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _DECIMAL: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})\.[0-9]{1,30}(?:[eE][+-]?[0-9]{1,2})?")
+_NUMBER_CHARACTERS: Final = 60
 _INT64: Final = range(-(2**63), 2**63)
 
 
@@ -92,8 +93,10 @@ def kind_of(value: Scalar, *, is_text: bool) -> PropertyType:
         return "INT64" if value in _INT64 else "STRING"
     if isinstance(value, float):
         return "DOUBLE"
-    if not is_text or len(value) > 60:
-        return "STRING"
+    return _kind_of_text(value) if is_text and len(value) <= _NUMBER_CHARACTERS else "STRING"
+
+
+def _kind_of_text(value: str) -> PropertyType:
     if _WHOLE.fullmatch(value):
         return "INT64"
     if _DECIMAL.fullmatch(value):
