@@ -36,6 +36,7 @@ MAY_LOAD: dict[str, set[str]] = {
     "tool": set(),
     "search": {"anthropic", "httpx2", "pydantic", "httpx", "voyageai", "numpy", "rank_bm25"},
     "graph": set(),
+    "graph_load": {"ladybug"},
     "github": {"mcp", "httpx2", "pydantic", "jsonschema"},
     "summarise": {"anthropic", "httpx2", "pydantic"},
     "abort": set(),
