@@ -44,7 +44,7 @@ export function stateText({ state, reason }) {
 /** `{text, value, most}` of a job: what it does now, and how far; `most` 0 if that is not known. `rows`: all files. Pure. */
 export function progressOf(job, rows) {
   const read = job.files.filter((one) => one.state !== "waiting").length;
-  if (job.status === "failed") return { text: `The job failed. ${job.error ?? ""} What was published before is unchanged.`, value: 0, most: 0 };
+  if (job.status === "failed") return { text: `The job failed. ${job.error ?? ""} What was published before is unchanged.`, value: 1, most: 1 };
   if (job.status === "done") return { text: `Done: ${outcome(job, rows)}.`, value: 1, most: 1 };
   if (job.status === "queued") return { text: "Waiting for its turn", value: 0, most: 0 };
   if (read < job.files.length) return { text: `Reading: ${count(read)} of ${plural(job.files.length, "file")}`, value: read, most: job.files.length };

@@ -15,9 +15,10 @@ const WIDE = 640;
 const NARROW = 330;
 const LINES = 4; // of the node's own name
 
-/** `{height, groups: [{type, out, y, nodes: [{name, label, y}], more}], hidden}`: where everything stands. Pure. */
+/** `{height, groups: [{type, out, y, nodes: [{name, label, y}]}], hidden}`: where everything stands. Pure. */
 export function layout({ groups, total }) {
-  const each = Math.max(3, Math.floor(DRAWN / Math.max(1, groups.length)));
+  const all = groups.reduce((sum, one) => sum + one.nodes.length, 0);
+  const each = all <= DRAWN ? DRAWN : Math.max(3, Math.floor(DRAWN / groups.length));
   let y = 4;
   let drawn = 0;
   const placed = [];
@@ -25,7 +26,7 @@ export function layout({ groups, total }) {
     const kept = nodes.slice(0, Math.min(each, DRAWN - drawn));
     if (kept.length === 0) break;
     const head = (y += HEAD);
-    placed.push({ type, out, y: head - 8, nodes: kept.map((node) => ({ ...node, y: (y += ROW) - ROW / 2 })), more: nodes.length - kept.length });
+    placed.push({ type, out, y: head - 8, nodes: kept.map((node) => ({ ...node, y: (y += ROW) - ROW / 2 })) });
     drawn += kept.length;
     y += 6;
   }

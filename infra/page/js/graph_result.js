@@ -13,6 +13,7 @@ const ROWS = 200;
 const COLUMNS = 12;
 const DEPTH = 3;
 const CELL = 160;
+const SHORT = 32; // signs that stay on one line
 
 /** `{tables: [{title, columns, rows, total}], neighbours}` of a result's text; null where there is nothing to show so. Pure. */
 export function shapeOf(text) {
@@ -100,7 +101,7 @@ function table({ title, columns, rows, total }) {
       {},
       h("caption", {}, caption),
       h("thead", {}, h("tr", {}, columns.map((name, at) => h("th", { scope: "col", class: numeric[at] ? "number" : null }, words(name))))),
-      h("tbody", {}, rows.map((row) => h("tr", {}, row.map((text, at) => h("td", { class: numeric[at] ? "number" : null }, text))))),
+      h("tbody", {}, rows.map((row) => h("tr", {}, row.map((text, at) => h("td", { class: numeric[at] ? "number" : text.length < SHORT ? "short" : null }, text))))),
     ),
   );
 }

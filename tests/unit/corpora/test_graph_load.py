@@ -96,7 +96,7 @@ def test_what_does_not_fit_together_is_refused_and_nothing_of_the_job_is_publish
     world = _loaded(nodes=NODES)
     before = world.published()
     error, files = _refused({"edges.csv": EDGES, "more.csv": more}, world)
-    assert error == "Nothing was loaded: more.csv has 1 bad row. What was published before stays."
+    assert error == "Nothing was loaded: more.csv has 1 bad row."
     assert files[name].problems[0].startswith(words)
     assert world.published() == before
 
@@ -110,9 +110,7 @@ def test_properties_that_differ_in_case_alone_are_refused() -> None:
 
 def test_a_bad_file_is_named_with_its_rows_and_the_others_are_not_taken() -> None:
     error, files = _refused({"nodes.csv": NODES, "edges.csv": edges("a1,IN IT,l1"), "x.csv": b"?"})
-    assert error == (
-        "Nothing was loaded: edges.csv has 1 bad row, and 1 more files were refused. What was published before stays."
-    )
+    assert error == ("Nothing was loaded: edges.csv has 1 bad row, and 1 more files were refused.")
     assert files["edges.csv"].problems[0].startswith("line 2: type is 'IN IT'")
     assert files["x.csv"].reason.startswith("has no header")
     assert files["nodes.csv"].state == "read"
@@ -134,7 +132,7 @@ def test_what_was_loaded_before_and_would_not_fit_any_more_is_named() -> None:
     error, files = _refused({"nodes.csv": nodes("a1,Asset,Pump")}, world)
     assert error == (
         "Nothing was loaded: edges.csv, which was loaded before, would have 2 bad rows "
-        "(line 2: there is no node 'l1'). What was published before stays."
+        "(line 2: there is no node 'l1')."
     )
     assert files["nodes.csv"].state == "read"
     removal = world.run(world.begin({}, remove=["nodes.csv"]))

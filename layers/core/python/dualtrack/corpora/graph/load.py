@@ -43,8 +43,6 @@ MAX_EDGES: Final = 5_000_000
 MAX_BYTES: Final = 1_000_000_000
 """Of all files together: the function's disk holds them, their tables and the database."""
 
-_UNCHANGED: Final = "What was published before stays."
-
 
 @dataclass(frozen=True, slots=True)
 class Source:
@@ -67,7 +65,7 @@ def load_graph(stores: Stores, job_id: str, has_time: Callable[[], bool]) -> Nex
     if files is None:
         return "again"
     if any(one.state == "refused" for one in files):
-        stores.corpus_jobs.fail(job, f"Nothing was loaded: {_named(files)}. {_UNCHANGED}")
+        stores.corpus_jobs.fail(job, f"Nothing was loaded: {_named(files)}.")
         return "done"
     return _make_version(stores, job, files) if has_time() else "again"
 
@@ -147,14 +145,14 @@ def _make_version(stores: Stores, job: Job, files: Sequence[JobFile]) -> Next:
         return "done"
     too_much = _too_much(planned)
     if too_much:
-        stores.corpus_jobs.fail(job, f"This makes it too much: {too_much}. {_UNCHANGED}")
+        stores.corpus_jobs.fail(job, f"This makes it too much: {too_much}.")
         return "done"
     with tempfile.TemporaryDirectory(prefix="graph-") as scratch:
         folder = Path(scratch)
         sources = _fetch(stores, published, documents, planned, folder)
         if sum(one.path.stat().st_size for one in sources) > MAX_BYTES:
             stores.corpus_jobs.fail(
-                job, f"This makes it too much: the files may have {MAX_BYTES // 10**6:,} MB. {_UNCHANGED}"
+                job, f"This makes it too much: the files may have {MAX_BYTES // 10**6:,} MB."
             )
             return "done"
         survey = Survey()
@@ -229,7 +227,7 @@ def _fail_with(stores: Stores, job: Job, files: Sequence[JobFile], problems: Map
         parts.append(
             f"{name}, which was loaded before, would have {problems[name].count:,} bad rows ({first})"
         )
-    stores.corpus_jobs.fail(job, f"Nothing was loaded: {'; '.join(parts)}. {_UNCHANGED}")
+    stores.corpus_jobs.fail(job, f"Nothing was loaded: {'; '.join(parts)}.")
 
 
 # ── publishing ────────────────────────────────────────────────────────────────────────────────────
