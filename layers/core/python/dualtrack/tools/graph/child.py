@@ -8,12 +8,18 @@ The engine's read-only handle does not keep a query from reading and writing oth
 the operating system come first: no file can be written to, no core is dumped, memory and processor time end.
 """
 
+from __future__ import annotations
+
 import json
 import math
 import os
 import resource
 import sys
 from types import ModuleType
+
+TYPE_CHECKING = False  # typing is not loaded here
+if TYPE_CHECKING:
+    from typing import Any
 
 TOO_MUCH = ("buffer manager", "bad_alloc", "bad alloc", "memory", "interrupted")
 """What the engine says where its memory or its time is used up."""
@@ -23,7 +29,7 @@ class TooLarge(Exception):
     """The rows would take more than their bytes."""
 
 
-def limit_process(address_space, seconds):
+def limit_process(address_space: int, seconds: int) -> None:
     """The second line behind the guard."""
     for what, most in (
         (resource.RLIMIT_AS, address_space),
@@ -35,7 +41,7 @@ def limit_process(address_space, seconds):
         resource.setrlimit(what, (most, most))
 
 
-def engine(package):
+def engine(package: str) -> Any:
     """The engine's extension module without its package, which would load asyncio and with it twice as much."""
     ladybug = ModuleType("ladybug")
     ladybug.__path__ = [package]
@@ -46,7 +52,7 @@ def engine(package):
     return _lbug
 
 
-def answer(asked):
+def answer(asked: dict[str, Any]) -> dict[str, Any]:
     """The rows, at most ``limit`` and one more to know of."""
     library = engine(asked["package"])
     database = library.Database(
@@ -67,7 +73,8 @@ def answer(asked):
     if not prepared.is_success():
         return failure(prepared.get_error_message())
     result = connection.execute(prepared, asked["parameters"])
-    rows, left = [], asked["bytes"]
+    rows: list[list[Any]] = []
+    left = asked["bytes"]
     while result.hasNext() and len(rows) < asked["limit"]:
         row = [plain(value) for value in result.getNext()]
         left -= len(json.dumps(row))
@@ -77,7 +84,7 @@ def answer(asked):
     return {"columns": result.getColumnNames(), "rows": rows, "more": result.hasNext()}
 
 
-def plain(value):
+def plain(value: Any) -> Any:
     """A JSON value: nodes as ``{"_label", …}``, relationships as ``{"_type", …}``, paths as both in order."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
@@ -92,7 +99,7 @@ def plain(value):
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
-def plain_object(value):
+def plain_object(value: dict[Any, Any]) -> dict[str, Any]:
     if "_NODES" in value and "_RELS" in value:
         return {"nodes": plain(value["_NODES"]), "relationships": plain(value["_RELS"])}
     if "_ID" in value and "_LABEL" in value:
@@ -102,12 +109,12 @@ def plain_object(value):
     return {str(key): plain(one) for key, one in value.items()}
 
 
-def failure(words):
+def failure(words: str) -> dict[str, Any]:
     """What the engine's words mean."""
     return {"exhausted" if any(sign in words.lower() for sign in TOO_MUCH) else "failed": words}
 
 
-def main():
+def main() -> None:
     asked = json.load(sys.stdin.buffer)
     limit_process(asked["address_space"], asked["seconds"])
     try:
