@@ -95,6 +95,7 @@ ROLES: Final[Mapping[str, Role]] = MappingProxyType(
             Role("search", above=("base", "claude")),
             Role("documents", above=("base", "claude", "search")),
             Role("github", above=("base",)),
+            Role("graph", above=("base",)),
             Role("embed", above=("base",)),
             Role("stream"),
         )

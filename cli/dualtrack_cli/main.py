@@ -25,6 +25,7 @@ from dualtrack_cli.command import (
 from dualtrack_cli.course_commands import course_commands
 from dualtrack_cli.credit_commands import credit_commands
 from dualtrack_cli.files import BadFile, read_files
+from dualtrack_cli.graph_commands import graph_commands
 from dualtrack_cli.target import need_checkout, open_target
 from dualtrack_cli.transcript import one_line
 from dualtrack_cli.user_commands import user_commands
@@ -52,6 +53,7 @@ def main() -> None:
 main.add_command(credit_commands)
 main.add_command(user_commands)
 main.add_command(course_commands)
+main.add_command(graph_commands)
 
 
 @main.command()

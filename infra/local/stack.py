@@ -437,7 +437,7 @@ class LocalStack:
             )
 
     def _publish_samples(self) -> None:
-        """Course materials to search in, where nothing was published before."""
+        """Course materials to search in and a graph to ask, where nothing was published before."""
         from dualtrack.settings import Settings  # noqa: PLC0415 - the light part of this module starts fast
         from dualtrack.storage.stores import build_stores  # noqa: PLC0415
 
@@ -445,9 +445,13 @@ class LocalStack:
         settings = Settings(history_table=outputs["HistoryTable"], bodies_bucket=outputs["BodiesBucket"])
         stores = build_stores(settings, self.aws.client("dynamodb"), self.aws.client("s3"))
         if stores.corpora.current("courses") is None:
-            from infra.local.sample_courses import publish  # noqa: PLC0415 - loads numpy
+            from infra.local import sample_courses  # noqa: PLC0415 - loads numpy
 
-            publish(stores)
+            sample_courses.publish(stores)
+        if stores.corpora.current("graph") is None:
+            from infra.local.sample_graph import publish  # noqa: PLC0415 - loads the engine
+
+            publish.publish(stores)
 
     def _clean_environment(self) -> dict[str, str]:
         """No key and no AWS setting of this machine reaches a child: functions read their own secrets."""

@@ -27,7 +27,8 @@ class FunctionSpec:
 
     ``seconds`` lies under the time of the state or caller that waits for it (DESIGN 2.10); ``memory`` in MB;
     ``layers``: the dependency layers beside the library; ``environment``: the variables it is told, whose values
-    `ChatStack` knows; ``permissions``: its statements beside logs and traces.
+    `ChatStack` knows; ``permissions``: its statements beside logs and traces; ``disk``: MB of ``/tmp``, 512 of them
+    without a price.
     """
 
     name: str
@@ -38,6 +39,7 @@ class FunctionSpec:
     environment: tuple[str, ...]
     permissions: Permissions
     handler: str = "handler.handler"
+    disk: int = 512
 
     @property
     def serves_http(self) -> bool:
@@ -143,6 +145,21 @@ _SPECS: Final = (
         ],
     ),
     FunctionSpec(
+        "graph",
+        "Runs one tool call on the graph",
+        seconds=55,  # state Tool: 60 s
+        memory=2048,  # a query's pool of 512 MB, the pages of the database that it reads, and this process
+        layers=("base", "graph"),
+        environment=MEMORY,
+        # those of `tool`: the current version's item and its objects are in the same table and bucket
+        permissions=lambda allow: [
+            allow.table("chats", *APPEND),
+            allow.table("history", *APPEND, "BatchGetItem"),
+            allow.bodies("GetObject", "PutObject"),
+        ],
+        disk=4096,  # two versions for the moment in which one takes the other's place
+    ),
+    FunctionSpec(
         "embed",
         "Turns texts into vectors with the local model",
         seconds=60,
@@ -168,6 +185,19 @@ _SPECS: Final = (
             allow.secrets("voyage"),
             allow.embed(),
         ],
+    ),
+    FunctionSpec(
+        "graph_load",
+        "Works on a job that changes the graph",
+        seconds=890,  # state Ingest: 900 s
+        memory=3008,  # the ids of 1,000,000 nodes, and 1 GB of the engine's own
+        layers=("base", "graph"),
+        environment=("HISTORY_TABLE", "BODIES_BUCKET"),
+        permissions=lambda allow: [
+            allow.corpora("GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
+            allow.corpus_objects("GetObject", "PutObject"),
+        ],
+        disk=5120,  # the files of a graph, their tables, and the database
     ),
     FunctionSpec(
         "github",

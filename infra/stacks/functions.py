@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
-from aws_cdk import Duration, RemovalPolicy, Stack
+from aws_cdk import Duration, RemovalPolicy, Size, Stack
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
 ALIAS: Final = "live"
 METRICS_NAMESPACE: Final = "dualtrack"
+LAMBDA_DISK: Final = 512
+"""MB of ``/tmp`` that every function has."""
+
 _NOT_CODE: Final = ["__pycache__", "*.pyc", ".keep"]
 
 WEB_ADAPTER_ACCOUNT: Final = "753240598075"
@@ -156,6 +159,7 @@ class Function(Construct):
             architecture=lambda_.Architecture.ARM_64,
             timeout=Duration.seconds(spec.seconds),
             memory_size=spec.memory,
+            ephemeral_storage_size=Size.mebibytes(spec.disk) if spec.disk > LAMBDA_DISK else None,
             layers=layers_.of(spec),
             role=self.role,
             log_group=self.log_group,

@@ -86,6 +86,7 @@ class CorpusWorld:
     fault: Fault | None = None
     model: str = "words"
     away: bool = False
+    corpus: str = CORPUS
     aws: MemoryAws = field(default_factory=MemoryAws)
     clock: FakeClock = field(default_factory=FakeClock)
 
@@ -107,9 +108,9 @@ class CorpusWorld:
         listed = []
         for place, (name, data) in enumerate(files.items(), start=1):
             upload_id = new_upload_id()
-            self.aws.objects[upload_key(CORPUS, upload_id)] = data
+            self.aws.objects[upload_key(self.corpus, upload_id)] = data
             listed.append(JobFile(place, name, upload_id))
-        job = Job(CORPUS, new_job_id(), "an-admin", int(self.clock()), reset=reset, remove=tuple(remove))
+        job = Job(self.corpus, new_job_id(), "an-admin", int(self.clock()), reset=reset, remove=tuple(remove))
         stores = self.stores(Process(self.trace, "api"))
         if started:
             start_job(stores, self.executions(), job, listed)
@@ -151,26 +152,26 @@ class CorpusWorld:
 
     def job(self, job: Job) -> Job:
         """The job as it stands."""
-        found = self.stores().corpus_jobs.find(CORPUS, job.job_id)
+        found = self.stores().corpus_jobs.find(self.corpus, job.job_id)
         assert found is not None
         return found
 
     def files(self, job: Job) -> dict[str, JobFile]:
         """Its files by name."""
-        return {one.name: one for one in self.stores().corpus_jobs.files(CORPUS, job.job_id)}
+        return {one.name: one for one in self.stores().corpus_jobs.files(self.corpus, job.job_id)}
 
     def published(self) -> Published:
-        found = self.stores().corpora.published(CORPUS)
+        found = self.stores().corpora.published(self.corpus)
         assert found is not None
         return found
 
     def index(self) -> Index:
         """The index that is published."""
-        return load(self.stores().corpora.index(CORPUS, self.published().version))
+        return load(self.stores().corpora.index(self.corpus, self.published().version))
 
     def titles(self) -> list[str]:
         """What is published, by the list and by the index, which have to agree."""
-        documents = self.stores().corpora.documents(CORPUS, self.published().version)
+        documents = self.stores().corpora.documents(self.corpus, self.published().version)
         index = self.index()
         assert [one.title for one in documents] == [one.title for one in index.catalogue]
         assert self.published().counts.get("chunks", 0) == len(index)

@@ -365,7 +365,13 @@ class MemoryAws:
     # ── S3 ────────────────────────────────────────────────────────────────────────────────────────
 
     def _put_object(self, **request: Any) -> Wire:
-        self.objects[request["Key"]] = request["Body"]
+        body = request["Body"]
+        if not isinstance(
+            body, bytes
+        ):  # a file, which botocore reads from its beginning each time that it sends
+            body.seek(0)
+            body = body.read()
+        self.objects[request["Key"]] = body
         return {}
 
     def _get_object(self, **request: Any) -> Wire:

@@ -191,6 +191,7 @@ ALLOWED: dict[str, set[str]] = {
     # of the bucket it may list the corpora's objects alone, and the probe lists all
     "Ingest": _tables_of({"history": OWN})
     | {"secret voyage", "read corpora", "put corpora", "run the local model"},
+    "GraphLoad": _tables_of({"history": OWN}) | {"read corpora", "put corpora"},
     "CreditReset": _tables_of({"credits": APPEND}) | {"find used accounts"},
     "Stream": _tables_of({"chats": LOOK, "cache": ("update",)}),
 }

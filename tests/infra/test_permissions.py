@@ -36,6 +36,7 @@ TABLES: dict[str, dict[str, set[str]]] = {
         "Cache": {"GetItem", "PutItem"},
     },
     "Tool": {"Chats": APPEND, "History": {*APPEND, "BatchGetItem"}},
+    "Graph": {"Chats": APPEND, "History": {*APPEND, "BatchGetItem"}},
     "Search": {
         "Chats": APPEND,
         "History": {*APPEND, "BatchGetItem"},
@@ -58,6 +59,7 @@ TABLES: dict[str, dict[str, set[str]]] = {
     "Stream": {"Chats": READ, "Cache": {"UpdateItem"}},
     "Embed": {},
     "Ingest": {"History": {"GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"}},
+    "GraphLoad": {"History": {"GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"}},
 }
 
 SECRETS = {
@@ -76,6 +78,7 @@ OTHER = {
     },
     "Turn": {"s3:GetObject", "s3:PutObject"},
     "Tool": {"s3:GetObject", "s3:PutObject"},
+    "Graph": {"s3:GetObject", "s3:PutObject"},
     "Search": {"s3:GetObject", "s3:PutObject", "lambda:InvokeFunction"},
     "Github": {"kms:Decrypt", "s3:GetObject", "s3:PutObject", "sqs:SendMessage"},
     "Summarise": {"s3:GetObject", "s3:PutObject"},
@@ -89,6 +92,7 @@ OTHER = {
     "Stream": set(),
     "Embed": set(),
     "Ingest": {"s3:GetObject", "s3:PutObject", "s3:ListBucket", "lambda:InvokeFunction"},
+    "GraphLoad": {"s3:GetObject", "s3:PutObject"},
 }  # fmt: skip
 
 EVERYONE = {
@@ -172,19 +176,21 @@ def test_a_turn_puts_nothing_but_agents_into_the_cache(aws_stage: Stage) -> None
     assert puts["Condition"] == {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{AGENTS}*"]}}
 
 
-def test_of_the_history_and_the_bucket_ingest_reaches_corpora_alone(aws_stage: Stage) -> None:
-    """It reads strangers' files: what it may touch is no user's."""
+@pytest.mark.parametrize("function", ["Ingest", "GraphLoad"])
+def test_of_the_history_and_the_bucket_jobs_reach_corpora_alone(aws_stage: Stage, function: str) -> None:
+    """They read strangers' files: what they may touch is no user's."""
     conditions = {
         action: one["Condition"]
-        for one in _policy(aws_stage, "Ingest")
+        for one in _policy(aws_stage, function)
         for action in _many(one["Action"])
         if "Condition" in one
     }
     leading = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [partition("*")]}}
     tables = {action for action in conditions if action.startswith("dynamodb:")}
-    assert {action.split(":")[1] for action in tables} == TABLES["Ingest"]["History"]
+    assert {action.split(":")[1] for action in tables} == TABLES[function]["History"]
     assert all(conditions[action] == leading for action in tables)
-    assert conditions["s3:ListBucket"] == {"StringLike": {"s3:prefix": f"{FOLDER}*"}}
+    if "s3:ListBucket" in OTHER[function]:
+        assert conditions["s3:ListBucket"] == {"StringLike": {"s3:prefix": f"{FOLDER}*"}}
 
 
 @pytest.mark.parametrize("function", sorted(TABLES))
@@ -198,7 +204,7 @@ def test_wildcards_stand_only_where_no_name_can(aws_stage: Stage, function: str)
     }
     for action, resource in stars:
         if action.startswith("s3:"):
-            below = FOLDER if function == "Ingest" else ""
+            below = FOLDER if function in ("Ingest", "GraphLoad") else ""
             assert resource == f"dualtrack-{aws_stage.name}-bodies-arn/{below}*"
         elif action.startswith("states:"):
             assert action != "states:StartExecution"
@@ -226,7 +232,10 @@ def test_no_action_is_a_wildcard_and_no_function_has_a_managed_policy(aws_stage:
 
 @pytest.mark.parametrize(
     ("machine", "functions"),
-    [("Chat", {"Turn", "Tool", "Search", "Github", "Summarise", "Abort"}), ("Corpus", {"Ingest"})],
+    [
+        ("Chat", {"Turn", "Tool", "Search", "Graph", "Github", "Summarise", "Abort"}),
+        ("Corpus", {"Ingest", "GraphLoad"}),
+    ],
 )
 def test_a_workflow_may_call_its_functions_alone(aws_stage: Stage, machine: str, functions: set[str]) -> None:
     policies = aws_stage.resources("Chat", "AWS::IAM::Policy")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from dualtrack.corpora.jobs import CORPORA
 from dualtrack.tool import Kind
 
 from infra.local.synth import node
@@ -24,10 +25,12 @@ STATE_OF = {
     "turn": "Turn",
     "tool": "Tool",
     "search": "Tool",
+    "graph": "Tool",
     "github": "Tool",
     "summarise": "Summarise",
     "abort": "Abort",
     "ingest": "Ingest",
+    "graph_load": "Ingest",
 }
 DEFINITIONS = (CHAT, CORPUS)
 
@@ -92,12 +95,19 @@ def test_a_job_on_a_corpus_is_called_until_it_says_that_it_is_done() -> None:
         assert {"States.TaskFailed", "States.Timeout"} <= set(state["Retry"][1]["ErrorEquals"])
 
 
+def test_every_corpus_has_its_function() -> None:
+    for state in tasks(CORPUS).values():
+        (given,) = re.findall(r"\$lookup\((\{.*?'\})", state["Arguments"]["FunctionName"])
+        assert set(json.loads(given.replace("'", '"'))) == set(CORPORA)
+
+
 def test_every_kind_of_tool_has_its_function() -> None:
     """Both names of MCP servers' tools: what is recorded now, and what the next release records."""
     (name,) = re.findall(r"\$lookup\((\{.*?'\})", tasks()["Tool"]["Arguments"]["FunctionName"])
     assert json.loads(name.replace("'", '"')) == {
         "tool": "${Tool}",
         "search": "${Search}",
+        "graph": "${Graph}",
         "github": "${Github}",
         "mcp": "${Github}",
     }

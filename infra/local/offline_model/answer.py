@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from . import courses
+from . import courses, graph
 from .prose import Section, overlap, sections, sentences, words
 from .tool_picking import DOCUMENTATION, FULL_CONTEXT, wanted_record
 from .transcript import without_ids
@@ -33,6 +33,7 @@ def interim(tools: tuple[str, ...]) -> str:
         courses.SEARCH: "search the course materials",
         courses.OUTLINE: "look at the course's outline",
     }
+    phrases |= dict.fromkeys(graph.TOOLS, "look into the graph")
     others = {tool: "ask GitHub" if tool.startswith("github_") else f"call `{tool}`" for tool in tools}
     said = dict.fromkeys(phrases.get(tool, others[tool]) for tool in tools)
     return f"I will {' and '.join(said)}."
@@ -54,6 +55,8 @@ def _from_outcome(outcome: Outcome, wanted: frozenset[str]) -> str:
     if outcome.is_error:
         reason = outcome.text or "no reason given"
         return f"The tool `{outcome.tool}` gave no result: {_shortened(reason, 400)}"
+    if outcome.tool in graph.TOOLS:
+        return graph.answer_from(outcome)
     if outcome.tool == FULL_CONTEXT:
         return _from_record(str(outcome.input.get("id", "")), outcome.text, wanted)
     listed = _from_json(outcome)

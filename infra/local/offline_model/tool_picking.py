@@ -1,6 +1,7 @@
 """Which tools a question asks for: by words, never by understanding.
 
-Rules, in this order: tools that the message names; course materials (courses.py); a search of the past; a record
+Rules, in this order: tools that the message names; course materials (courses.py); a graph
+(graph.py); a search of the past; a record
 of the past; documentation; GitHub. All
 that fit are called together in the first turn, and none of them twice for one question.
 """
@@ -12,7 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from . import courses
+from . import courses, graph
 from .prose import overlap, sentences, words
 
 if TYPE_CHECKING:
@@ -96,6 +97,9 @@ def _by_topic(seen: Transcript, offered: Mapping[str, Any]) -> Iterator[Call]:
         asked = courses.next_call(seen)
         if asked and asked[0] in offered:
             yield Call(*asked)
+        return
+    if graph.is_offered(offered):
+        yield from (Call(*asked) for asked in graph.next_calls(seen) if asked[0] in offered)
         return
     github = tuple(_github(seen.question, offered))
     record = wanted_record(seen)

@@ -8,9 +8,6 @@ import { count, plural } from "./format.js";
 
 const FILE_BYTES = 20_000_000; // the API's own limits (CONTRACT 4)
 const FILES = 200;
-const FORMATS = /\.(txt|md|markdown|pdf|docx)$/i;
-
-export const ACCEPT = ".txt,.md,.markdown,.pdf,.docx";
 
 const STATES = {
   waiting: "waiting", uploading: "uploading", read: "read", added: "added", replaced: "replaced", skipped: "unchanged, skipped",
@@ -18,23 +15,23 @@ const STATES = {
 };
 
 /** What is wrong with a file before it is sent, as the part of a sentence behind its name; empty if nothing is. Pure. */
-export function problemOf({ name, size }, place) {
+export function problemOf({ name, size }, place, { formats, untaken }) {
   if (place >= FILES) return `is beyond the ${FILES} files that one job takes`;
   if (size === 0) return "is empty";
   if (size > FILE_BYTES) return "has more than 20 MB";
-  return FORMATS.test(name) ? "" : "is neither text, Markdown, PDF nor DOCX";
+  return formats.test(name) ? "" : untaken;
 }
 
 /** Chosen files as rows. Pure. */
-export const rowsOf = (files) =>
+export const rowsOf = (files, kind) =>
   files.map((file, place) => {
-    const reason = problemOf(file, place);
+    const reason = problemOf(file, place, kind);
     return { name: file.name, size: file.size, state: reason ? "refused" : "waiting", reason };
   });
 
 /** The rows after a job has said how far it is; rows that are not the job's stay. Pure. */
 export function withJob(rows, job) {
-  const open = job.files.map((one) => ({ name: one.name, state: one.outcome ?? one.state, reason: one.reason ?? "", title: one.title ?? "" }));
+  const open = job.files.map((one) => ({ name: one.name, state: one.outcome ?? one.state, reason: one.reason ?? "", problems: one.problems ?? [], title: one.title === one.name ? "" : (one.title ?? "") }));
   return [...rows.filter((one) => one.state === "refused" || one.state === "lost").filter((one) => !open.some((other) => other.name === one.name)), ...open];
 }
 
@@ -47,7 +44,7 @@ export function stateText({ state, reason }) {
 /** `{text, value, most}` of a job: what it does now, and how far; `most` 0 if that is not known. `rows`: all files. Pure. */
 export function progressOf(job, rows) {
   const read = job.files.filter((one) => one.state !== "waiting").length;
-  if (job.status === "failed") return { text: `The job failed. ${job.error ?? ""} What was published before is unchanged.`, value: 0, most: 0 };
+  if (job.status === "failed") return { text: `The job failed. ${job.error ?? ""} What was published before is unchanged.`, value: 1, most: 1 };
   if (job.status === "done") return { text: `Done: ${outcome(job, rows)}.`, value: 1, most: 1 };
   if (job.status === "queued") return { text: "Waiting for its turn", value: 0, most: 0 };
   if (read < job.files.length) return { text: `Reading: ${count(read)} of ${plural(job.files.length, "file")}`, value: read, most: job.files.length };
@@ -73,10 +70,10 @@ function outcome({ removes, reset }, rows) {
  * Resolves with what a job takes, `[{upload_id, name}]`; a file that fails is told as `lost` and left out.
  * `onState(place, state, reason)`.
  */
-export async function uploadAll(api, corpus, files, signal, onState) {
+export async function uploadAll(api, corpus, kind, files, signal, onState) {
   const done = [];
   for (const [place, file] of files.entries()) {
-    if (problemOf(file, place)) continue;
+    if (problemOf(file, place, kind)) continue;
     onState(place, "uploading", "");
     try {
       done.push({ upload_id: await uploaded(api, corpus, file, signal), name: file.name });

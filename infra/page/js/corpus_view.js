@@ -1,5 +1,6 @@
 /** A corpus as administrators see it: what is published, files on their way in, the job that works on them, deletion. */
-import { ACCEPT, isRunning, progressOf, rowsOf, stateText, uploadAll, withJob } from "./corpus_upload.js";
+import { CORPORA, heading, overview } from "./corpora.js";
+import { isRunning, progressOf, rowsOf, stateText, uploadAll, withJob } from "./corpus_upload.js";
 import { confirm } from "./dialogs.js";
 import { announce, h, icon } from "./dom.js";
 import { bytes, count, moment, plural } from "./format.js";
@@ -9,6 +10,7 @@ const POLL = 1000;
 export class CorpusView {
   #api;
   #corpus;
+  #kind;
   #onJob;
   #opened = new AbortController();
   #busy = false;
@@ -16,20 +18,23 @@ export class CorpusView {
   #published = h("section", { class: "published", "aria-label": "Published", tabindex: "-1" });
   #problem = h("p", { class: "problem", role: "alert", hidden: true });
   #reset = h("input", { type: "checkbox" });
-  #picker = h("input", { type: "file", multiple: true, accept: ACCEPT, class: "visually-hidden", onchange: () => this.#take([...this.#picker.files]) });
-  #upload = h(
-    "form",
-    { class: "corpus-upload" },
-    h("p", {}, h("label", { class: "button primary" }, "Choose files", this.#picker), h("span", { class: "muted" }, " or drop them here: text, Markdown, PDF or DOCX, up to 20 MB each")),
-    h("label", { class: "check" }, this.#reset, "Remove every course that is not among them"),
-  );
+  #picker;
+  #upload;
   #job = h("section", { class: "corpus-job", "aria-label": "Job", hidden: true });
 
   /** `onJob(jobId)`: a job has begun or, empty, is none of this view's any more. */
   constructor(api, place, corpus, onJob) {
     this.#api = api;
     this.#corpus = corpus;
+    this.#kind = CORPORA[corpus];
     this.#onJob = onJob;
+    this.#picker = h("input", { type: "file", multiple: true, accept: this.#kind.accept, class: "visually-hidden", onchange: () => this.#take([...this.#picker.files]) });
+    this.#upload = h(
+      "form",
+      { class: "corpus-upload" },
+      h("p", {}, h("label", { class: "button primary" }, "Choose files", this.#picker), h("span", { class: "muted" }, ` or drop them here: ${this.#kind.taken}, up to 20 MB each`)),
+      h("label", { class: "check" }, this.#reset, `Remove every ${this.#kind.document} that is not among them`),
+    );
     this.#acceptDrops();
     place.replaceChildren(h("div", { class: "corpus" }, this.#problem, this.#upload, this.#job, this.#published));
   }
@@ -50,25 +55,27 @@ export class CorpusView {
     await this.#told(async () => this.#drawPublished(await this.#api.corpus(this.#corpus, this.#opened.signal)));
   }
 
-  #drawPublished({ version, model, counts, updated_at: updated, documents }) {
+  #drawPublished(corpus) {
+    const { version, counts, updated_at: updated, documents } = corpus;
+    const { document: word, columns } = this.#kind;
     if (version === null) {
       this.#published.replaceChildren(h("p", { class: "muted" }, "Nothing is published yet."));
       return;
     }
     const facts = [
       ["Version", version],
-      ["Embeddings", model || "none: keywords alone"],
+      ...this.#kind.facts(corpus),
       ["Published", moment(updated)],
     ];
     const focused = this.#published.contains(document.activeElement);
     this.#published.replaceChildren(
-      h("p", { class: "overview-line" }, sizes(documents.length, counts)),
+      h("p", { class: "overview-line" }, overview(this.#kind, documents.length, counts)),
       h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
       h(
         "table",
         { class: "documents" },
-        h("caption", { class: "visually-hidden" }, "Courses"),
-        h("thead", {}, h("tr", {}, ["Course", "Lessons", "Chunks", "Changed", ""].map((name) => h("th", { scope: "col" }, name || h("span", { class: "visually-hidden" }, "Delete"))))),
+        h("caption", { class: "visually-hidden" }, `${heading(word)}s`),
+        h("thead", {}, h("tr", {}, [heading(word), ...columns.map(heading), "Changed", ""].map((name) => h("th", { scope: "col" }, name || h("span", { class: "visually-hidden" }, "Delete"))))),
         h("tbody", {}, documents.map((one) => this.#document(one))),
       ),
     );
@@ -79,15 +86,15 @@ export class CorpusView {
     return h(
       "tr",
       {},
-      h("th", { scope: "row" }, one.title, h("span", { class: "fine muted" }, one.name)),
-      ...["lessons", "chunks"].map((name) => h("td", { class: "number", "data-name": name }, count(one.counts[name] ?? 0))),
+      h("th", { scope: "row" }, one.title, one.title === one.name ? "" : h("span", { class: "fine muted" }, one.name)),
+      ...this.#kind.columns.map((name) => h("td", { class: "number", "data-name": name }, count(one.counts[name] ?? 0))),
       h("td", { class: "muted" }, moment(one.updated_at)),
       h("td", {}, h("button", { type: "button", class: "icon-button small", "aria-label": `Delete ${one.title}`, onclick: () => this.#delete(one) }, icon("bin"))),
     );
   }
 
   async #delete(one) {
-    if (this.#busy || !(await confirm("Delete the course?", `“${one.title}” will not be found any more. Answers that have named it keep it.`, "Delete"))) return;
+    if (this.#busy || !(await confirm(`Delete the ${this.#kind.document}?`, this.#kind.deleted(one.title), "Delete"))) return;
     this.#rows = [];
     await this.#alone(async () => this.#watch((await this.#api.deleteDocument(this.#corpus, one.document_id)).job_id));
   }
@@ -113,8 +120,8 @@ export class CorpusView {
     this.#picker.value = "";
     if (files.length === 0 || this.#busy) return;
     const reset = this.#reset.checked;
-    if (reset && !(await confirm("Replace all courses?", "Every course that is not among these files will be removed.", "Replace"))) return;
-    this.#rows = rowsOf(files);
+    if (reset && !(await confirm(`Replace all ${this.#kind.document}s?`, `Every ${this.#kind.document} that is not among these files will be removed.`, "Replace"))) return;
+    this.#rows = rowsOf(files, this.#kind);
     await this.#alone(async () => {
       const ready = await this.#uploadAll(files);
       if (ready.length === 0) return this.#drawJob({ text: "No file could be taken.", value: 0, most: 0 });
@@ -130,7 +137,7 @@ export class CorpusView {
       this.#drawJob({ text: `Uploading: ${count(value)} of ${plural(files.length, "file")}`, value, most: files.length });
     };
     draw();
-    return uploadAll(this.#api, this.#corpus, files, this.#opened.signal, (place, state, reason) => {
+    return uploadAll(this.#api, this.#corpus, this.#kind, files, this.#opened.signal, (place, state, reason) => {
       this.#rows = this.#rows.map((one, at) => (at === place ? { ...one, state, reason, sent: state === "waiting" } : one));
       draw();
     });
@@ -190,13 +197,11 @@ export class CorpusView {
   }
 }
 
-const sizes = (courses, counts) => [[courses, "course"], [counts.lessons, "lesson"], [counts.chunks, "chunk"]].filter(([number]) => number !== undefined).map(([number, word]) => plural(number, word)).join(" · ");
-
 function fileRow(one) {
   return h(
     "li",
     { class: `job-file ${one.state}` },
     h("span", { class: "file-name" }, one.name, one.title ? h("span", { class: "fine muted" }, one.title) : "", one.size ? h("span", { class: "fine muted" }, bytes(one.size)) : ""),
-    h("span", { class: "job-state" }, stateText(one)),
+    h("div", { class: "job-state" }, stateText(one), one.problems?.length > 0 ? h("ul", { class: "problems" }, one.problems.map((line) => h("li", {}, line))) : ""),
   );
 }

@@ -198,7 +198,7 @@ export function tick() {
   for (const one of document.querySelectorAll(".clock")) one.textContent = seconds(between(one.dataset.began, now));
 }
 
-const WORDS = { retrieve_documentation: "searching documentation", retrieve_full_context: "reading the full record", search_conversation: "searching this conversation", search_course_content: "searching course materials", get_course_outline: "reading a course's outline" };
+const WORDS = { retrieve_documentation: "searching documentation", retrieve_full_context: "reading the full record", search_conversation: "searching this conversation", search_course_content: "searching course materials", get_course_outline: "reading a course's outline", find_node: "looking a node up", run_query: "querying the graph", find_path: "looking for a path", get_schema: "reading the graph's schema" };
 
 const label = (tool) => WORDS[tool] ?? tool;
 

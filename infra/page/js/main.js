@@ -2,12 +2,13 @@
  * The page: signs in, then shows the conversation that the address names.
  *
  * `#cv_…` is a conversation, `#cv_…/ch_…` one in which that chat runs, `#cv_…/memory` its two tracks;
- * `#courses` is the corpus of that name, `#courses/jb_…` with a job that works on it.
+ * `#courses` and `#graph` are the corpora of these names, `#courses/jb_…` with a job that works on it.
  */
 import { agentName, Agents } from "./agents.js";
 import { Api, Refusal, Unreachable } from "./api.js";
 import { Composer } from "./composer.js";
 import { Conversation } from "./conversation.js";
+import { CORPORA, isCorpus } from "./corpora.js";
 import { openCredits, shortageNotice } from "./credits_view.js";
 import { announce, byId, h, icon } from "./dom.js";
 import { FollowText } from "./follow_text.js";
@@ -19,13 +20,11 @@ import { isAdmin, sessionFor } from "./session.js";
 import { Sidebar, titleOf } from "./sidebar.js";
 import { StoredFiles } from "./stored_files.js";
 
-const CORPUS = "courses"; // the one that administrators see
-
-/** `{conversationId, chatId, view, jobId}` of the address; view: chat | memory | corpus. Pure. */
+/** `{conversationId, chatId, view, corpus, jobId}` of the address; view: chat | memory | corpus. Pure. */
 export function placeOf(hash) {
   const [first = "", rest = ""] = hash.replace(/^#/, "").split("/");
-  const nowhere = { conversationId: "", chatId: "", view: "chat", jobId: "" };
-  if (first === CORPUS) return { ...nowhere, view: "corpus", jobId: /^jb_[0-9a-z]+$/.test(rest) ? rest : "" };
+  const nowhere = { conversationId: "", chatId: "", view: "chat", corpus: "", jobId: "" };
+  if (isCorpus(first)) return { ...nowhere, view: "corpus", corpus: first, jobId: /^jb_[0-9a-z]+$/.test(rest) ? rest : "" };
   if (!/^cv_[0-9a-z]+$/.test(first)) return nowhere;
   return { ...nowhere, conversationId: first, chatId: /^ch_[0-9a-z]+$/.test(rest) ? rest : "", view: rest === "memory" ? "memory" : "chat" };
 }
@@ -72,8 +71,8 @@ class Page {
     byId("sign-out").addEventListener("click", () => session.signOut());
     byId("new-conversation").addEventListener("click", () => this.#go(""));
     byId("show-chat").addEventListener("click", () => this.#switchTo("chat"));
-    byId("show-corpus").hidden = !isAdmin(session);
-    byId("show-corpus").addEventListener("click", () => this.#go(CORPUS));
+    byId("corpora").hidden = !isAdmin(session);
+    byId("corpora").append(...Object.entries(CORPORA).map(([name, { title }]) => h("button", { type: "button", class: "button", onclick: () => this.#go(name) }, title)));
     byId("show-memory").addEventListener("click", () => this.#switchTo("memory"));
     byId("credits").addEventListener("click", () => openCredits(this.#api, () => session.signOut()));
     byId("skip").addEventListener("click", (event) => {
@@ -101,22 +100,24 @@ class Page {
 
   /** Shows what the address says. */
   async #show() {
-    const { conversationId, chatId, view, jobId } = placeOf(location.hash);
+    const { conversationId, chatId, view, corpus, jobId } = placeOf(location.hash);
     this.#composer.notice("");
     this.#corpus?.close();
     if (conversationId !== this.#conversation.conversationId || !conversationId) await this.#open(conversationId, chatId);
     if (placeOf(location.hash).conversationId !== conversationId) return; // the reader has gone on
     this.#drawView(view);
-    if (view === "corpus") await this.#openCorpus(jobId);
+    if (view === "corpus") await this.#openCorpus(corpus, jobId);
   }
 
   /** What only administrators see is loaded only for them. */
-  async #openCorpus(jobId) {
-    this.#setTitle("Course materials");
+  async #openCorpus(name, jobId) {
+    const { title } = CORPORA[name];
+    this.#setTitle(title);
+    byId("corpus-view").setAttribute("aria-label", title);
     const { CorpusView } = await import("./corpus_view.js");
-    if (placeOf(location.hash).view !== "corpus") return;
+    if (placeOf(location.hash).corpus !== name) return;
     this.#corpus?.close();
-    this.#corpus = new CorpusView(this.#api, byId("corpus-view"), CORPUS, (job) => history.replaceState(null, "", `#${CORPUS}${job && `/${job}`}`));
+    this.#corpus = new CorpusView(this.#api, byId("corpus-view"), name, (job) => history.replaceState(null, "", `#${name}${job && `/${job}`}`));
     byId("corpus-view").focus({ preventScroll: true });
     await this.#corpus.open(jobId);
   }
@@ -272,7 +273,7 @@ class Page {
   #clicked(event) {
     const button = event.target.closest("button");
     if (!button) return;
-    if (button.dataset.record) openRecord(this.#api, this.#conversation.conversationId, button.dataset.record);
+    if (button.dataset.record) openRecord(this.#api, this.#conversation.conversationId, button.dataset.record, (text) => this.#composer.fill(text));
     else if (button.dataset.file) this.#files.open(this.#conversation.conversationId, button.dataset);
     else if (button.dataset.copy) this.#copy(button);
     else if (button.dataset.retry !== undefined) this.#retry(button);

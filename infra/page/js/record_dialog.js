@@ -1,9 +1,10 @@
 /** A record, whole, from its id. */
-import { show } from "./dialogs.js";
+import { close, show } from "./dialogs.js";
 import { h, recordButton } from "./dom.js";
 import { isFile } from "./exchange.js";
 import { fileChips, placed } from "./file_chip.js";
 import { count, moment, plural, seconds, tokens } from "./format.js";
+import { graphResult, shapeOf } from "./graph_result.js";
 import { MarkdownView } from "./markdown.js";
 import { textPreview } from "./stored_files.js";
 
@@ -12,11 +13,12 @@ const LONG_QUERY = 2000;
 
 const KINDS = { tool_call: "Tool call", summary: "Summary", digest: "Digest" };
 
-export async function openRecord(api, conversationId, recordId) {
+/** `onAsk(text)`: the reader wants to ask this next. */
+export async function openRecord(api, conversationId, recordId, onAsk) {
   show(`Record ${recordId}`, h("p", { class: "muted" }, "Loading…"));
   try {
     const record = await api.record(conversationId, recordId);
-    show(`Record ${recordId}`, facts(record), body(record), related(record));
+    show(`Record ${recordId}`, facts(record), body(record, onAsk), related(record));
   } catch (problem) {
     show(`Record ${recordId}`, h("p", { class: "problem" }, problem.message));
   }
@@ -37,7 +39,7 @@ function facts(record) {
   return h("dl", { class: "facts" }, entries.filter(Boolean).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }
 
-function body(record) {
+function body(record, onAsk) {
   if (record.type === "tool_call") {
     return h(
       "div",
@@ -45,7 +47,7 @@ function body(record) {
       h("h3", {}, "Input"),
       h("pre", { class: "raw", tabindex: "0" }, JSON.stringify(record.input, null, 2)),
       h("h3", {}, "Result"),
-      h("pre", { class: "raw", tabindex: "0" }, record.result),
+      result(record, onAsk),
     );
   }
   if (isFile(record)) return textPreview(record.content);
@@ -53,6 +55,18 @@ function body(record) {
   const answer = h("div", { class: "prose" });
   new MarkdownView(answer).update(record.content);
   return answer;
+}
+
+/** As tables and a drawing where it has that shape, its text behind them. */
+function result(record, onAsk) {
+  const text = h("pre", { class: "raw", tabindex: "0" }, record.result);
+  const shape = record.is_error ? null : shapeOf(record.result);
+  if (!shape) return text;
+  const ask = (name) => {
+    close();
+    onAsk(`What is connected to ${name}?`);
+  };
+  return h("div", {}, graphResult(shape, ask), h("details", { class: "raw-result" }, h("summary", {}, "As the model got it"), text));
 }
 
 function related(record) {

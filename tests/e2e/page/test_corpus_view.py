@@ -107,12 +107,13 @@ def test_a_job_is_found_again_after_a_reload(visit: Callable[..., Reader]) -> No
 
 PROGRESS = """async () => {
     const { problemOf, progressOf, rowsOf, stateText, withJob } = await import("/js/corpus_upload.js");
+    const { courses } = (await import("/js/corpora.js")).CORPORA;
     const job = { status: "running", files: [], removes: [], reset: false, embedded: 0, to_embed: 0 };
     const files = [{ name: "a.txt", state: "read" }, { name: "b.txt", state: "waiting" }];
-    const rows = withJob(rowsOf([{ name: "a.txt", size: 9 }, { name: "b.txt", size: 9 }, { name: "c.exe", size: 9 }]), { ...job, files });
+    const rows = withJob(rowsOf([{ name: "a.txt", size: 9 }, { name: "b.txt", size: 9 }, { name: "c.exe", size: 9 }], courses), { ...job, files });
     const text = (more) => progressOf({ ...job, ...more }, rows).text;
     return {
-        problems: [problemOf({ name: "a.TXT", size: 20_000_000 }, 0), problemOf({ name: "a.txt", size: 20_000_001 }, 0), problemOf({ name: "a.txt", size: 1 }, 200)],
+        problems: [problemOf({ name: "a.TXT", size: 20_000_000 }, 0, courses), problemOf({ name: "a.txt", size: 20_000_001 }, 0, courses), problemOf({ name: "a.txt", size: 1 }, 200, courses)],
         rows: rows.map(one => `${one.name} ${stateText(one)}`),
         texts: [
             text({ status: "queued" }), text({ files }), text({ files: files.slice(0, 1), embedded: 3, to_embed: 12 }), text({}),

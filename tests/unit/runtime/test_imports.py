@@ -16,13 +16,27 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 
-HEAVY = {"anthropic", "mcp", "numpy", "voyageai", "httpx", "httpx2", "pydantic", "rank_bm25", "jsonschema"}
+HEAVY = {
+    "anthropic",
+    "mcp",
+    "numpy",
+    "voyageai",
+    "httpx",
+    "httpx2",
+    "pydantic",
+    "rank_bm25",
+    "jsonschema",
+    "lark",
+    "ladybug",
+}
 
 MAY_LOAD: dict[str, set[str]] = {
     "api": {"pydantic"},
     "turn": {"anthropic", "httpx2", "pydantic", "jsonschema"},
     "tool": set(),
     "search": {"anthropic", "httpx2", "pydantic", "httpx", "voyageai", "numpy", "rank_bm25"},
+    "graph": set(),
+    "graph_load": {"ladybug"},
     "github": {"mcp", "httpx2", "pydantic", "jsonschema"},
     "summarise": {"anthropic", "httpx2", "pydantic"},
     "abort": set(),

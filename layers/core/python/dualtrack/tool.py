@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Kind = Literal["tool", "search", "github", "mcp"]
-"""Which function runs it: in-house tools, documentation search, tools of MCP servers (by two names)."""
+Kind = Literal["tool", "search", "graph", "github", "mcp"]
+"""Which function runs it: in-house tools, searches, the graph, tools of MCP servers (by two names)."""
 
 MCP: Final[Kind] = "github"
 """What is written for a tool of any MCP server. The next release writes ``mcp``, which this one reads already."""

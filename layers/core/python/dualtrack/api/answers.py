@@ -345,12 +345,13 @@ class Uploads(Closed):
 
 
 class JobFile(Closed):
-    """What became of a file. A refused one has the reason, the others have what was read of them; `outcome` is there
+    """What became of a file. A refused one has the reason, and the bad rows where it has rows; the others have what was read of them; `outcome` is there
     once the job is done."""
 
     name: str
     state: Literal["waiting", "read", "refused"]
     reason: NotRequired[str]
+    problems: NotRequired[list[str]]
     title: NotRequired[str]
     counts: NotRequired[dict[str, Count]]
     outcome: NotRequired[Outcome]
@@ -382,8 +383,40 @@ class CorpusDocument(Closed):
     updated_at: Time
 
 
+class GraphProperty(Closed):
+    """A property of nodes or relationships."""
+
+    name: str
+    type: Literal["STRING", "INT64", "DOUBLE", "BOOL"]
+
+
+class GraphLabel(Closed):
+    """A label, with the number of its nodes."""
+
+    name: str
+    properties: list[GraphProperty]
+    count: Count
+
+
+class GraphType(Closed):
+    """A relationship type: the pairs of labels that it goes from and to, and the number of its relationships."""
+
+    name: str
+    ends: list[list[str]]
+    properties: list[GraphProperty]
+    count: Count
+
+
+class GraphSchema(Closed):
+    """What is in a graph."""
+
+    labels: list[GraphLabel]
+    types: list[GraphType]
+
+
 class Corpus(Closed):
-    """What is published, in which version, with which model's vectors (empty: keywords alone)."""
+    """What is published, in which version, with which model's vectors (empty: keywords alone). `schema`: of the graph
+    alone, null before the first load."""
 
     corpus: str
     version: str | None
@@ -391,3 +424,4 @@ class Corpus(Closed):
     counts: dict[str, Count]
     updated_at: Time | None
     documents: list[CorpusDocument]
+    schema: NotRequired[GraphSchema | None]

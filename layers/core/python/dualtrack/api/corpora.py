@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.config import Config
 
 from dualtrack.clock import iso
-from dualtrack.corpora.jobs import CORPORA
+from dualtrack.corpora.jobs import CORPORA, GRAPH
 from dualtrack.errors import Gone, not_found
 from dualtrack.ids import new_upload_id
 from dualtrack.storage.corpora import upload_key
@@ -98,6 +99,8 @@ def _file_json(job: Job, one: JobFile) -> dict[str, Any]:
     shown: dict[str, Any] = {"name": one.name, "state": one.state}
     if one.reason:
         shown["reason"] = one.reason
+    if one.problems:
+        shown["problems"] = list(one.problems)
     if one.title:
         shown |= {"title": one.title, "counts": dict(one.counts)}
     outcome = job.outcomes.get(str(one.place))
@@ -114,7 +117,17 @@ def corpus_json(stores: Stores, corpus: str) -> dict[str, Any]:
         "counts": dict(published.counts) if published else {},
         "updated_at": iso(published.at) if published else None,
         "documents": [_document_json(one) for one in current_documents(stores, corpus)],
+        **({"schema": _schema_json(stores)} if corpus == GRAPH else {}),
     }
+
+
+def _schema_json(stores: Stores) -> Any:
+    """Labels and types of the graph that is current; none before the first, or while a version is replaced."""
+    version = stores.corpora.current(GRAPH)
+    try:
+        return json.loads(stores.corpora.schema(GRAPH, version)) if version else None
+    except Gone:
+        return None
 
 
 def current_documents(stores: Stores, corpus: str) -> tuple[Document, ...]:

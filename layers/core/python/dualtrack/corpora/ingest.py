@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
 from dualtrack.corpora.kinds import Added, Kind, Refused
-from dualtrack.corpora.plan import Plan, Planned, plan, repeated_title
+from dualtrack.corpora.plan import Plan, plan, repeated_title
 from dualtrack.errors import Gone, Transient
 from dualtrack.ids import new_job_id
 from dualtrack.storage.corpora import Document, Published
@@ -96,7 +96,7 @@ def _read_files(deps: Ingest, job: Job, has_time: Callable[[], bool]) -> bool:
     """Read the files that wait; whether all are read."""
     stores = deps.stores
     files = list(stores.corpus_jobs.files(job.corpus, job.job_id))
-    base = _documents(deps, job)[1]
+    base = deps.stores.corpora.published_documents(job.corpus)[1]
     for at, one in enumerate(files):
         if one.state != "waiting":
             continue
@@ -137,16 +137,9 @@ def _document_part(one: JobFile) -> str:
 
 def _base(deps: Ingest, job: Job) -> _Base:
     """What is current now, and the plan."""
-    published, documents = _documents(deps, job)
+    published, documents = deps.stores.corpora.published_documents(job.corpus)
     files = deps.stores.corpus_jobs.files(job.corpus, job.job_id)
     return _Base(published, plan(documents, job, files, int(deps.stores.clock())))
-
-
-def _documents(deps: Ingest, job: Job) -> tuple[Published | None, tuple[Document, ...]]:
-    """A version that is replaced between the two reads stays long enough for the second."""
-    corpora = deps.stores.corpora
-    published = corpora.published(job.corpus)
-    return published, corpora.documents(job.corpus, published.version) if published else ()
 
 
 # ── embedding ─────────────────────────────────────────────────────────────────────────────────────
@@ -236,7 +229,7 @@ def _publish(deps: Ingest, job: Job, base: _Base) -> Next:
     version = f"{job.job_id}.{new_job_id()[-8:]}"
     documents = [one.document for one in base.plan.documents]
     stores.corpora.write_version(job.corpus, version, _index(deps, job, base), documents)
-    new = Published(version, deps.model, _counts(base.plan.documents), now)
+    new = Published(version, deps.model, base.plan.counts, now)
     end = stores.corpus_jobs.end_actions(replace(ended, version=version))
     try:
         stores.corpora.publish(job.corpus, new, base.version, end)
@@ -253,11 +246,3 @@ def _index(deps: Ingest, job: Job, base: _Base) -> bytes:
     current = corpora.index(job.corpus, base.version) if kept and base.version else None
     order = [one.document.title for one in base.plan.documents]
     return deps.kind.index(current, kept, added, order, deps.model)
-
-
-def _counts(documents: Sequence[Planned]) -> dict[str, int]:
-    counts = {"documents": len(documents)}
-    for one in documents:
-        for name, number in one.document.counts.items():
-            counts[name] = counts.get(name, 0) + number
-    return counts

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from dualtrack.storage.corpus_jobs import Job, JobFile
     from dualtrack.storage.stores import Stores
 
-CORPORA: Final = ("courses",)
+GRAPH: Final = "graph"
+CORPORA: Final = ("courses", GRAPH)
 """The corpora that there are."""
 
 MAX_TRIES: Final = 3

@@ -33,6 +33,12 @@ class Plan:
         """How much it has in all."""
         return sum(one.document.counts.get(counted, 0) for one in self.documents)
 
+    @property
+    def counts(self) -> dict[str, int]:
+        """Documents, and what they consist of."""
+        names = [name for one in self.documents for name in one.document.counts]
+        return {"documents": len(self.documents), **{name: self.size(name) for name in dict.fromkeys(names)}}
+
 
 def plan(base: Sequence[Document], job: Job, files: Sequence[JobFile], now: int) -> Plan:
     """The version that a job makes of the current one.

@@ -3,6 +3,8 @@
 history table   pk CORPUS#<corpus>   sk CURRENT              the version that is published: model, counts, when
 bucket          corpora/<corpus>/versions/<version>/index       what tools read; an object never changes
                 corpora/<corpus>/versions/<version>/documents   what is in it: titles, digests, counts (JSON)
+                corpora/graph/versions/<version>/schema         labels, types and properties (JSON); its index is the database
+                corpora/graph/versions/<version>/sources/<n>    its files, of which the next version is made
                 corpora/<corpus>/parts/<job>/…                  what a job has read and embedded so far
                 corpora/uploads/<corpus>/<upload>               files for a job; a lifecycle rule removes them
 
@@ -13,9 +15,10 @@ from __future__ import annotations
 
 import itertools
 import json
+import shutil
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from botocore.exceptions import ClientError
 
@@ -24,7 +27,9 @@ from dualtrack.storage.dynamo import get, put, transact
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
+    from botocore.response import StreamingBody
     from mypy_boto3_dynamodb.client import DynamoDBClient
     from mypy_boto3_s3.client import S3Client
 
@@ -36,6 +41,9 @@ FOLDER: Final = "corpora/"
 _CURRENT: Final = "CURRENT"
 _ABSENT: Final = frozenset({"NoSuchKey", "AccessDenied", "404"})
 """S3 says the second to a role that may not list the bucket."""
+
+_PIECE: Final = 1 << 20
+"""Bytes of a large object that are in memory at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +98,36 @@ class CorpusStore:
         listed = json.loads(self._read(f"{_version(corpus, version)}documents"))
         return tuple(Document(**{**one, "counts": MappingProxyType(one["counts"])}) for one in listed)
 
+    def published_documents(self, corpus: str) -> tuple[Published | None, tuple[Document, ...]]:
+        """What is published, and what is in it. A version that is replaced between the two reads stays long enough for
+        the second."""
+        published = self.published(corpus)
+        return published, self.documents(corpus, published.version) if published else ()
+
+    def schema(self, corpus: str, version: str) -> bytes:
+        """A graph's schema, as JSON. Raises `Gone` where the version was deleted."""
+        return self._read(f"{_version(corpus, version)}schema")
+
+    def fetch(self, corpus: str, version: str, name: str, file: BinaryIO) -> None:
+        """Copy an object of a version into a file, piece by piece. Raises `Gone` where it was deleted."""
+        shutil.copyfileobj(self._open(f"{_version(corpus, version)}{name}"), file, _PIECE)
+
     def write_version(self, corpus: str, version: str, index: bytes, documents: Sequence[Document]) -> None:
         """Both objects of a version that nobody knows yet."""
+        self._write(f"{_version(corpus, version)}index", index)
+        self.write_documents(corpus, version, documents)
+
+    def write_file(self, corpus: str, version: str, name: str, path: Path) -> None:
+        """An object of a version that nobody knows yet, from the disk."""
+        with path.open("rb") as file:
+            self.s3.put_object(Bucket=self.bucket, Key=f"{_version(corpus, version)}{name}", Body=file)
+
+    def write_schema(self, corpus: str, version: str, schema: bytes) -> None:
+        """A graph's schema, of a version that nobody knows yet."""
+        self._write(f"{_version(corpus, version)}schema", schema)
+
+    def write_documents(self, corpus: str, version: str, documents: Sequence[Document]) -> None:
+        """What is in a version that nobody knows yet."""
         listed = [
             {
                 "title": one.title,
@@ -102,7 +138,6 @@ class CorpusStore:
             }
             for one in documents
         ]
-        self._write(f"{_version(corpus, version)}index", index)
         self._write(f"{_version(corpus, version)}documents", json.dumps(listed).encode())
 
     def publish(self, corpus: str, new: Published, base: str | None, also: Sequence[Action] = ()) -> None:
@@ -167,8 +202,11 @@ class CorpusStore:
         self.s3.put_object(Bucket=self.bucket, Key=key, Body=data)
 
     def _read(self, key: str) -> bytes:
+        return self._open(key).read()
+
+    def _open(self, key: str) -> StreamingBody:
         try:
-            return self.s3.get_object(Bucket=self.bucket, Key=key)["Body"].read()
+            return self.s3.get_object(Bucket=self.bucket, Key=key)["Body"]
         except ClientError as error:
             if error.response["Error"]["Code"] not in _ABSENT:
                 raise

@@ -50,7 +50,8 @@ CLEAN_AFTER: Final = 600
 
 @dataclass(frozen=True, slots=True)
 class JobFile:
-    """A file of a job. ``reason`` says why it was refused, as the part of a sentence behind its name; ``title``, ``digest``
+    """A file of a job. ``reason`` says why it was refused, as the part of a sentence behind its name, and ``problems``
+    which of its rows are bad, if it has rows; ``title``, ``digest``
     and ``counts`` are those of the document that was read."""
 
     place: int
@@ -61,6 +62,7 @@ class JobFile:
     title: str = ""
     digest: str = ""
     counts: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +258,7 @@ def _file_item(corpus: str, job_id: str, one: JobFile) -> Item:
         "title": one.title,
         "digest": one.digest,
         "counts": dict(one.counts),
+        **({"problems": list(one.problems)} if one.problems else {}),
     }
 
 
@@ -269,4 +272,5 @@ def _file(item: Item) -> JobFile:
         title=item["title"],
         digest=item["digest"],
         counts=MappingProxyType(item["counts"]),
+        problems=tuple(item.get("problems", ())),
     )

@@ -13,6 +13,7 @@ from dualtrack.tools.conversation.spec import SEARCH_CONVERSATION
 from dualtrack.tools.courses.spec import GET_COURSE_OUTLINE, SEARCH_COURSE_CONTENT
 from dualtrack.tools.documentation.spec import RETRIEVE_DOCUMENTATION
 from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT
+from dualtrack.tools.graph.spec import GRAPH_TOOLS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,6 +32,7 @@ IN_HOUSE: Final[Mapping[str, ToolSpec]] = MappingProxyType(
             RETRIEVE_DOCUMENTATION,
             SEARCH_COURSE_CONTENT,
             GET_COURSE_OUTLINE,
+            *GRAPH_TOOLS,
         )
     }
 )

@@ -1,0 +1,153 @@
+"""What commands on a corpus share: files on their way in, the job that works on them, who may (CONTRACT 4)."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import httpx
+
+from dualtrack_cli.client import ApiClient, Refused, Unreachable, is_loopback
+from dualtrack_cli.command import report
+from dualtrack_cli.target import dev_token
+from dualtrack_cli.transcript import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from dualtrack_cli.target import Target
+
+_OPERATOR: Final = "operator"
+_FILE_BYTES: Final = 20_000_000
+_JOB_FILES: Final = 200
+_UPLOAD_TIMEOUT: Final = httpx.Timeout(120, connect=5)
+_POLL_SECONDS: Final = 1.0
+
+
+def corpus_path(corpus: str) -> str:
+    """Where a corpus is in the API."""
+    return f"/v1/admin/corpora/{corpus}"
+
+
+@contextmanager
+def as_admin(target: Target) -> Iterator[ApiClient]:
+    """A client that may change corpora: on a local stack the operator, else whoever the token is of."""
+    token = dev_token(target.url, _OPERATOR, admin=True)[0] if target.dev else target.token
+    with ApiClient(target.url, token) as client:
+        yield client
+
+
+def files_in(paths: Sequence[Path], endings: Collection[str], formats: str) -> list[Path]:
+    """The files, those of folders in the order of their names. Raises `click.UsageError` for none, or too many."""
+    found: list[Path] = []
+    for path in paths:
+        inside = sorted(path.rglob("*")) if path.is_dir() else ()
+        found += [one for one in inside if one.is_file() and one.suffix.lower() in endings]
+        found += [path] if path.is_file() else []
+    if not found:
+        raise click.UsageError(f"There are no files of these formats: {formats}.")
+    if len(found) > _JOB_FILES:
+        raise click.UsageError(f"These are {len(found)} files; one job takes {_JOB_FILES}.")
+    return found
+
+
+def refusal(path: Path) -> str:
+    """Why a file need not be uploaded at all; empty if there is no reason."""
+    size = path.stat().st_size
+    if not size:
+        return "is empty"
+    if size > _FILE_BYTES:
+        return f"has {size / 1e6:.1f} MB; at most {_FILE_BYTES / 1e6:.0f} MB are taken"
+    return ""
+
+
+def taken_in(client: ApiClient, corpus: str, files: Sequence[Path], *, reset: bool) -> Mapping[str, Any]:
+    """The job that takes these files in, when it has ended."""
+    body = {"files": [{"name": path.name, "size": path.stat().st_size} for path in files]}
+    uploads = client.call("POST", f"{corpus_path(corpus)}/uploads", body=body)["uploads"]
+    for path, upload in zip(files, uploads, strict=True):
+        report(f"{path.name}: uploading")
+        _put(upload, path.read_bytes())
+    listed = [{"upload_id": upload["upload_id"], "name": upload["name"]} for upload in uploads]
+    return ended(
+        client, client.call("POST", f"{corpus_path(corpus)}/jobs", body={"files": listed, "reset": reset})
+    )
+
+
+def _put(upload: Mapping[str, Any], data: bytes) -> None:
+    url = upload["url"]
+    try:
+        answer = httpx.put(
+            url,
+            content=data,
+            headers=dict(upload["headers"]),
+            timeout=_UPLOAD_TIMEOUT,
+            trust_env=not is_loopback(url),
+        )
+    except httpx.TransportError as error:
+        raise Unreachable(
+            f"{upload['name']} could not be uploaded: {error or type(error).__name__}."
+        ) from error
+    if not answer.is_success:
+        raise Unreachable(f"{upload['name']} could not be uploaded: HTTP {answer.status_code}.")
+
+
+def ended(client: ApiClient, job: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The job when it has ended; says meanwhile how far it is."""
+    told: dict[str, str] = {}
+    while True:
+        _tell(job, told)
+        if job["status"] in ("done", "failed"):
+            return job
+        time.sleep(_POLL_SECONDS)
+        job = client.call("GET", job["url"])
+
+
+def _tell(job: Mapping[str, Any], told: dict[str, str]) -> None:
+    """Each file as soon as it is read or refused, and how many texts have their vectors."""
+    lines = {one["name"]: _said(one) for one in job["files"] if one["state"] != "waiting"}
+    if job["to_embed"]:
+        lines["embedded"] = f"{job['embedded']} of {job['to_embed']} texts"
+    for name, line in lines.items():
+        if told.get(name) != line:
+            told[name] = line
+            report(f"{one_line(name, 100)}: {one_line(line, 400)}")
+
+
+def _said(one: Mapping[str, Any]) -> str:
+    if one["state"] == "refused":
+        return f"refused, it {one['reason']}"
+    outcome, title = one.get("outcome", "read"), one["title"]
+    named = "" if title == one["name"] else f", '{title}'"
+    return f"{outcome}{named} ({counted(one['counts'])})"
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """``3 lessons, 12 chunks``."""
+    return ", ".join(f"{number:,} {name}" for name, number in sorted(counts.items(), reverse=True))
+
+
+def fail_with(job: Mapping[str, Any]) -> None:
+    """Raises `Refused` where the job has failed."""
+    if job["status"] == "failed":
+        raise Refused(500, "internal", job.get("error", "The job failed."), {})
+
+
+def refused_files(job: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
+    """The files that a job has refused."""
+    return [one for one in (job["files"] if job else ()) if one["state"] == "refused"]
+
+
+def has_failed(job: Mapping[str, Any] | None) -> bool:
+    """Whether the job has failed, or a file of it was refused."""
+    return job is not None and (job["status"] == "failed" or bool(refused_files(job)))
+
+
+def print_refused(name: str, reason: str, problems: Sequence[str] = ()) -> None:
+    """A file that was not taken, and which of its rows are bad."""
+    click.echo(f"Refused: {one_line(name, 100)} {one_line(reason, 300)}.", err=True)
+    for one in problems:
+        click.echo(f"  {one_line(one, 300)}", err=True)

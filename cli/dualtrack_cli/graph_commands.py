@@ -1,0 +1,129 @@
+"""``dualtrack graph load | schema``: the graph of a stack, local or deployed."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from dualtrack_cli.command import Exit, exit_codes, json_option, print_json, report, stack_options
+from dualtrack_cli.corpora import (
+    as_admin,
+    corpus_path,
+    files_in,
+    has_failed,
+    print_refused,
+    refusal,
+    refused_files,
+    taken_in,
+)
+from dualtrack_cli.target import Wanted, open_target
+from dualtrack_cli.transcript import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_CORPUS: Final = "graph"
+_ENDINGS: Final = (".csv", ".json")
+
+
+@click.group("graph")
+def graph_commands() -> None:
+    """The graph that the profile `graph` asks.
+
+    On a local stack no token is needed; on a deployed one it belongs to somebody in the group admin.
+    """
+
+
+@graph_commands.command()
+@click.argument(
+    "paths",
+    nargs=-1,
+    required=True,
+    metavar="PATH…",
+    type=click.Path(exists=True, path_type=Path),
+)
+@click.option("--reset", is_flag=True, help="Remove every file that is not among these.")
+@stack_options
+@json_option
+def load(stack: Wanted, paths: tuple[Path, ...], *, reset: bool, as_json: bool) -> None:
+    """Load files, or the files of folders: nodes and relationships as CSV or JSON, at most 20 MB each.
+
+    CSV of nodes begins `node_id,label,name`, CSV of relationships `from,type,to`; further columns are properties.
+    A file replaces the one of its name, the others stay. All or nothing: with one bad row in one file nothing is
+    loaded, and the graph that was there is asked on.
+
+    \b
+    Exit codes: 0 loaded, 2 usage or no administrator, 4 something was refused or the job failed,
+    5 cannot reach the stack.
+    """
+    files = files_in(paths, _ENDINGS, "CSV, JSON")
+    refused = [{"name": path.name, "reason": reason} for path in files if (reason := refusal(path))]
+    if refused:  # all or nothing
+        for one in refused:
+            print_refused(one["name"], one["reason"])
+        if as_json:
+            print_json({"job": None, "refused": refused, "schema": None})
+        sys.exit(Exit.FAILED)
+    with exit_codes(), open_target(stack, report) as target, as_admin(target) as client:
+        job = taken_in(client, _CORPUS, files, reset=reset)
+        schema = _schema(client.call("GET", corpus_path(_CORPUS)))
+    for one in refused_files(job):
+        print_refused(one["name"], one["reason"], one.get("problems", ()))
+    if job["status"] == "failed":
+        click.echo(f"Error: {one_line(job.get('error', 'The job failed.'), 600)}", err=True)
+    if as_json:
+        print_json({"job": job, "refused": [], "schema": schema})
+    elif not has_failed(job):
+        _print_schema(schema)
+    sys.exit(Exit.FAILED if has_failed(job) else Exit.ANSWERED)
+
+
+@graph_commands.command("schema")
+@stack_options
+@json_option
+def show_schema(stack: Wanted, *, as_json: bool) -> None:
+    """What is loaded: labels, types and properties, with counts."""
+    with exit_codes(), open_target(stack, report) as target, as_admin(target) as client:
+        schema = _schema(client.call("GET", corpus_path(_CORPUS)))
+    if as_json:
+        print_json(schema)
+    else:
+        _print_schema(schema)
+
+
+def _schema(corpus: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema of a corpus; an empty one before the first load."""
+    found: Mapping[str, Any] = corpus.get("schema") or {"labels": [], "types": []}
+    return found
+
+
+def _print_schema(schema: Mapping[str, Any]) -> None:
+    labels, types = schema["labels"], schema["types"]
+    if not labels:
+        click.echo("No graph is loaded; `dualtrack graph load PATH…` loads one.")
+        return
+    width = max(len(one["name"]) for one in (*labels, *types))
+    for one in labels:
+        click.echo(f"{one['name']:<{width}}  {one['count']:>9,}  {_properties(one['properties'])}".rstrip())
+    click.echo()
+    for one in types:
+        ends = ", ".join(f"{start} → {end}" for start, end in one["ends"])
+        click.echo(
+            f"{one['name']:<{width}}  {one['count']:>9,}  {ends}  {_properties(one['properties'])}".rstrip()
+        )
+    nodes, edges = (sum(one["count"] for one in some) for some in (labels, types))
+    click.echo(
+        f"Nodes: {nodes:,} of {_many(len(labels), 'label')}. Relationships: {edges:,} of {_many(len(types), 'type')}."
+    )
+
+
+def _properties(listed: Sequence[Mapping[str, str]]) -> str:
+    shown = ", ".join(f"{one['name']} {one['type']}" for one in listed)
+    return f"({shown})" if shown else ""
+
+
+def _many(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -1,0 +1,47 @@
+"""Works on a job that changes the graph: looks at files, makes one database of them, publishes it."""
+
+from __future__ import annotations
+
+from dualtrack.runtime.imports import collecting_later
+
+with collecting_later():
+    import os
+    from typing import TYPE_CHECKING, Any, Final
+
+    from aws_lambda_powertools import Logger
+    from dualtrack.corpora.graph.load import load_graph
+    from dualtrack.runtime.time_limit import time_for
+    from dualtrack.settings import settings_from
+    from dualtrack.storage.stores import open_stores
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aws_lambda_powertools.utilities.typing import LambdaContext
+
+logger = Logger()
+stores = open_stores(settings_from(os.environ))
+
+RESERVE_SECONDS: Final = 600.0
+"""Kept for making and publishing a database of the largest size."""
+
+
+@logger.inject_lambda_context(correlation_id_path="job")
+def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
+    """``{"corpus", "job"}`` → ``{"next": "again" | "done"}``; with ``"error"`` the job is ended as failed."""
+    corpus, job_id = event["corpus"], event["job"]
+    if "error" in event:
+        return _failed(corpus, job_id, event["error"])
+    has_time = time_for(context.get_remaining_time_in_millis() / 1000 - RESERVE_SECONDS)
+    following = load_graph(stores, job_id, has_time)
+    logger.info("Worked on the graph", job=job_id, next=following)
+    return {"next": following}
+
+
+def _failed(corpus: str, job_id: str, error: Mapping[str, Any]) -> dict[str, Any]:
+    logger.warning("A graph job failed", job=job_id, error=error)
+    job = stores.corpus_jobs.find(corpus, job_id)
+    if job:
+        told = "Something went wrong on our side. What was published before stays. Try again."
+        stores.corpus_jobs.fail(job, told)
+    return {"next": "done"}

@@ -1,0 +1,346 @@
+"""Questions about a graph: which of its tools they ask for, by words, and answers out of what these counted and found."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from .transcript import Outcome, Transcript
+
+Call = tuple[str, dict[str, Any]]
+
+FIND = "find_node"
+LIST_RELATED = "list_related"
+MARK = "count_related_by_name"
+"""The tool by which a profile of graphs is known."""
+
+MAX_SHOWN = 50
+
+_LABELS = {
+    "asset": "Asset",
+    "location": "Location",
+    "place": "Location",
+    "system": "System",
+    "context": "Context",
+}
+"""Words for labels; another word counts nodes of any label."""
+
+_NAME = r"(?:the )?(?P<name>[^\s?!;\n][^?!;\n]{0,200}?)"
+_END = r"(?=[?!;\n]|\.(?:\s|\Z)|,? (?:then|and (?:then )?(?:list|show|tell|how|what|which))\b|\Z)"
+_NOUN = r"(?P<noun>[a-z][a-z -]{0,40}?)"
+_IN = r"(?:in|inside|within|at|belong(?:s|ing)? to|related to)"
+
+
+def _rule(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
+_QUERY = _rule(r"\b(?:OPTIONAL )?MATCH\s*\([^\n]{1,3900}")
+_SCHEMA = _rule(r"\bschema\b|\b(?:which|what) (?:labels|relationship types|properties)\b")
+_PATH = _rule(
+    rf"\bpath (?:from|between) (?:the )?(?P<from>[^\n?!;]{{1,200}}?) (?:to|and) {_NAME}{_END}"
+    rf"|\bhow (?:is|are) (?:the )?(?P<one>[^\n?!;]{{1,200}}?) connected (?:to|with) (?:the )?(?P<other>[^\n?!;]{{1,200}}?){_END}"
+)
+_BREAKDOWN = _rule(rf"\bbreak ?down\b(?: (?:of|for) {_NAME}{_END})?")
+_PER_CATEGORY = _rule(r"\b(?:per|by|each|every) (?:(?P<scope>location|system) )?categor")
+_CATEGORIES = _rule(r"\b(?:(?P<scope>location|system) )?categor(?:y|ies)\b")
+_FIND_AND_LIST = _rule(rf"\bfind {_NAME},? (?:and|then|and then) (?:list|show)\b")
+_CONNECTED = _rule(
+    rf"\b(?:what|which nodes?|who) (?:is|are) connected (?:to|with) {_NAME}{_END}|\bconnections of {_NAME.replace('name', 'of')}{_END}"
+    rf"|\bwhere is {_NAME.replace('name', 'where')}{_END}"
+)
+_COUNT_IN = _rule(rf"\bhow many {_NOUN} (?:are |is |do we have )?(?:there )?{_IN} {_NAME}{_END}")
+_LIST_IN = _rule(
+    rf"\b(?:list|show|which|what) (?:me )?(?:all )?(?:the )?{_NOUN} (?:are |is )?{_IN} {_NAME}{_END}"
+)
+_COUNT_ALL = _rule(rf"\bhow many {_NOUN}(?: are there| do we have| exist)?(?: in all| in total)?{_END}")
+_ANY = _rule(rf"\b(?:do we have|are there) (?:any |some )?{_NOUN}{_END}")
+_LIST_ALL = _rule(
+    rf"\b(?:list|show|which) (?:me )?(?:all )?(?:the )?{_NOUN}(?: are there| do we have)?{_END}"
+)
+_THEM = _rule(
+    r"\A\W*(?:please )?(?:list|show|name|which|what)(?: me)? (?:all )?(?:of )?(?:them|those|they|are they|are those)\b"
+)
+_ALSO = _rule(rf"\A\W*(?:and|what about|how about|and what about) (?:{_IN} |for )?{_NAME}{_END}")
+_ABOUT = _rule(rf"\b(?:find|look up|tell me about|what is|who is|show) {_NAME}{_END}")
+
+
+def is_offered(offered: Iterable[str]) -> bool:
+    """Whether these are a graph's tools."""
+    return MARK in offered
+
+
+def next_calls(seen: Transcript) -> tuple[Call, ...]:
+    """The calls to make now; none to answer."""
+    if not seen.outcomes:
+        return tuple(_asked(seen.question, _questions_before(seen)))
+    last = seen.outcomes[-1]
+    if last.tool == FIND and _FIND_AND_LIST.search(seen.question) and not last.is_error:
+        found = _json(last).get("nodes") or ()
+        return tuple((LIST_RELATED, {"node_id": one["node_id"]}) for one in found[:1])
+    return ()
+
+
+def _questions_before(seen: Transcript) -> list[str]:
+    """The conversation's earlier questions, the latest first."""
+    return list(dict.fromkeys(one.question.strip() for one in reversed(seen.past) if one.question))
+
+
+def _asked(question: str, before: list[str]) -> Iterator[Call]:
+    counts = [_count_in(match) for match in _COUNT_IN.finditer(question)]
+    if len(counts) > 1:
+        yield from counts
+        return
+    call = _by_words(question) or _pointing_back(question, before) or _simple(question)
+    if call:
+        yield call
+
+
+def _by_words(question: str) -> Call | None:
+    for rule, made in (
+        (_QUERY, lambda match: ("run_query", {"query": match[0].strip()})),
+        (_SCHEMA, lambda _: ("get_schema", {})),
+        (_PATH, _path),
+        (_BREAKDOWN, lambda match: ("count_breakdown", _given(name=match["name"]))),
+        (_FIND_AND_LIST, lambda match: (FIND, {"name": _clean(match["name"])})),
+        (_CONNECTED, _connected),
+        (_COUNT_IN, _count_in),
+        (_PER_CATEGORY, lambda match: _per_category(question, match)),
+        (_CATEGORIES, lambda match: ("list_categories", _given(scope=(match["scope"] or "").lower()))),
+        (_LIST_IN, lambda match: ("list_related_by_name", _place(match))),
+    ):
+        match = rule.search(question)
+        if match:
+            return made(match)
+    return None
+
+
+def _pointing_back(question: str, before: list[str]) -> Call | None:
+    """ "List them" asks for what the question before counted, "and in Y?" the same of another place."""
+    listing, also = _THEM.search(question), _ALSO.search(question)
+    for earlier in before if listing or also else ():
+        match = _COUNT_IN.search(earlier) or _LIST_IN.search(earlier)
+        if match and listing:
+            return "list_related_by_name", _place(match)
+        if match and also:
+            return MARK, {**_place(match), "name": _clean(also["name"])}
+        every = _COUNT_ALL.search(earlier)
+        if every and listing and _label(every["noun"]):
+            return "list_nodes", {"label": _label(every["noun"])}
+    return None
+
+
+def _simple(question: str) -> Call | None:
+    if match := _COUNT_ALL.search(question):
+        label = _label(match["noun"])
+        return (
+            ("count_by_label", {"label": label})
+            if label
+            else ("count_nodes", {"name": _singular(match["noun"])})
+        )
+    if match := _ANY.search(question):
+        return "count_nodes", {"name": _singular(match["noun"])}
+    if (match := _LIST_ALL.search(question)) and _label(match["noun"]):
+        return "list_nodes", {"label": _label(match["noun"])}
+    if match := _ABOUT.search(question):
+        return FIND, {"name": _clean(match["name"])}
+    return None
+
+
+def _count_in(match: re.Match[str]) -> Call:
+    return MARK, _place(match)
+
+
+def _place(match: re.Match[str]) -> dict[str, Any]:
+    return _given(name=match["name"], target_label=_label(match["noun"]))
+
+
+def _path(match: re.Match[str]) -> Call:
+    start, end = match["from"] or match["one"], match["name"] or match["other"]
+    return "find_path", {"from": _clean(start), "to": _clean(end)}
+
+
+def _connected(match: re.Match[str]) -> Call:
+    return "get_node_connections", {"name": _clean(match["name"] or match["of"] or match["where"])}
+
+
+def _per_category(question: str, match: re.Match[str]) -> Call:
+    counted = re.search(rf"\bhow many {_NOUN} (?:are |is |per |by |in )", question, re.IGNORECASE)
+    label = _label(counted["noun"]) if counted else ""
+    return "count_by_category", {"scope": (match["scope"] or "both").lower(), **_given(target_label=label)}
+
+
+def _given(**arguments: str | None) -> dict[str, Any]:
+    return {name: _clean(value) for name, value in arguments.items() if value}
+
+
+def _clean(name: str) -> str:
+    return " ".join(name.split()).strip("\"“”'` ,.")[:300]
+
+
+def _label(noun: str | None) -> str:
+    return _LABELS.get(_singular(noun or "").rpartition(" ")[2].lower(), "")
+
+
+def _singular(noun: str) -> str:
+    plain = _clean(noun)
+    return plain[:-1] if plain.endswith("s") and not plain.endswith("ss") else plain
+
+
+def answer_from(outcome: Outcome) -> str:
+    """What an outcome of a graph's tool says."""
+    told = _json(outcome)
+    if told.get("found") is False:
+        return _not_found(told)
+    if "ambiguous" in told:
+        return f"{told['ambiguous']}\n\n{_nodes(told['nodes'])}"
+    say = _SAY.get(outcome.tool)
+    said = say(told, outcome.input) if say else ""
+    return (
+        said
+        or f"`{outcome.tool}` returned:\n\n```json\n{json.dumps(told, indent=1, ensure_ascii=False)[:3_000]}\n```"
+    )
+
+
+def _json(outcome: Outcome) -> dict[str, Any]:
+    """The result as JSON; what was cut or is none gives nothing."""
+    try:
+        told = json.loads(outcome.text[outcome.text.find("{") :])
+    except (ValueError, RecursionError):
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _not_found(told: dict[str, Any]) -> str:
+    if "max_depth" in told:
+        return f"No path of at most {told['max_depth']} relationships connects {told['from']['name']} and {told['to']['name']}."
+    similar = ", ".join(told.get("similar_names") or ())
+    like = f" Similar names: {similar}." if similar else ""
+    return f"There is nothing called “{told.get('name') or told.get('node_id')}”.{like}"
+
+
+def _counted(told: dict[str, Any], given: dict[str, Any]) -> str:
+    what = f"{given['target_label']} nodes" if given.get("target_label") else "nodes"
+    where = given.get("name") or told.get("node", {}).get("name", "it")
+    said = f"**{told['total_count']}** {what} are in {where}."
+    if len(told["by_label"]) > 1:
+        said += f" By label: {_pairs(told['by_label'])}."
+    each = [
+        f"- {one['name']} ({one['node_id']}): {one['total_count']}" for one in told.get("named_nodes", ())
+    ]
+    return "\n".join(
+        [said, *(["", f"{told['named_nodes_count']} nodes have this name:", *each] if each else [])]
+    )
+
+
+def _listed(told: dict[str, Any], given: dict[str, Any]) -> str:
+    of = given.get("name") or told.get("node", {}).get("name") or told.get("label")
+    shown = f", of which {told['count']} are shown" if "next_offset" in told or told["offset"] else ""
+    return f"{of}: **{told['total_count']}** in all{shown}.\n\n{_nodes(told['nodes'])}"
+
+
+def _found(told: dict[str, Any], _: dict[str, Any]) -> str:
+    return _nodes(told["nodes"], properties=True)
+
+
+def _by_name(told: dict[str, Any], given: dict[str, Any]) -> str:
+    return f"**{told['total_count']}** nodes have “{given.get('name')}” in their name: {_pairs(told['by_label'])}."
+
+
+def _of_label(told: dict[str, Any], _: dict[str, Any]) -> str:
+    return f"There are **{told['total_count']}** nodes of the label {told['label']}."
+
+
+def _connections(told: dict[str, Any], _: dict[str, Any]) -> str:
+    arrows = {"out": "→", "in": "←"}
+    lines = [
+        f"- {arrows[one['direction']]} {one['type']} {one['node']['name']} ({one['node']['label']})"
+        for one in told["connections"][:MAX_SHOWN]
+    ]
+    return f"{told['node']['name']} has **{told['total_count']}** connections.\n\n" + "\n".join(lines)
+
+
+def _broken_down(told: dict[str, Any], given: dict[str, Any]) -> str:
+    of = f" in {given['name']}" if given.get("name") else ""
+    parts = [f"**{told['total_count']}** {told['target_label']} nodes{of}."]
+    for dimension, found in told["by"].items():
+        lines = [f"- {one['name']}: {one['count']}" for one in found["groups"][:MAX_SHOWN]]
+        parts.append("\n".join([f"By {dimension}:", *lines]))
+    return "\n\n".join(parts)
+
+
+def _per_categories(told: dict[str, Any], _: dict[str, Any]) -> str:
+    parts = []
+    for scope in ("location", "system"):
+        lines = [
+            f"- {one['name']}: {one['count']}" for one in told.get(scope, {}).get("nodes", ())[:MAX_SHOWN]
+        ]
+        parts += (
+            ["\n".join([f"{told['target_label'] or 'Nodes'} per {scope} category:", *lines])] if lines else []
+        )
+    return "\n\n".join(parts)
+
+
+def _categories(told: dict[str, Any], _: dict[str, Any]) -> str:
+    lines = [f"{'  ' * one['depth']}- {one['name']}" for one in told["nodes"][:MAX_SHOWN]]
+    return f"There are **{told['total_count']}** categories.\n\n" + "\n".join(lines)
+
+
+def _passed(told: dict[str, Any], _: dict[str, Any]) -> str:
+    names = " – ".join(one["name"] for one in told["nodes"])
+    return f"A shortest path has **{told['length']}** relationships: {names}."
+
+
+def _schema(told: dict[str, Any], _: dict[str, Any]) -> str:
+    labels = _pairs({one["label"]: one["count"] for one in told["labels"]})
+    types = _pairs({one["type"]: one["count"] for one in told["relationship_types"]})
+    return f"Labels: {labels}.\n\nRelationship types: {types}."
+
+
+def _rows(told: dict[str, Any], _: dict[str, Any]) -> str:
+    lines = [
+        " | ".join(_cell(value) for value in row) for row in [told["columns"], *told["rows"][:MAX_SHOWN]]
+    ]
+    lines.insert(1, " | ".join("---" for _ in told["columns"]))
+    return "\n".join(f"| {line} |" for line in lines)
+
+
+def _cell(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return " ".join(text.replace("|", "\\|").split())[:200]
+
+
+def _nodes(nodes: list[dict[str, Any]], *, properties: bool = False) -> str:
+    return "\n".join(
+        f"- {one['name']} ({one['label']}, {one['node_id']})"
+        + (f": {_pairs(one['properties'])}" if properties and one.get("properties") else "")
+        for one in nodes[:MAX_SHOWN]
+    )
+
+
+def _pairs(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items())
+
+
+_SAY = {
+    MARK: _counted,
+    "count_related": _counted,
+    "list_related_by_name": _listed,
+    LIST_RELATED: _listed,
+    "list_nodes": _listed,
+    FIND: _found,
+    "count_nodes": _by_name,
+    "count_by_label": _of_label,
+    "get_node_connections": _connections,
+    "count_breakdown": _broken_down,
+    "count_by_category": _per_categories,
+    "list_categories": _categories,
+    "find_path": _passed,
+    "get_schema": _schema,
+    "run_query": _rows,
+}
+TOOLS = frozenset(_SAY)

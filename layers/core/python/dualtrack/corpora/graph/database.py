@@ -1,0 +1,101 @@
+"""The database file, made of files that fit to each other: one bulk load for each label and each pair of labels.
+
+All statements here are ours; names in them are those of `rows.WORD_RULE`, in the engine's quotes. Values go through
+files that are written here.
+"""
+
+from __future__ import annotations
+
+import csv
+from contextlib import ExitStack, closing
+from typing import TYPE_CHECKING, Final
+
+import ladybug
+
+from dualtrack.corpora.graph.rows import Edge, Node
+from dualtrack.tools.graph.schema import NAME, NODE_ID
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+    from typing import Any
+
+    from dualtrack.corpora.graph.rows import Row, Scalar
+    from dualtrack.tools.graph.schema import Property, Schema
+
+_POOL_BYTES: Final = 1 << 30
+_MOST_BYTES: Final = 1 << 34
+"""Of address space; without a bound the engine maps 8 TB."""
+
+_CSV: Final = "HEADER=false, PARALLEL=false, DELIM=',', QUOTE='\"', ESCAPE='\"'"
+"""Not in parallel: a text may have several lines."""
+
+
+def write_tables(folder: Path, schema: Schema, rows: Iterable[Row], label_of: Callable[[str], str]) -> None:
+    """One CSV file for each label and each pair of labels, in the columns of the schema. Rows have no problems."""
+    labels = {one.name: (at, [p.name for p in one.properties]) for at, one in enumerate(schema.labels)}
+    types = {
+        one.name: (at, [p.name for p in one.properties], one.ends) for at, one in enumerate(schema.types)
+    }
+    with ExitStack() as stack:
+
+        def writer(name: str) -> Any:
+            return csv.writer(stack.enter_context((folder / name).open("w", encoding="utf-8", newline="")))
+
+        nodes = {name: (writer(f"n{at}.csv").writerow, columns) for name, (at, columns) in labels.items()}
+        edges = {
+            (name, *pair): (writer(f"e{at}-{number}.csv").writerow, columns)
+            for name, (at, columns, ends) in types.items()
+            for number, pair in enumerate(ends)
+        }
+        for one in rows:
+            if isinstance(one, Node):
+                write, columns = nodes[one.label]
+                write((one.node_id, one.name, *_values(one.properties, columns)))
+            elif isinstance(one, Edge):
+                write, columns = edges[one.type, label_of(one.start), label_of(one.end)]
+                write((one.start, one.end, *_values(one.properties, columns)))
+
+
+def _values(properties: Mapping[str, Scalar], columns: Sequence[str]) -> list[str]:
+    return [_text(properties[name]) if name in properties else "" for name in columns]
+
+
+def _text(value: Scalar) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else repr(value)
+
+
+def build(path: Path, folder: Path, schema: Schema) -> None:
+    """Make the database at ``path`` of the files that `write_tables` has written. It is one file when this returns."""
+    with (
+        closing(
+            ladybug.Database(str(path), buffer_pool_size=_POOL_BYTES, max_db_size=_MOST_BYTES)
+        ) as database,
+        closing(ladybug.Connection(database)) as connection,
+    ):
+        for statement in _statements(folder, schema):
+            connection.execute(statement)
+        connection.execute("CHECKPOINT")
+
+
+def _statements(folder: Path, schema: Schema) -> Iterable[str]:
+    for at, label in enumerate(schema.labels):
+        columns = [f"{NODE_ID} STRING PRIMARY KEY", f"{NAME} STRING", *_columns(label.properties)]
+        yield f"CREATE NODE TABLE `{label.name}`({', '.join(columns)})"
+        yield f"COPY `{label.name}` FROM '{_quoted(folder / f'n{at}.csv')}' ({_CSV})"
+    for at, one in enumerate(schema.types):
+        columns = [*(f"FROM `{start}` TO `{end}`" for start, end in one.ends), *_columns(one.properties)]
+        yield f"CREATE REL TABLE `{one.name}`({', '.join(columns)})"
+        for number, (start, end) in enumerate(one.ends):
+            source = _quoted(folder / f"e{at}-{number}.csv")
+            yield f"COPY `{one.name}` FROM '{source}' ({_CSV}, from='{start}', to='{end}')"
+
+
+def _columns(properties: Sequence[Property]) -> list[str]:
+    return [f"`{one.name}` {one.type}" for one in properties]
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("\\", "\\\\").replace("'", "\\'")

@@ -1,0 +1,277 @@
+"""Files of nodes and relationships, row by row: CSV or JSON, UTF-8 (docs/graph.md, "Loading").
+
+CSV     nodes: ``node_id,label,name,<properties>``; relationships: ``from,type,to,<properties>``; columns in any order
+JSON    ``{"nodes": [{"node_id", "label", "name", <properties>}], "edges": [{"from", "type", "to", <properties>}]}``
+
+A row that cannot be taken comes as a `Problem` at its place, and the rows behind it are looked at all the same. Every
+look is linear in the file's length.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+
+from dualtrack.corpora.kinds import Refused
+from dualtrack.message_files import not_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+Scalar: TypeAlias = bool | int | float | str
+"""Of a property. In CSV all are text, and what they mean shows when all rows were seen."""
+
+
+class Node(NamedTuple):
+    """A node. ``place``: a line of CSV, or a number from 1 in a JSON list."""
+
+    place: int
+    node_id: str
+    label: str
+    name: str
+    properties: Mapping[str, Scalar]
+
+
+class Edge(NamedTuple):
+    """A relationship between two nodes, by their ids."""
+
+    place: int
+    start: str
+    type: str
+    end: str
+    properties: Mapping[str, Scalar]
+
+
+class Problem(NamedTuple):
+    """What is wrong with a row, as the part of a sentence behind its place."""
+
+    place: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.what}"
+
+
+Row: TypeAlias = Node | Edge | Problem
+
+NODE_COLUMNS: Final = ("node_id", "label", "name")
+EDGE_COLUMNS: Final = ("from", "type", "to")
+
+MAX_ID: Final = 200
+MAX_NAME: Final = 500
+MAX_TEXT: Final = 10_000
+MAX_PROPERTIES: Final = 100
+"""Of a file, and of a label or type."""
+
+MAX_WORD: Final = 64
+_WORD: Final = re.compile(rf"[A-Za-z][A-Za-z0-9_]{{0,{MAX_WORD - 1}}}")
+WORD_RULE: Final = f"a letter, then letters, digits or _, at most {MAX_WORD}"
+"""Of labels, types and properties."""
+
+_CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
+_SHOWN: Final = 40
+
+
+def rows_of(name: str, data: bytes) -> Iterator[Row]:
+    """The rows of a file, problems among them. Raises `Refused` where it is no such file at all, before the first row
+    or, in broken CSV, behind the last good one."""
+    wrong = not_text(data)
+    if wrong:
+        raise Refused(f"cannot be read: {wrong}")
+    text = data.decode("utf-8-sig")
+    return _json_rows(text) if name.lower().endswith(".json") else _csv_rows(text)
+
+
+def place_of(name: str, place: int, kind: str) -> str:
+    """Where a row stands, for people: ``line 7``, or ``node 7`` of a JSON file."""
+    return f"{kind} {place}" if name.lower().endswith(".json") else f"line {place}"
+
+
+# ── CSV ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _csv_rows(text: str) -> Iterator[Row]:
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        header = [one.strip() for one in next(reader, [])]
+        make = _maker(header)
+        names = [(at, name) for at, name in enumerate(header) if name not in NODE_COLUMNS + EDGE_COLUMNS]
+        fixed = EDGE_COLUMNS if make is _edge else NODE_COLUMNS
+        first, second, third = (header.index(one) for one in fixed)
+        width = len(header)
+        for row in reader:
+            if not row:
+                continue  # an empty line
+            if len(row) != width:
+                yield Problem(f"line {reader.line_num}", f"has {len(row)} fields, the header has {width}")
+                continue
+            properties = {name: row[at] for at, name in names if row[at]}
+            yield make(
+                "line",
+                reader.line_num,
+                row[first].strip(),
+                row[second].strip(),
+                row[third].strip(),
+                properties,
+            )
+    except csv.Error as error:
+        raise Refused(f"is broken at line {reader.line_num}: {error}") from error
+
+
+_Make: TypeAlias = "Callable[[str, int, Any, Any, Any, Mapping[str, Scalar]], Row]"
+
+
+def _maker(header: Sequence[str]) -> _Make:
+    """What rows under this header are. Raises `Refused`."""
+    nodes, edges = set(NODE_COLUMNS) <= set(header), set(EDGE_COLUMNS) <= set(header)
+    if nodes == edges:
+        expected = " or ".join(",".join(one) for one in (NODE_COLUMNS, EDGE_COLUMNS))
+        raise Refused(f"has no header of nodes or relationships: its first line has to begin {expected}")
+    own = NODE_COLUMNS if nodes else EDGE_COLUMNS
+    wrong = _wrong_names([one for one in header if one not in own])
+    if wrong:
+        raise Refused(wrong)
+    if len({one.casefold() for one in header}) < len(header):
+        raise Refused("has two columns of one name (case does not count)")
+    return _node if nodes else _edge
+
+
+def _wrong_names(names: Sequence[str]) -> str:
+    """Why these cannot be properties, as the part of a sentence; empty if they can."""
+    if len(names) > MAX_PROPERTIES:
+        return f"has {len(names)} properties; at most {MAX_PROPERTIES} are taken"
+    reserved = {*NODE_COLUMNS, *EDGE_COLUMNS}
+    for name in names:
+        if not _WORD.fullmatch(name):
+            return f"has the property {_shown(name)}; a property's name is {WORD_RULE}"
+        if name.casefold() in reserved:
+            return f"has the property {_shown(name)}; {', '.join(NODE_COLUMNS + EDGE_COLUMNS)} are taken"
+    return ""
+
+
+# ── JSON ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _json_rows(text: str) -> Iterator[Row]:
+    try:
+        read = json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError) as error:
+        raise Refused(f"is no JSON: {str(error)[:120]}") from error
+    if not isinstance(read, dict) or not read or not set(read) <= {"nodes", "edges"}:
+        raise Refused('has to be {"nodes": […], "edges": […]}')
+    if not all(isinstance(one, list) for one in read.values()):
+        raise Refused("has to have lists as nodes and edges")
+    for key, kind, fixed, make in (
+        ("nodes", "node", NODE_COLUMNS, _node),
+        ("edges", "edge", EDGE_COLUMNS, _edge),
+    ):
+        for place, one in enumerate(read.get(key, ()), start=1):
+            yield _json_row(kind, place, one, fixed, make)
+
+
+def _no_number(word: str) -> float:
+    raise ValueError(f"{word} is no number")
+
+
+def _json_row(kind: str, place: int, one: Any, fixed: Sequence[str], make: _Make) -> Row:
+    where = f"{kind} {place}"
+    if not isinstance(one, dict):
+        return Problem(where, "is no object")
+    missing = next((name for name in fixed if name not in one), "")
+    if missing:
+        return Problem(where, f"has no {missing}")
+    given = {name: value for name, value in one.items() if name not in fixed and value not in (None, "")}
+    wrong = _wrong_names(list(given)) or _wrong_values(given)
+    if wrong:
+        return Problem(where, wrong)
+    first, second, third = (_id_text(one[name]) for name in fixed)
+    return make(kind, place, first, second, third, given)
+
+
+def _id_text(value: Any) -> Any:
+    """Ids are often numbers in JSON; what is neither text nor a whole number stays, and is refused."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value.strip() if isinstance(value, str) else value
+
+
+def _wrong_values(given: Mapping[str, Any]) -> str:
+    if len({name.casefold() for name in given}) < len(given):
+        return "has two properties of one name (case does not count)"
+    for name, value in given.items():
+        if not isinstance(value, str | int | float):
+            return f"has a list or an object as {name}; properties are text, numbers or true and false"
+        if isinstance(value, float) and not math.isfinite(value):
+            return f"has a number as {name} that is too large"
+        if isinstance(value, str) and _is_broken(value):
+            return f"has a character in {name} that no text has"
+    return ""
+
+
+def _is_broken(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return True
+    return "\0" in text
+
+
+# ── rows ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _node(
+    kind: str, place: int, node_id: Any, label: Any, name: Any, properties: Mapping[str, Scalar]
+) -> Row:
+    wrong = (
+        _wrong_text("node_id", node_id, MAX_ID)
+        or _wrong_word("label", label)
+        or _wrong_text("name", name, MAX_NAME)
+        or _too_long(properties)
+    )
+    return Problem(f"{kind} {place}", wrong) if wrong else Node(place, node_id, label, name, properties)
+
+
+def _edge(kind: str, place: int, start: Any, type_: Any, end: Any, properties: Mapping[str, Scalar]) -> Row:
+    wrong = (
+        _wrong_text("from", start, MAX_ID)
+        or _wrong_word("type", type_)
+        or _wrong_text("to", end, MAX_ID)
+        or _too_long(properties)
+    )
+    return Problem(f"{kind} {place}", wrong) if wrong else Edge(place, start, type_, end, properties)
+
+
+def _wrong_text(column: str, value: Any, most: int) -> str:
+    if not isinstance(value, str):
+        return f"{column} is no text"
+    if not value:
+        return f"{column} is empty"
+    if len(value) > most:
+        return f"{column} has {len(value):,} characters; at most {most} are taken"
+    if _CONTROL.search(value) or (not value.isascii() and _is_broken(value)):
+        return f"{column} has a control character"
+    return ""
+
+
+def _wrong_word(column: str, value: Any) -> str:
+    wrong = _wrong_text(column, value, MAX_ID)
+    if not wrong and not _WORD.fullmatch(value):
+        wrong = f"{column} is {_shown(value)}; it has to be {WORD_RULE}"
+    return wrong
+
+
+def _too_long(properties: Mapping[str, Scalar]) -> str:
+    for name, value in properties.items():
+        if isinstance(value, str) and len(value) > MAX_TEXT:
+            return f"{name} has {len(value):,} characters; at most {MAX_TEXT:,} are taken"
+    return ""
+
+
+def _shown(text: str) -> str:
+    """Of a stranger's word as much as tells which one it is."""
+    line = _CONTROL.sub("?", text.encode(errors="replace").decode())
+    return f"'{line[:_SHOWN]}…'" if len(line) > _SHOWN else f"'{line}'"

@@ -1,0 +1,244 @@
+"""One read statement of Cypher: parsed, checked, and written anew in our own words.
+
+text ─► `lexer.words` ─► parser of ``cypher.lark`` ─► tree ─► text again: known words, escaped names, no literals
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from lark import Lark, Token, Tree
+from lark.exceptions import UnexpectedInput, UnexpectedToken
+from lark.lexer import Lexer
+
+from dualtrack.tools.graph.engine import GraphError, QueryFailed, QueryRefused
+from dualtrack.tools.graph.functions import FUNCTIONS, TYPES
+from dualtrack.tools.graph.lexer import unescaped, words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from dualtrack.tools.graph.engine import Value
+    from dualtrack.tools.graph.lexer import Word
+
+MAX_HOPS: Final = 30
+"""The engine's own upper bound of a path's length."""
+
+MAX_PARAMETERS: Final = 20_000
+"""Characters of all given parameters as JSON."""
+
+_HARMLESS: Final = re.compile(r"[\w .,:;@/+#%&()=*-]{0,200}")
+_BEGIN: Final = frozenset({"MATCH", "OPTIONAL", "UNWIND", "WITH", "RETURN"})
+_OTHER_STATEMENTS: Final = (
+    "ALTER ANALYZE ATTACH BEGIN CALL CHECKPOINT COMMENT COMMIT COPY CREATE DELETE DETACH DROP EXPLAIN EXPORT EXTENSION "
+    "FOREACH IMPORT INSERT INSTALL LOAD MACRO MERGE PROFILE REMOVE ROLLBACK SET TRUNCATE UNINSTALL UPDATE USE"
+)
+_NOT_READ: Final = frozenset(_OTHER_STATEMENTS.split())
+"""Words that tell a query that is no read from one with a slip. They choose the error and protect from nothing."""
+
+_CLOSE: Final = "\0"
+"""In front of a word: no space before it. No name or literal has this character."""
+
+_LONGEST_INTEGER: Final = len(str(2**63 - 1))
+
+
+def written_anew(text: str, parameters: Mapping[str, Value]) -> tuple[str, dict[str, Value]]:
+    """See `tools.graph.guard.guarded`."""
+    read = words(text)
+    if len(json.dumps(parameters)) > MAX_PARAMETERS:
+        raise QueryFailed(f"the parameters have at most {MAX_PARAMETERS:,} characters.")
+    try:
+        return _Writer(parameters).write(_parsed(read))
+    except GraphError:
+        raise
+    except UnexpectedInput as error:
+        raise _refusal(read, error) from None
+    except Exception as error:  # whatever a parser does not expect is refused
+        raise QueryRefused from error
+
+
+class _Words(Lexer):
+    """Hands the parser the tokens that `lexer.words` has read."""
+
+    def __init__(self, configuration: Any) -> None:
+        self._types = {terminal.pattern.value: terminal.name for terminal in configuration.terminals}
+
+    def lex(self, data: Sequence[Word]) -> Iterator[Token]:  # type: ignore[override]
+        for word in data:
+            yield Token(self._types.get(word.type, word.type), word.text, start_pos=word.at)
+
+
+@functools.cache
+def _parser() -> Lark:
+    grammar = Path(__file__).with_name("cypher.lark").read_text(encoding="utf-8")
+    return Lark(grammar, parser="lalr", lexer=_Words, keep_all_tokens=True, maybe_placeholders=False)
+
+
+def _parsed(read: Sequence[Word]) -> Tree[Token]:
+    return _parser().parse(read)  # handed to the lexer as it is
+
+
+def _refusal(read: Sequence[Word], error: UnexpectedInput) -> GraphError:
+    """A statement of another kind is refused as such; a slip is told where it is."""
+    said = {word.text.upper() for word in read if word.type in {"NAME", "FUNCTION"}}
+    begins = read[0].type if read else ""
+    several = any(word.type == ";" for word in read[:-1])
+    if begins not in _BEGIN or several or said & _NOT_READ:
+        return QueryRefused()
+    if not isinstance(error, UnexpectedToken) or error.token.type == "$END":
+        return QueryFailed("syntax error: the query is not complete.")
+    place, word = error.token.start_pos or 0, str(error.token)
+    return QueryFailed(f"syntax error at character {place + 1}: unexpected {word[:40]!r}.")
+
+
+class _Writer:
+    """Writes a tree anew. ``given``: the parameters that the query may name."""
+
+    def __init__(self, given: Mapping[str, Value]) -> None:
+        self._given = given
+        self._used: dict[str, Value] = {}
+        self._names: dict[tuple[str, object], str] = {}
+        self._in_lambda = False
+
+    def write(self, tree: Tree[Token]) -> tuple[str, dict[str, Value]]:
+        return " ".join(self._said(tree)).replace(f" {_CLOSE}", ""), self._used
+
+    def _said(self, tree: Tree[Token]) -> Iterator[str]:
+        special = _SPECIAL.get(tree.data)
+        return special(self, tree) if special else self._plain(tree)
+
+    def _plain(self, tree: Tree[Token]) -> Iterator[str]:
+        for child in tree.children:
+            if isinstance(child, Tree):
+                yield from self._said(child)
+            elif child == ",":
+                yield f"{_CLOSE},"  # after DESC the engine takes no space before it
+            elif child.type != "SEMICOLON":
+                yield child.upper()  # a symbol or one of the grammar's words
+
+    def _name(self, tree: Tree[Token]) -> Iterator[str]:
+        yield f"`{tree.children[0]}`"
+
+    def _function(self, tree: Tree[Token]) -> Iterator[str]:
+        name = str(tree.children[0]).lower()
+        if name not in FUNCTIONS:
+            raise QueryFailed(f"there is no function {name[:40]!r} here.")
+        yield FUNCTIONS[name]
+
+    def _type(self, tree: Tree[Token]) -> Iterator[str]:
+        name = str(tree.children[0]).upper()
+        if name not in TYPES:
+            raise QueryFailed(f"there is no type {name[:40]!r} here: {', '.join(sorted(TYPES))}.")
+        yield name
+
+    def _suffix(self, tree: Tree[Token]) -> Iterator[str]:
+        """The engine takes no space around the brackets of an element and around the colon of a slice."""
+        if tree.children[0] != "[":
+            yield from self._plain(tree)
+            return
+        for child in tree.children:
+            words_ = (
+                list(self._said(child)) if isinstance(child, Tree) else [":" if child == ".." else str(child)]
+            )
+            yield _CLOSE + words_[0]
+            yield from words_[1:]
+
+    def _subquery(self, tree: Tree[Token]) -> Iterator[str]:
+        """The engine wants the MATCH that the language leaves out."""
+        kind, bracket, *rest = tree.children
+        stated = [one for one in rest if isinstance(one, Tree) or one.type != "MATCH"]
+        yield from self._said(Tree("inside", [kind, bracket, Token("MATCH", "MATCH"), *stated]))
+
+    def _quantifier(self, tree: Tree[Token]) -> Iterator[str]:
+        *before, condition, bracket = tree.children
+        yield from self._said(Tree("before", before))
+        yield from self._as_lambda(condition)
+        yield from self._said(Tree("after", [bracket]))
+
+    def _argument(self, tree: Tree[Token]) -> Iterator[str]:
+        *before, body = tree.children
+        is_lambda = any(isinstance(one, Token) and one == "->" for one in before)
+        yield from self._said(Tree("before", before))
+        yield from self._as_lambda(body) if is_lambda else self._said(_tree(body))
+
+    def _as_lambda(self, body: Tree[Token] | Token) -> Iterator[str]:
+        """The engine takes no parameters here: literals are written out (`_written`)."""
+        outside, self._in_lambda = self._in_lambda, True
+        yield from self._said(_tree(body))
+        self._in_lambda = outside
+
+    def _bound(self, tree: Tree[Token]) -> Iterator[str]:
+        """The one literal that cannot be a parameter: the number of hops."""
+        digits = str(tree.children[0])
+        if len(digits) > 2 or int(digits) > MAX_HOPS:
+            raise QueryFailed(f"a path has at most {MAX_HOPS} relationships.")
+        yield str(int(digits))
+
+    def _parameter(self, tree: Tree[Token]) -> Iterator[str]:
+        name = str(tree.children[0])[1:]
+        if name not in self._given:
+            raise QueryFailed(f"the parameter ${name[:40]} is not given.")
+        yield self._value("given", name, self._given[name])
+
+    def _literal(self, tree: Tree[Token]) -> Iterator[str]:
+        (token,) = tree.children
+        assert isinstance(token, Token)
+        if token.type in ("TRUE", "FALSE", "NULL"):
+            yield token.type
+        elif token.type == "STRING":
+            yield self._value("string", text := unescaped(str(token)), text)
+        else:
+            yield self._value("number", str(token), _number(str(token)))
+
+    def _value(self, kind: str, key: object, value: Value) -> str:
+        """The parameter of a value. Equal ones share it: what is grouped and ordered by must be the same expression."""
+        if self._in_lambda:
+            return _written(value)
+        name = self._names.setdefault((kind, key), f"p{len(self._names)}")
+        self._used[name] = value
+        return f"${name}"
+
+
+_SPECIAL: Final[Mapping[str, Any]] = {
+    "name": _Writer._name,
+    "function": _Writer._function,
+    "type": _Writer._type,
+    "suffix": _Writer._suffix,
+    "subquery": _Writer._subquery,
+    "quantifier": _Writer._quantifier,
+    "argument": _Writer._argument,
+    "bound": _Writer._bound,
+    "parameter": _Writer._parameter,
+    "literal": _Writer._literal,
+}
+
+
+def _tree(node: Tree[Token] | Token) -> Tree[Token]:
+    assert isinstance(node, Tree)
+    return node
+
+
+def _written(value: Value) -> str:
+    """A value as a literal: numbers, truth values and strings of harmless characters."""
+    if value is None or isinstance(value, bool | int | float):
+        return json.dumps(value)
+    if isinstance(value, str) and _HARMLESS.fullmatch(value):
+        return f"'{value}'"
+    raise QueryFailed("conditions on the elements of a list take numbers and plain words only.")
+
+
+def _number(text: str) -> int | float:
+    if text.isdigit():
+        number = int(text) if len(text) <= _LONGEST_INTEGER else 2**63
+        if number >= 2**63:
+            raise QueryFailed("a number in the query is too large.")
+        return number
+    value = float(text)
+    if not math.isfinite(value):
+        raise QueryFailed("a number in the query is too large.")
+    return value

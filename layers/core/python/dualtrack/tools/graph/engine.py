@@ -1,0 +1,72 @@
+"""What every tool reads the graph through, and what can go wrong there.
+
+An engine runs query text that is trusted: our tools' own, or a model's behind the guard (`tools.graph.guard`).
+
+GraphError
+├─ NoGraph         nothing is loaded
+├─ QueryRefused    the guard: not one read statement
+├─ QueryFailed     the engine's own words
+└─ QueryTimedOut   it took too long, or too much memory
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Value: TypeAlias = bool | int | float | str | list[Any] | dict[str, Any] | None
+"""A JSON value. Nodes are objects with ``_label`` and their properties, times are ISO 8601."""
+
+MAX_WORDS: Final = 300
+"""Characters of the engine's own words in an error (PROFILES 4)."""
+
+
+class GraphError(Exception):
+    """A query brought no rows. The message is for the model."""
+
+
+class NoGraph(GraphError):
+    """No graph is loaded."""
+
+    def __init__(self) -> None:
+        super().__init__("no graph is loaded.")
+
+
+class QueryRefused(GraphError):
+    """Not one read statement."""
+
+    def __init__(self) -> None:
+        super().__init__("only read-only queries are allowed.")
+
+
+class QueryFailed(GraphError):
+    """The query is wrong; ``words`` say how, at most `MAX_WORDS` characters of them are kept."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__(words[:MAX_WORDS])
+
+
+class QueryTimedOut(GraphError):
+    """The query was ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What a query brought. ``more``: there are rows behind the limit."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Value, ...], ...]
+    more: bool = False
+
+
+class Engine(Protocol):
+    """A graph that can be read."""
+
+    def read(self, query: str, parameters: Mapping[str, Value], limit: int) -> Rows:
+        """At most ``limit`` rows of a trusted query; values come as ``parameters`` (``$name``), never in its text.
+
+        Raises `GraphError`.
+        """

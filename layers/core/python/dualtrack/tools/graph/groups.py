@@ -1,0 +1,235 @@
+"""Tools that count by category and by place, system and context, and show the tree of categories.
+
+They ask for the labels Category, Location, System and Context; a graph without one of them gets a refusal that names
+its labels.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.tools.graph.arguments import DEFAULT_LIMIT, MAX_LIMIT
+from dualtrack.tools.graph.lookup import not_found
+from dualtrack.tools.graph.names import BadArgumentError, either, inward, label_named, labels_of, quoted
+from dualtrack.tools.graph.reading import all_rows
+from dualtrack.tools.graph.related import Part, counts, leading_types, of_label
+from dualtrack.tools.graph.relations import related_to, starts_named
+from dualtrack.tools.graph.results import page
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dualtrack.tools.graph.arguments import ForScope, Name, Scope, TargetLabel
+    from dualtrack.tools.graph.needs import GraphNeeds
+    from dualtrack.tools.graph.results import Result
+    from dualtrack.tools.graph.schema import Schema
+
+CATEGORY: Final = "Category"
+SCOPES: Final = {"location": ("Location",), "system": ("System",), "both": ("Location", "System")}
+DIMENSIONS: Final = ("Location", "System", "Context")
+COUNTED: Final = "Asset"
+"""What a breakdown counts by default, where the graph has it."""
+
+MAX_CATEGORIES: Final = 1_000
+MAX_ROWS: Final = 4_000
+
+
+def list_categories(graph: GraphNeeds, scope: ForScope | None = None) -> Result:
+    """Shows the tree of categories with how many nodes each has directly, by label. Use it for "which categories are
+    there?"; with a scope it shows those that have locations or systems.
+    """
+    category = label_named(graph.schema, CATEGORY)
+    labels = _scope_labels(graph.schema, scope) if scope else labels_of(graph.schema)
+    names, parents = _names(graph, category), _parents(graph, category)
+    members = _members(graph, category)
+    tree = [
+        {
+            "node_id": one,
+            "name": names[one],
+            "depth": depth,
+            "parent_id": parents.get(one),
+            "members": members.get(one, {}),
+        }
+        for one, depth in _in_order(names, parents)
+    ]
+    if scope:
+        kept = _with_ancestors({one for one in members if members[one].keys() & set(labels)}, parents)
+        tree = [one for one in tree if one["node_id"] in kept]
+    return {"scope": scope, **page(tree[:MAX_LIMIT], len(tree), 0)}
+
+
+def count_by_category(graph: GraphNeeds, scope: ForScope, target_label: TargetLabel | None = None) -> Result:
+    """Counts per category of locations, of systems, or of both: how many of these there are in each category and those
+    below it, or, with target_label, how many nodes of that label are in them.
+    """
+    category = label_named(graph.schema, CATEGORY)
+    labels = _scope_labels(graph.schema, scope)
+    target = label_named(graph.schema, target_label) if target_label else None
+    names = _names(graph, category)
+    found = {label.lower(): _per_category(graph, category, label, target, names) for label in labels}
+    return {"scope": scope, "target_label": target, **found}
+
+
+def count_breakdown(
+    graph: GraphNeeds, name: Name | None = None, target_label: TargetLabel | None = None
+) -> Result:
+    """Breaks nodes of a label (default Asset) down by Location, System and Context: how many belong directly to each.
+    Without a name all of them are counted, with a name those that are in or related to it. Use it for "give me a
+    breakdown of Y" and "which place or system has most?".
+    """
+    target = _target(graph.schema, target_label)
+    if name is None:
+        total = next(one.count for one in graph.schema.labels if one.name == target)
+        match, parameters = f"MATCH (m:{quoted(target)}) ", dict[str, Any]()
+        told: Result = {}
+    else:
+        starts = starts_named(graph, name)
+        if not starts:
+            return not_found(graph, name)
+        made = related_to(graph, starts, target, tuple(one.name for one in graph.schema.types))
+        total = sum(counts(graph.engine, made).values())
+        told = {"found": True, "named_nodes": list(starts[:DEFAULT_LIMIT])}
+        if not total:
+            return {**told, "target_label": target, "total_count": 0, "by": {}}
+        match, parameters = of_label(graph.engine, made, target)
+    by = dict(_by_dimension(graph, target, match, parameters))
+    return {**told, "target_label": target, "total_count": total, "by": by}
+
+
+def _by_dimension(
+    graph: GraphNeeds, target: str, match: str, parameters: dict[str, Any]
+) -> Iterator[tuple[str, Result]]:
+    for dimension in DIMENSIONS:
+        types = [one.name for one in graph.schema.types if (target, dimension) in one.ends]
+        if not types:
+            continue
+        found = graph.engine.read(
+            f"{match}WITH DISTINCT m MATCH (m)-[:{either(types)}]->(g:{quoted(dimension)}) "
+            "RETURN g.node_id, g.name, count(DISTINCT m.node_id) AS count "
+            f"ORDER BY count DESC, g.name, g.node_id LIMIT {DEFAULT_LIMIT + 1}",
+            parameters,
+            DEFAULT_LIMIT,
+        )
+        rows = [{"node_id": one, "name": named, "count": count} for one, named, count in found.rows]
+        yield dimension, {"groups": rows, **({"more": True} if found.more else {})}
+
+
+def _target(schema: Schema, target: str | None) -> str:
+    """The label that is counted: the one asked for, else Asset, else the largest that leads to a place or a system."""
+    labels = labels_of(schema)
+    if target:
+        return label_named(schema, target)
+    leads = {
+        start
+        for one in schema.types
+        for start, end in one.ends
+        if end in DIMENSIONS and start not in DIMENSIONS
+    }
+    if COUNTED in leads:
+        return COUNTED
+    if not leads:
+        raise BadArgumentError(
+            f"nothing in this graph leads to a Location, System or Context; its labels are: {', '.join(labels[:50])}."
+        )
+    return max((one for one in schema.labels if one.name in leads), key=lambda one: one.count).name
+
+
+def _scope_labels(schema: Schema, scope: Scope) -> tuple[str, ...]:
+    return tuple(label_named(schema, one) for one in SCOPES[scope])
+
+
+def _names(graph: GraphNeeds, category: str) -> dict[str, str]:
+    """The categories' names by id, by name."""
+    rows, more = all_rows(
+        graph.engine,
+        f"MATCH (c:{quoted(category)}) RETURN c.node_id, c.name ORDER BY c.name, c.node_id",
+        {},
+        MAX_CATEGORIES,
+    )
+    if more:
+        raise BadArgumentError(
+            f"there are more than {MAX_CATEGORIES} categories: use list_nodes or run_query."
+        )
+    return {str(one): str(name) for one, name in rows}
+
+
+def _parents(graph: GraphNeeds, category: str) -> dict[str, str]:
+    """The category above each, the first by id where there are several."""
+    types = [one.name for one in graph.schema.types if (category, category) in one.ends]
+    if not types:
+        return {}
+    label = quoted(category)
+    rows, _ = all_rows(
+        graph.engine,
+        f"MATCH (c:{label})-[:{either(types)}]->(p:{label}) WHERE c.node_id <> p.node_id "
+        "RETURN c.node_id AS own, min(p.node_id) ORDER BY own",
+        {},
+        MAX_CATEGORIES,
+    )
+    return {str(own): str(parent) for own, parent in rows}
+
+
+def _members(graph: GraphNeeds, category: str) -> dict[str, dict[str, int]]:
+    """How many nodes of each label lead directly to each category."""
+    types = leading_types(graph.schema, category, [one.name for one in graph.schema.types])
+    labels = {start for one in graph.schema.types for start, end in one.ends if end == category} - {category}
+    if not labels:
+        return {}
+    rows, _ = all_rows(
+        graph.engine,
+        f"MATCH (c:{quoted(category)})<-[:{either(types)}]-(m:{either(sorted(labels))}) "
+        "RETURN c.node_id AS own, label(m) AS label, count(DISTINCT m.node_id) ORDER BY own, label",
+        {},
+        MAX_ROWS,
+    )
+    found: dict[str, dict[str, int]] = {}
+    for own, label, count in rows:
+        found.setdefault(str(own), {})[str(label)] = int(count)
+    return found
+
+
+def _in_order(names: dict[str, str], parents: dict[str, str]) -> Iterator[tuple[str, int]]:
+    """Each category with its depth, those below it after it; one in a circle stands at the top."""
+    below: dict[str, list[str]] = {}
+    for one in names:
+        below.setdefault(parents.get(one, ""), []).append(one)
+    seen: set[str] = set()
+    for top in (*below.get("", ()), *names):
+        stack = [(top, 0)]
+        while stack:
+            one, depth = stack.pop()
+            if one not in seen:
+                seen.add(one)
+                yield one, depth
+                stack += [(under, depth + 1) for under in reversed(below.get(one, ()))]
+
+
+def _with_ancestors(kept: set[str], parents: dict[str, str]) -> set[str]:
+    found: set[str] = set()
+    for start in kept:
+        one: str | None = start
+        while one is not None and one not in found:
+            found.add(one)
+            one = parents.get(one)
+    return found
+
+
+def _per_category(
+    graph: GraphNeeds, category: str, label: str, target: str | None, names: dict[str, str]
+) -> Result:
+    """The categories that have nodes of the label, with how many, or how many of the target are in those."""
+    types = leading_types(graph.schema, category, [one.name for one in graph.schema.types])
+    if not names or not any((label, category) in one.ends for one in graph.schema.types):
+        return page([], 0, 0)
+    part = Part(category, tuple(names), inward(types), (label,))
+    counted = "RETURN n.node_id AS own, count(DISTINCT m.node_id) ORDER BY own"
+    if target and target != label:
+        within = leading_types(graph.schema, label, [one.name for one in graph.schema.types])
+        counted = (
+            f"WITH DISTINCT n.node_id AS own, m MATCH (m){inward(within)}(x:{quoted(target)}) "
+            "RETURN own, count(DISTINCT x.node_id) ORDER BY own"
+        )
+    rows, _ = all_rows(graph.engine, part.match() + counted, part.parameters, MAX_CATEGORIES)
+    found = [{"node_id": own, "name": names[own], "count": count} for own, count in rows]
+    found.sort(key=lambda one: (-one["count"], one["name"], one["node_id"]))
+    return page(found[:MAX_LIMIT], len(found), 0)

@@ -1,0 +1,101 @@
+"""The current version of the graph on a function instance's disk."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Protocol
+
+from dualtrack.errors import Gone
+from dualtrack.tools.graph.engine import NoGraph
+from dualtrack.tools.graph.ladybug import Ladybug
+from dualtrack.tools.graph.needs import GraphNeeds
+from dualtrack.tools.graph.schema import Schema, schema_from_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from dualtrack.storage.corpora import CorpusStore
+    from dualtrack.tools.graph.engine import Rows, Value
+
+CORPUS: Final = "graph"
+DATABASE: Final = "index"
+"""The object of a version that is the database file."""
+
+CHECKED_EVERY: Final = 5.0
+"""Seconds after which it is looked for a newer version."""
+
+FOLDER: Final = Path("/tmp/graph")  # noqa: S108 - a Lambda function's own disk, which nobody shares
+
+
+class Log(Protocol):
+    """What is told of."""
+
+    def info(self, msg: str, *, extra: Mapping[str, object]) -> None: ...
+
+
+class _NothingLoaded:
+    """The engine before a graph is loaded."""
+
+    def read(self, query: str, parameters: Mapping[str, Value], limit: int) -> Rows:  # noqa: ARG002 - Engine's form
+        raise NoGraph
+
+
+NOTHING: Final = GraphNeeds(_NothingLoaded(), Schema())
+
+
+@dataclass(slots=True)
+class GraphLibrary:
+    """One for a function instance. A version is fetched once and takes the former's place when it is there whole, so
+    for that moment the disk holds both."""
+
+    store: CorpusStore
+    log: Log
+    folder: Path = FOLDER
+    clock: Callable[[], float] = time.monotonic
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _version: str = ""
+    _needs: GraphNeeds = NOTHING
+    _checked: float = float("-inf")
+
+    def needs(self) -> GraphNeeds:
+        """The graph that is published, as it was at most `CHECKED_EVERY` seconds ago."""
+        with self._lock:
+            if self.clock() - self._checked >= CHECKED_EVERY:
+                self._look()
+                self._checked = self.clock()
+            return self._needs
+
+    def _look(self) -> None:
+        """Take the current version if it is another one. One that cannot be had leaves the former in use."""
+        version = self.store.current(CORPUS)
+        if version is None:
+            self._swap("", NOTHING)
+        elif version != self._version:
+            try:
+                self._swap(version, self._fetched(version))
+            except (Gone, OSError) as error:
+                if not self._version:
+                    raise
+                self.log.info("graph not fetched", extra={"reason": str(error)[:200]})
+
+    def _fetched(self, version: str) -> GraphNeeds:
+        schema = schema_from_json(self.store.schema(CORPUS, version))
+        folder = self.folder / version
+        shutil.rmtree(folder, ignore_errors=True)  # what an earlier attempt has left
+        folder.mkdir(parents=True)
+        try:
+            with (folder / "graph.lbug").open("wb") as file:
+                self.store.fetch(CORPUS, version, DATABASE, file)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        return GraphNeeds(Ladybug(folder / "graph.lbug"), schema)
+
+    def _swap(self, version: str, needs: GraphNeeds) -> None:
+        former, self._version, self._needs = self._version, version, needs
+        if former:
+            shutil.rmtree(self.folder / former, ignore_errors=True)

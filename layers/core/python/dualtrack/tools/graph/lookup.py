@@ -1,0 +1,92 @@
+"""Nodes by id and by name, and names that are like one that is not there."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.text import clean, one_line
+from dualtrack.tools.graph.arguments import MAX_LIMIT, MAX_NAME
+from dualtrack.tools.graph.names import quoted
+from dualtrack.tools.graph.results import node
+
+if TYPE_CHECKING:
+    from dualtrack.tools.graph.needs import GraphNeeds
+    from dualtrack.tools.graph.results import Result
+
+MAX_SIMILAR: Final = 5
+MAX_CANDIDATES: Final = 100
+MAX_FRAGMENTS: Final = 8
+FRAGMENT: Final = 3
+"""Letters of a word that a similar name shares."""
+
+_WORD: Final = re.compile(r"\w+")
+
+
+def plain(text: str) -> str:
+    """A name as it is looked for."""
+    return one_line(clean(text))[:MAX_NAME]
+
+
+def by_id(graph: GraphNeeds, node_id: str) -> Result | None:
+    """The node with this id."""
+    found = graph.engine.read("MATCH (n) WHERE n.node_id = $id RETURN n LIMIT 1", {"id": clean(node_id)}, 1)
+    return node(found.rows[0][0]) if found.rows else None
+
+
+def by_name(graph: GraphNeeds, name: str, label: str | None = None) -> tuple[tuple[Result, ...], bool]:
+    """The nodes of this very name in any case, by their ids, at most 200, and whether there are more."""
+    found = graph.engine.read(
+        f"MATCH (n{of(label)}) WHERE lower(n.name) = lower($name) RETURN n ORDER BY n.node_id LIMIT {MAX_LIMIT + 1}",
+        {"name": plain(name)},
+        MAX_LIMIT,
+    )
+    return tuple(node(row[0]) for row in found.rows), found.more
+
+
+def of(label: str | None) -> str:
+    """The label in a pattern of nodes; nothing for any."""
+    return f":{quoted(label)}" if label else ""
+
+
+def not_found(graph: GraphNeeds, name: str, label: str | None = None) -> Result:
+    """``found: false`` with the names that are most like it."""
+    return {"found": False, "name": plain(name), "similar_names": similar(graph, name, label)}
+
+
+def similar(graph: GraphNeeds, name: str, label: str | None = None) -> list[str]:
+    """At most five names that are like this one, best first.
+
+    The engine looks through the names once and gives at most 100 that share most beginnings of words with it; those
+    are compared by their groups of three letters.
+    """
+    fragments = _fragments(plain(name))
+    if not fragments:
+        return []
+    parameters: dict[str, Any] = {f"part{at}": part for at, part in enumerate(fragments)}
+    hits = " + ".join(f"CASE WHEN lower(n.name) CONTAINS ${part} THEN 1 ELSE 0 END" for part in parameters)
+    found = graph.engine.read(
+        f"MATCH (n{of(label)}) WITH n.name AS name, {hits} AS hits WHERE hits > 0 "
+        f"RETURN DISTINCT name, hits ORDER BY hits DESC, size(name), name LIMIT {MAX_CANDIDATES}",
+        parameters,
+        MAX_CANDIDATES,
+    )
+    wanted = _groups(plain(name))
+    likeness = {str(row[0]): _likeness(wanted, _groups(str(row[0]))) for row in found.rows}
+    return sorted(likeness, key=lambda one: (-likeness[one], one))[:MAX_SIMILAR]
+
+
+def _fragments(name: str) -> list[str]:
+    """The beginnings of its words, and the end of the longest, in lower case."""
+    words = sorted(dict.fromkeys(_WORD.findall(name.lower())), key=len, reverse=True)[: MAX_FRAGMENTS - 1]
+    ends = [words[0][-FRAGMENT:]] if words and len(words[0]) > FRAGMENT else []
+    return list(dict.fromkeys([*(word[:FRAGMENT] for word in words), *ends]))
+
+
+def _groups(text: str) -> frozenset[str]:
+    marked = f" {text.lower()[:MAX_NAME]} "
+    return frozenset(marked[at : at + 3] for at in range(len(marked) - 2))
+
+
+def _likeness(one: frozenset[str], other: frozenset[str]) -> float:
+    return len(one & other) / (len(one | other) or 1)

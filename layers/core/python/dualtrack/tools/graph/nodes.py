@@ -1,0 +1,167 @@
+"""Tools that find nodes, count them, list them, and show how one is connected."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dualtrack.text import clean
+from dualtrack.tools.graph.arguments import DEFAULT_LIMIT, MAX_LIMIT
+from dualtrack.tools.graph.lookup import by_id, by_name, not_found, of, plain, similar
+from dualtrack.tools.graph.names import BadArgumentError, label_named, labels_of, quoted
+from dualtrack.tools.graph.results import node, page
+
+if TYPE_CHECKING:
+    from dualtrack.tools.graph.arguments import (
+        Label,
+        Limit,
+        Name,
+        NamePrefix,
+        NodeId,
+        Offset,
+        OfLabel,
+        PartOfName,
+    )
+    from dualtrack.tools.graph.needs import GraphNeeds
+    from dualtrack.tools.graph.results import Result
+
+
+def find_node(graph: GraphNeeds, name: Name, label: Label | None = None) -> Result:
+    """Finds the nodes of a name, with their node_id and properties. Use it first where a tool needs a node_id, and for
+    questions about one thing. If there is none of that name it gives similar names.
+    """
+    known = _label(graph, label)
+    found, more = by_name(graph, name, known)
+    if not found:
+        return not_found(graph, name, known)
+    total = _count(graph, known, "lower(n.name) = lower($name)", plain(name)) if more else len(found)
+    return {"found": True, **page(found[:DEFAULT_LIMIT], total, 0)}
+
+
+def count_nodes(graph: GraphNeeds, name: PartOfName, label: Label | None = None) -> Result:
+    """Counts the nodes that have these words in their name, by label. Use it for "do we have any X?" and "how many X
+    are there?" where X is a word in names, such as 'pump'.
+    """
+    known = _label(graph, label)
+    rows = graph.engine.read(
+        f"MATCH (n{of(known)}) WHERE lower(n.name) CONTAINS lower($name) RETURN label(n) AS label, count(*), "
+        "sum(CASE WHEN lower(n.name) = lower($name) THEN 1 ELSE 0 END) ORDER BY label",
+        {"name": plain(name)},
+        MAX_LIMIT,
+    ).rows
+    counts: dict[str, Any] = {str(row[0]): row[1] for row in rows}
+    if not counts:
+        return not_found(graph, name, known)
+    exact = sum(int(str(row[2])) for row in rows)
+    return {
+        "found": True,
+        "total_count": sum(counts.values()),
+        "by_label": counts,
+        "of_this_very_name": exact,
+    }
+
+
+def count_by_label(graph: GraphNeeds, label: OfLabel) -> Result:
+    """Counts all nodes of a label, such as all assets there are. Use it for totals without a place."""
+    known = label_named(graph.schema, label)
+    return {
+        "label": known,
+        "total_count": next(one.count for one in graph.schema.labels if one.name == known),
+    }
+
+
+def list_nodes(
+    graph: GraphNeeds,
+    label: OfLabel,
+    name_prefix: NamePrefix | None = None,
+    limit: Limit = DEFAULT_LIMIT,
+    offset: Offset = 0,
+) -> Result:
+    """Lists the nodes of a label by name, 50 at a time. Use it for "which X are there?" without a place; read on with
+    the next_offset of the result.
+    """
+    known = label_named(graph.schema, label)
+    begins = "lower(n.name) STARTS WITH lower($name)"
+    total = (
+        _count(graph, known, begins, plain(name_prefix))
+        if name_prefix
+        else count_by_label(graph, known)["total_count"]
+    )
+    found = graph.engine.read(
+        f"MATCH (n{of(known)}) {f'WHERE {begins} ' if name_prefix else ''}"
+        f"RETURN n ORDER BY n.name, n.node_id SKIP {offset} LIMIT {limit}",
+        {"name": plain(name_prefix)} if name_prefix else {},
+        limit,
+    )
+    return {"label": known, **page([node(row[0]) for row in found.rows], total, offset)}
+
+
+def get_node_connections(
+    graph: GraphNeeds, node_id: NodeId | None = None, name: Name | None = None
+) -> Result:
+    """Shows what a node is directly connected to: type and direction of each relationship, and the node at its other
+    end. Give node_id or name. Use it for "what is connected to X?" and "where is X?".
+    """
+    labels_of(graph.schema)
+    if node_id:
+        start = by_id(graph, node_id)
+        return _connections(graph, start) if start else missing_id(graph, node_id)
+    if not name:
+        raise BadArgumentError("give node_id or name.")
+    found, more = by_name(graph, name)
+    if not found:
+        return not_found(graph, name)
+    if len(found) > 1:
+        return ambiguous(found, more=more)
+    return _connections(graph, found[0])
+
+
+def missing_id(graph: GraphNeeds, node_id: str) -> Result:
+    """What is told of a node_id that is not there; it may have been a name."""
+    return {"found": False, "node_id": clean(node_id), "similar_names": similar(graph, node_id)}
+
+
+def ambiguous(found: tuple[Result, ...], *, more: bool) -> Result:
+    """What is told where one node is asked for by a name that several have."""
+    shown = list(found[:DEFAULT_LIMIT])
+    rest = {"more": True} if more or len(found) > len(shown) else {}
+    return {
+        "found": True,
+        "ambiguous": "Several nodes have this name: call again with a node_id.",
+        **rest,
+        "nodes": shown,
+    }
+
+
+def _label(graph: GraphNeeds, label: str | None) -> str | None:
+    labels_of(graph.schema)
+    return label_named(graph.schema, label) if label else None
+
+
+def _count(graph: GraphNeeds, label: str | None, condition: str, name: str) -> int:
+    found = graph.engine.read(f"MATCH (n{of(label)}) WHERE {condition} RETURN count(*)", {"name": name}, 1)
+    return int(str(found.rows[0][0]))
+
+
+def _connections(graph: GraphNeeds, start: Result) -> Result:
+    counts: list[Result] = []
+    shown: list[Result] = []
+    for direction, arrow in (("out", "-[r]->"), ("in", "<-[r]-")):
+        match = f"MATCH (n:{quoted(start['label'])} {{node_id: $id}}){arrow}(m) "
+        given = {"id": start["node_id"]}
+        counted = graph.engine.read(
+            f"{match}RETURN label(r) AS type, label(m) AS label, count(*) ORDER BY type, label",
+            given,
+            MAX_LIMIT,
+        )
+        counts += [
+            {"direction": direction, "type": kind, "label": label, "count": count}
+            for kind, label, count in counted.rows
+        ]
+        found = graph.engine.read(
+            f"{match}RETURN label(r) AS type, m ORDER BY type, m.name, m.node_id LIMIT {DEFAULT_LIMIT}",
+            given,
+            DEFAULT_LIMIT,
+        )
+        shown += [{"direction": direction, "type": kind, "node": node(other)} for kind, other in found.rows]
+    total = sum(one["count"] for one in counts)
+    return {"found": True, "node": start, "total_count": total, "counts": counts, "connections": shown}

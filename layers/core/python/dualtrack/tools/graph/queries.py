@@ -1,0 +1,59 @@
+"""Tools for what no other tool answers: the schema, and read-only Cypher."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dualtrack.frozen import thaw
+from dualtrack.tools.graph.arguments import MAX_LIMIT
+from dualtrack.tools.graph.guard import guarded
+from dualtrack.tools.graph.names import labels_of
+
+if TYPE_CHECKING:
+    from dualtrack.tools.graph.arguments import Parameters, Query
+    from dualtrack.tools.graph.needs import GraphNeeds
+    from dualtrack.tools.graph.results import Result
+    from dualtrack.tools.graph.schema import Property
+
+
+def get_schema(graph: GraphNeeds) -> Result:
+    """Shows the graph's labels, relationship types with the labels they lead from and to, and properties, with counts.
+    Call it before run_query, and for questions about what the graph contains.
+    """
+    labels_of(graph.schema)
+    return {
+        "labels": [
+            {"label": one.name, "count": one.count, "properties": _properties(one.properties)}
+            for one in graph.schema.labels[:MAX_LIMIT]
+        ],
+        "relationship_types": [
+            {
+                "type": one.name,
+                "count": one.count,
+                "from_to": [list(pair) for pair in one.ends[:MAX_LIMIT]],
+                "properties": _properties(one.properties),
+            }
+            for one in graph.schema.types[:MAX_LIMIT]
+        ],
+        "note": "Every node also has node_id and name.",
+    }
+
+
+def run_query(graph: GraphNeeds, query: Query, parameters: Parameters | None = None) -> Result:
+    """Runs one read-only Cypher query (MATCH, OPTIONAL MATCH, UNWIND, WITH, RETURN) and gives at most 200 rows. Use it
+    only if no other tool can answer, and after get_schema.
+    """
+    labels_of(graph.schema)
+    text, values = guarded(query, thaw(parameters or {}))
+    found = graph.engine.read(text, values, MAX_LIMIT)
+    more = {"more": "There are more rows: narrow the query, or use SKIP and LIMIT."} if found.more else {}
+    return {
+        "columns": list(found.columns),
+        "row_count": len(found.rows),
+        **more,
+        "rows": [list(row) for row in found.rows],
+    }
+
+
+def _properties(own: tuple[Property, ...]) -> dict[str, str]:
+    return {one.name: one.type for one in own[:MAX_LIMIT]}

@@ -1,0 +1,26 @@
+"""More rows than one read gives."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dualtrack.tools.graph.arguments import MAX_LIMIT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dualtrack.tools.graph.engine import Engine, Value
+
+
+def all_rows(
+    engine: Engine, query: str, parameters: Mapping[str, Value], most: int
+) -> tuple[list[tuple[Any, ...]], bool]:
+    """The rows of a query whose order is total, at most ``most``, and whether there are more."""
+    rows: list[tuple[Any, ...]] = []
+    while len(rows) < most:
+        room = min(MAX_LIMIT, most - len(rows))
+        found = engine.read(f"{query} SKIP {len(rows)} LIMIT {room + 1}", parameters, room)
+        rows += found.rows
+        if not found.more:
+            return rows, False
+    return rows, True

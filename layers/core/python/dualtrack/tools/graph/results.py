@@ -1,0 +1,41 @@
+"""What the tools give: nodes, pages of a list, in JSON values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from dualtrack.tools.graph.engine import Value
+
+Result: TypeAlias = dict[str, Any]
+"""A tool's result, a JSON object."""
+
+MAX_TEXT: Final = 500
+"""Characters of a property's text; ``run_query`` gives it whole."""
+
+
+def node(value: Value) -> Result:
+    """``{"node_id", "label", "name", "properties"}`` of a node as the engine gives it; empty properties left out."""
+    assert isinstance(value, dict)
+    own = {key: one for key, one in value.items() if key not in ("_label", "node_id", "name")}
+    return {
+        "node_id": value["node_id"],
+        "label": value["_label"],
+        "name": value["name"],
+        "properties": {key: _shortened(one) for key, one in own.items() if one is not None},
+    }
+
+
+def page(nodes: Sequence[Mapping[str, Any]], total: int, offset: int) -> Result:
+    """A part of a list, with the offset to read on from if there is more."""
+    after = offset + len(nodes)
+    more = {"next_offset": after} if nodes and after < total else {}
+    return {"total_count": total, "offset": offset, "count": len(nodes), **more, "nodes": list(nodes)}
+
+
+def _shortened(value: Value) -> Value:
+    if isinstance(value, str) and len(value) > MAX_TEXT:
+        return f"{value[: MAX_TEXT - 1]}…"
+    return value

@@ -1,0 +1,217 @@
+"""The profile `graph` in whole chats: which tools, with what, the answer, credits, and where it ends (PROFILES 4)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import cache
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from dualtrack.chat.chat_view import chat_json
+from dualtrack.profiles import all_profiles
+
+from tests.drivers.graph import graph_tools, needs_of, sample
+from tests.drivers.world import make_world
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dualtrack.memory.records import Record
+    from dualtrack.tools.graph.needs import GraphNeeds
+
+    from tests.drivers.world import World
+
+
+USERS = count()
+
+
+@cache
+def works() -> GraphNeeds:
+    return needs_of(sample())
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    """A world with the sample loaded; each test asks as somebody else."""
+    with make_world() as made:
+        yield replace(made, tools=graph_tools(works()))
+
+
+def asked(world: World, message: str, **more: Any) -> tuple[dict[str, Any], list[Record]]:
+    """The chat object, and the records of its tool calls."""
+    chat = world.ask(message, **{"user": f"user-{next(USERS)}", "profile": "graph", **more})
+    records = world.stores.history.query_records(chat.user, chat.conversation_id, chat.query)
+    return chat_json(chat, records, None), [record for record in records if record.call]
+
+
+def calls(records: list[Record]) -> list[tuple[str, dict[str, Any]]]:
+    return [(record.call.tool, dict(record.call.input)) for record in records if record.call]
+
+
+def states(chat: dict[str, Any], rounds: int) -> int:
+    """Of the workflow (DESIGN 2.2): each model call and its route, the Map and a state for each call, Summarise."""
+    return 2 * chat["turns"] + rounds + len(chat["tool_calls"]) + 1
+
+
+def test_how_many_assets_in_biofilter_11(world: World) -> None:
+    """One call, two model calls, 5 + 2 credits, 7 states, the right number."""
+    before = len(world.model.requests)
+    chat, records = asked(world, "How many assets in Biofilter 11?")
+    sent = world.model.requests[before].body["messages"]
+    given = {"name": "Biofilter 11", "target_label": "Asset"}
+    assert calls(records) == [("count_related_by_name", given)]
+    assert json.loads(records[0].content)["total_count"] == 23
+    assert "**23** Asset nodes are in Biofilter 11." in chat["response"]
+    assert (chat["status"], chat["stop"], chat["turns"], chat["credits_used"]) == ("done", "complete", 2, 7)
+    assert states(chat, rounds=1) == 7
+    assert [message["role"] for message in sent] == ["user"]
+
+
+def test_list_them_means_what_was_counted(world: World) -> None:
+    first, _ = asked(world, "How many assets in Biofilter 11?", user="lister")
+    same = {"user": "lister", "conversation_id": first["conversation_id"]}
+    chat, records = asked(world, "List them", **same)
+    other, counted = asked(world, "And in Biofilter 12?", **same)
+    assert calls(records) == [("list_related_by_name", {"name": "Biofilter 11", "target_label": "Asset"})]
+    assert json.loads(records[0].content)["total_count"] == 23
+    assert chat["response"].count("(Asset, ass-") == 23
+    assert "Oxygen Sensor 11" in chat["response"]
+    assert calls(counted) == [("count_related_by_name", {"name": "Biofilter 12", "target_label": "Asset"})]
+    assert "**14** Asset" in other["response"]
+
+
+def test_find_node_then_list_related(world: World) -> None:
+    chat, records = asked(world, "Find Biofilter 11, then list what is in it.")
+    assert calls(records) == [
+        ("find_node", {"name": "Biofilter 11"}),
+        ("list_related", {"node_id": "loc-0034"}),
+    ]
+    assert (chat["turns"], chat["credits_used"], chat["stop"]) == (3, 9, "complete")
+    assert "Biofilter 11 Valve Gallery" in chat["response"]
+
+
+def test_two_tools_in_one_turn(world: World) -> None:
+    chat, records = asked(world, "How many assets in Biofilter 11, and how many assets in Pump Room?")
+    assert [given["name"] for _, given in calls(records)] == ["Biofilter 11", "Pump Room"]
+    assert [one["turn"] for one in chat["tool_calls"]] == [1, 1]
+    assert (chat["turns"], chat["credits_used"], states(chat, rounds=1)) == (2, 9, 8)
+    assert "**23** Asset nodes are in Biofilter 11." in chat["response"]
+    assert "- Pump Room (loc-0079): 12" in chat["response"]
+
+
+def test_after_five_rounds_there_is_an_answer(world: World) -> None:
+    block = {"type": "tool_use", "name": "get_schema", "input": {}}
+    world.model.script.add(*[{"content": [block], "kind": "turn"} for _ in range(5)])
+    chat, records = asked(world, "What is in this graph?")
+    last = next(one.body for one in reversed(world.model.requests) if "tools" in one.body)
+    assert len(records) == 5
+    assert (chat["stop"], chat["turns"], chat["credits_used"]) == ("max_turns", 6, 15)
+    assert last["tool_choice"] == {"type": "none"}
+    assert "Labels: Asset 430" in chat["response"]
+
+
+@pytest.mark.parametrize(
+    ("question", "tool", "given", "said"),
+    [
+        ("How many assets are there?", "count_by_label", {"label": "Asset"}, "**430**"),
+        (
+            "How many assets are in the biofilter 11?",
+            "count_related_by_name",
+            {"name": "biofilter 11"},
+            "**23**",
+        ),
+        ("Which systems are there?", "list_nodes", {"label": "System"}, "Process Air"),
+        (
+            "List the assets in Biofilter 11",
+            "list_related_by_name",
+            {"name": "Biofilter 11"},
+            "**23** in all",
+        ),
+        ("Do we have any pumps?", "count_nodes", {"name": "pump"}, "**75** nodes"),
+        (
+            "What is connected to Biofilter 11?",
+            "get_node_connections",
+            {"name": "Biofilter 11"},
+            "**13** connections",
+        ),
+        (
+            "Where is Air Blower 12?",
+            "get_node_connections",
+            {"name": "Air Blower 12"},
+            "→ LOCATED_IN Biofilter 11",
+        ),
+        (
+            "Path from Biofilter 11 to Control Room",
+            "find_path",
+            {"from": "Biofilter 11"},
+            "**3** relationships",
+        ),
+        (
+            "How is Archive connected with Control Room?",
+            "find_path",
+            {"to": "Control Room"},
+            "**2** relationships",
+        ),
+        (
+            "Give me a breakdown of Biofilter 11.",
+            "count_breakdown",
+            {"name": "Biofilter 11"},
+            "Valve Gallery: 8",
+        ),
+        ("Breakdown, please", "count_breakdown", {}, "**430** Asset nodes."),
+        (
+            "How many assets per location category?",
+            "count_by_category",
+            {"target_label": "Asset"},
+            "Stages: 36",
+        ),
+        ("Which categories of systems are there?", "list_categories", {}, "**30** categories"),
+        ("Show me the schema", "get_schema", {}, "LOCATED_IN 521"),
+        (
+            "Run MATCH (n:System) RETURN count(n)",
+            "run_query",
+            {"query": "MATCH (n:System) RETURN count(n)"},
+            "| 8 |",
+        ),
+        ("Tell me about Biofilter 11", "find_node", {"name": "Biofilter 11"}, "floor 0"),
+        (
+            "How many assets in Biofiltr 11?",
+            "count_related_by_name",
+            {"name": "Biofiltr 11"},
+            "Similar names: Biofilter 11,",
+        ),
+        ("What is connected to Pump Room?", "get_node_connections", {"name": "Pump Room"}, "loc-0082"),
+    ],
+)
+def test_the_offline_model_picks_a_tool_and_says_what_it_found(
+    world: World, question: str, tool: str, given: dict[str, Any], said: str
+) -> None:
+    chat, records = asked(world, question)
+    (picked, arguments) = calls(records)[0]
+    assert picked == tool
+    assert given.items() <= arguments.items()
+    assert said in chat["response"]
+
+
+@pytest.mark.parametrize("suggestion", all_profiles()["graph"].suggestions)
+def test_each_suggestion_gets_a_real_answer(world: World, suggestion: str) -> None:
+    chat, records = asked(world, suggestion)
+    assert records
+    assert not any(record.call and record.call.is_error for record in records)
+    assert any(character.isdigit() for character in chat["response"])
+
+
+def test_a_refused_query_is_an_error_result_and_no_failed_chat(world: World) -> None:
+    block = {"type": "tool_use", "name": "run_query", "input": {"query": "MATCH (n) SET n.name = 'x'"}}
+    world.model.script.add({"content": [block], "kind": "turn"})
+    chat, records = asked(world, "Rename everything.")
+    assert records[0].content == "Tool execution failed: only read-only queries are allowed."
+    assert (chat["status"], chat["credits_used"]) == ("done", 7)
+
+
+def test_a_hello_uses_no_tool(world: World) -> None:
+    chat, records = asked(world, "Hello!")
+    assert records == []
+    assert chat["credits_used"] == 5

@@ -1,0 +1,66 @@
+"""The file that the registry reads is what the functions say."""
+
+from __future__ import annotations
+
+import inspect
+import json
+
+from dualtrack.frozen import thaw
+from dualtrack.profiles import all_profiles
+from dualtrack.tools.graph.spec import GRAPH_TOOLS
+from dualtrack.tools.graph.tools import TOOLS, parameter_of
+
+from infra.graph_tools import FILE, declarations
+
+FIFTEEN = (
+    "find_node(name, label?)",
+    "count_nodes(name, label?)",
+    "count_by_label(label)",
+    "list_categories(scope?)",
+    "get_node_connections(node_id?, name?)",
+    "count_by_category(scope, target_label?)",
+    "count_related(node_id, target_label?, relationship_types?)",
+    "count_related_by_name(name, label?, target_label?, relationship_types?)",
+    "list_related(node_id, target_label?, relationship_types?, limit?, offset?)",
+    "list_related_by_name(name, label?, target_label?, relationship_types?, limit?, offset?)",
+    "count_breakdown(name?, target_label?)",
+    "get_schema()",
+    "run_query(query, parameters?)",
+    "list_nodes(label, name_prefix?, limit?, offset?)",
+    "find_path(from, to, max_depth?)",
+)
+"""PROFILES 4."""
+
+
+def test_the_file_is_made_from_the_functions() -> None:
+    assert json.loads(FILE.read_text(encoding="utf-8")) == declarations()
+
+
+def test_the_tools_are_those_of_the_specification() -> None:
+    said = {
+        f"{spec.name}({', '.join(one + ('' if one in spec.input_schema['required'] else '?') for one in spec.input_schema['properties'])})"
+        for spec in GRAPH_TOOLS
+    }
+    assert said == set(FIFTEEN)
+    assert sorted(all_profiles()["graph"].tools) == sorted(TOOLS)
+
+
+def test_what_a_schema_takes_its_function_takes() -> None:
+    for spec in GRAPH_TOOLS:
+        signature = inspect.signature(TOOLS[spec.name])
+        own = list(signature.parameters)[1:]
+        assert own == [parameter_of(name) for name in spec.input_schema["properties"]]
+        required = [name for name in own if signature.parameters[name].default is inspect.Parameter.empty]
+        assert required == [parameter_of(name) for name in spec.input_schema["required"]]
+
+
+def test_every_argument_is_described_and_bounded() -> None:
+    for spec in GRAPH_TOOLS:
+        assert (spec.kind, spec.price_class) == ("graph", "other")
+        for name, schema in thaw(spec.input_schema)["properties"].items():
+            assert schema["description"], (spec.name, name)
+            kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+            bound = {"string": "maxLength", "array": "maxItems", "integer": "maximum", "object": "type"}[
+                kinds[0]
+            ]
+            assert bound in schema or "enum" in schema, (spec.name, name)

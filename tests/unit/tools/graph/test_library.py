@@ -1,0 +1,114 @@
+"""The version on a function instance's disk: fetched once, exchanged when another is published."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import pytest
+from dualtrack.errors import Gone
+from dualtrack.storage.corpora import Published
+from dualtrack.tools.graph.engine import NoGraph
+from dualtrack.tools.graph.library import CHECKED_EVERY, CORPUS, DATABASE, GraphLibrary
+from dualtrack.tools.graph.schema import Label, Property, RelationshipType, Schema, schema_from_json
+
+from tests.drivers.corpus_world import CorpusWorld
+from tests.drivers.graph_database import ASSETS, make_database
+from tests.drivers.world import FakeClock
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCHEMA = Schema(
+    (Label("Asset", (Property("size", "INT64"),), ASSETS), Label("Location", (), 2)),
+    (RelationshipType("LOCATED_IN", (("Asset", "Location"), ("Location", "Location")), (), 7),),
+)
+
+
+def test_a_schema_is_json_and_back() -> None:
+    assert schema_from_json(SCHEMA.to_json()) == SCHEMA
+    assert "\n" not in SCHEMA.to_json()
+
+
+class World:
+    """A store with the versions that were published, and a library that reads it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = CorpusWorld(corpus=CORPUS).stores().corpora
+        self.clock = FakeClock()
+        self.folder = folder / "graph"
+        self.library = GraphLibrary(self.store, logging.getLogger("graph"), self.folder, self.clock)
+        self._database = make_database(folder / "made.lbug")
+
+    def publish(self, version: str, base: str | None, *, whole: bool = True) -> None:
+        self.store.write_schema(CORPUS, version, SCHEMA.to_json().encode())
+        if whole:
+            self.store.write_file(CORPUS, version, DATABASE, self._database)
+        self.store.publish(CORPUS, Published(version, "", {}, 1), base)
+
+    def later(self) -> None:
+        self.clock.now += CHECKED_EVERY
+
+    def on_disk(self) -> list[str]:
+        return sorted(path.name for path in self.folder.iterdir()) if self.folder.exists() else []
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return World(tmp_path)
+
+
+def count(world: World) -> int:
+    ((number,),) = world.library.needs().engine.read("MATCH (a:Asset) RETURN count(a)", {}, 1).rows
+    assert isinstance(number, int)
+    return number
+
+
+def test_before_a_graph_is_loaded_there_is_none(world: World) -> None:
+    needs = world.library.needs()
+    assert needs.schema == Schema()
+    with pytest.raises(NoGraph):
+        needs.engine.read("RETURN 1", {}, 1)
+
+
+def test_a_version_is_fetched_once_and_read(world: World) -> None:
+    world.publish("v1", None)
+    assert count(world) == ASSETS
+    first = world.library.needs()
+    assert first.schema == SCHEMA
+    world.later()
+    assert world.library.needs() is first
+    assert world.on_disk() == ["v1"]
+
+
+def test_another_version_takes_its_place_and_the_former_is_removed(world: World) -> None:
+    world.publish("v1", None)
+    assert count(world) == ASSETS
+    world.publish("v2", "v1")
+    assert world.on_disk() == ["v1"]  # looked at in a few seconds
+    world.later()
+    assert count(world) == ASSETS
+    assert world.on_disk() == ["v2"]
+
+
+def test_one_that_cannot_be_fetched_leaves_the_former_in_use(world: World) -> None:
+    world.publish("v1", None)
+    assert count(world) == ASSETS
+    world.publish("v2", "v1", whole=False)
+    world.later()
+    assert count(world) == ASSETS
+    assert world.on_disk() == ["v1"]
+    world.publish("v3", "v2")
+    world.later()
+    assert count(world) == ASSETS
+    assert world.on_disk() == ["v3"]
+
+
+def test_without_a_former_it_is_an_error_and_asked_for_again(world: World) -> None:
+    world.publish("v1", None, whole=False)
+    for _ in range(2):
+        with pytest.raises(Gone):
+            world.library.needs()
+    world.publish("v2", "v1")
+    assert count(world) == ASSETS
+    assert world.on_disk() == ["v2"]
