@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tests.e2e.conftest import Script
 
 CORPUS = "/v1/admin/corpora/courses"
+GRAPH = "/v1/admin/corpora/graph"
 SAILING = b"""Course Title: Sailing
 Course Link: https://courses.example/sailing
 
@@ -36,16 +37,16 @@ def admin(root: Root) -> Iterator[Person]:
     person.close()
 
 
-def _upload(admin: Person, name: str, data: bytes) -> dict[str, str]:
+def _upload(admin: Person, name: str, data: bytes, corpus: str = CORPUS) -> dict[str, str]:
     body = {"files": [{"name": name, "size": len(data)}]}
-    (upload,) = admin.http.post(f"{CORPUS}/uploads", json=body).json()["uploads"]
+    (upload,) = admin.http.post(f"{corpus}/uploads", json=body).json()["uploads"]
     answer = httpx.put(upload["url"], content=data, headers=upload["headers"], trust_env=False)
     assert answer.status_code == 200, answer.text
     return {"upload_id": upload["upload_id"], "name": name}
 
 
-def _begin(admin: Person, files: list[dict[str, str]]) -> dict[str, Any]:
-    response = admin.http.post(f"{CORPUS}/jobs", json={"files": files})
+def _begin(admin: Person, files: list[dict[str, str]], corpus: str = CORPUS) -> dict[str, Any]:
+    response = admin.http.post(f"{corpus}/jobs", json={"files": files})
     assert response.status_code == 202, response.text
     return dict(response.json())
 
@@ -121,3 +122,21 @@ def test_a_worker_that_is_killed_loses_nothing(root: Root, admin: Person) -> Non
     assert document["counts"]["chunks"] > 300
     removal = admin.http.delete(f"{CORPUS}/documents/{document['document_id']}").json()
     assert _ended(admin, removal)["status"] == "done"
+
+
+def test_files_of_a_graph_are_loaded_all_or_nothing_and_removed_again(root: Root, admin: Person) -> None:
+    before = admin.get(GRAPH)
+    assert {"Asset", "Location"} <= {one["name"] for one in before["schema"]["labels"]}, "the sample is there"
+    nodes = _upload(admin, "probe-nodes.csv", b"node_id,label,name,depth\nprobe-1,Probe,One,7\n", GRAPH)
+    bad = _upload(admin, "probe-edges.csv", b"from,type,to\nprobe-1,PROBES,probe-2\n", GRAPH)
+    job = _ended(admin, _begin(admin, [nodes, bad], GRAPH))
+    assert (job["status"], job["files"][1]["problems"]) == ("failed", ["line 2: there is no node 'probe-2'"])
+    assert admin.get(GRAPH)["version"] == before["version"]
+    job = _ended(admin, _begin(admin, [nodes], GRAPH))
+    assert (job["status"], job["files"][0]["outcome"]) == ("done", "added"), job
+    (probe,) = [one for one in admin.get(GRAPH)["schema"]["labels"] if one["name"] == "Probe"]
+    assert probe == {"name": "Probe", "properties": [{"name": "depth", "type": "INT64"}], "count": 1}
+    document = next(one for one in admin.get(GRAPH)["documents"] if one["name"] == "probe-nodes.csv")
+    removal = admin.http.delete(f"{GRAPH}/documents/{document['document_id']}").json()
+    assert _ended(admin, removal)["status"] == "done"
+    assert admin.get(GRAPH)["schema"] == before["schema"]

@@ -51,10 +51,11 @@ def missing_modules(function: str, folders: Sequence[Path]) -> list[str]:
 
 
 def entries(function: str) -> list[Path]:
-    """What the function loads by name: its handler, and the modules of the tools that it runs."""
+    """What the function loads by name: its handler, the modules of the tools that it runs, a program that it starts."""
     handler = ROOT / "functions" / function / ("app.py" if function == "stream" else "handler.py")
     runners = [spec.runner.split(":")[0] for spec in IN_HOUSE.values() if spec.kind == function]
-    return [handler, *(CORE.joinpath(*module.split(".")).with_suffix(".py") for module in runners)]
+    programs = [CORE / "dualtrack" / "tools" / "graph" / "child.py"] if function == "graph" else []
+    return [handler, *programs, *(CORE.joinpath(*module.split(".")).with_suffix(".py") for module in runners)]
 
 
 def packages_of(built: Mapping[str, Path], roles: Iterable[str]) -> list[Path]:
@@ -76,6 +77,7 @@ def test_a_function_finds_every_module_that_it_imports(built: dict[str, Path], f
         ("search", "search", "voyageai"),
         ("api", "base", "pydantic"),
         ("graph", "graph", "lark"),
+        ("graph", "graph", "ladybug"),
         ("abort", "base", "aws_lambda_powertools"),
         ("stream", "stream", "jwt"),
     ],

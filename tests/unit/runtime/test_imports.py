@@ -36,6 +36,7 @@ MAY_LOAD: dict[str, set[str]] = {
     "tool": set(),
     "search": {"anthropic", "httpx2", "pydantic", "httpx", "voyageai", "numpy", "rank_bm25"},
     "graph": set(),
+    "graph_load": {"ladybug"},
     "github": {"mcp", "httpx2", "pydantic", "jsonschema"},
     "summarise": {"anthropic", "httpx2", "pydantic"},
     "abort": set(),
@@ -43,6 +44,7 @@ MAY_LOAD: dict[str, set[str]] = {
     "credit_reset": set(),
     "stream": set(),
     "embed": {"numpy", "pydantic"},
+    "graph_load": {"ladybug"},
     "ingest": {"numpy", "pydantic", "httpx", "rank_bm25"},
 }
 """Of the heavy ones. A stream needs its ASGI server as well, which is light."""
