@@ -35,7 +35,7 @@ SECRET: Final = "this-stands-in-no-graph"
 KNOWN: Final = {*KEYWORDS, *QUANTIFIERS, *SUBQUERIES, *TYPES, *(name.upper() for name in FUNCTIONS.values())}
 LIMITS: Final = Limits(seconds=5.0, threads=1, pool=128 << 20, reserve=1 << 30)
 SYSTEM: Final = re.compile(
-    r"^/(usr|lib|lib64|proc|sys|dev|opt|etc/(ld\.so|ssl|localtime))|/lib/python3|site-packages|pyvenv\.cfg$|/child\.py$"
+    r"^/(usr|lib|lib64|proc|sys|dev|opt|etc/(ld\.so|ssl|localtime))|/lib/(lib)?python3|site-packages|pyvenv\.cfg$|/child\.py$"
 )
 """What Python and the engine open at their start."""
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable, Iterator, Mapping
 
-PARAMETERS: Final = {"name": "Pump 1", "sizes": [1, 2, 3], "least": 2, "nothing": None}
+PARAMETERS: Final[Mapping[str, Any]] = {"name": "Pump 1", "sizes": [1, 2, 3], "least": 2, "nothing": None}
 
 LEGAL: Final = (
     "RETURN 1",

@@ -80,7 +80,7 @@ def _parser() -> Lark:
 
 
 def _parsed(read: Sequence[Word]) -> Tree[Token]:
-    return _parser().parse(read)  # type: ignore[arg-type]  # handed to the lexer as it is
+    return _parser().parse(read)  # handed to the lexer as it is
 
 
 def _refusal(read: Sequence[Word], error: UnexpectedInput) -> GraphError:
