@@ -44,7 +44,6 @@ MAY_LOAD: dict[str, set[str]] = {
     "credit_reset": set(),
     "stream": set(),
     "embed": {"numpy", "pydantic"},
-    "graph_load": {"ladybug"},
     "ingest": {"numpy", "pydantic", "httpx", "rank_bm25"},
 }
 """Of the heavy ones. A stream needs its ASGI server as well, which is light."""
