@@ -144,7 +144,7 @@ class MemoryEngine:
             result: Any = self.connection.execute(query, dict(parameters))
         except RuntimeError as error:
             raise QueryFailed(str(error)) from error
-        rows = []
+        rows: list[tuple[Any, ...]] = []
         while result.has_next() and len(rows) < min(limit, 200):
             rows.append(tuple(_plain(value) for value in result.get_next()))
         read = Rows(tuple(result.get_column_names()), tuple(rows), result.has_next())

@@ -13,9 +13,10 @@ from dualtrack.storage.corpus_jobs import CLEAN_AFTER
 from tests.drivers.faults import Fault, Site, kinds_at
 from tests.drivers.graph_corpus import GraphWorld, edges, nodes
 from tests.drivers.memory_aws import MemoryAws
+from tests.long_forms import LONG
 
 SEED: Final = os.environ.get("DUALTRACK_CRASH_SEED", "20261122")
-ALL: Final = os.environ.get("DUALTRACK_GRAPH_FAULTS") == "all"
+ALL: Final = LONG
 NODES = nodes("a1,Asset,Pump", "l1,Location,Hall")
 EDGES = edges("a1,LOCATED_IN,l1")
 MORE = nodes("a2,Asset,Valve", "l1,Location,Hall")
@@ -63,7 +64,7 @@ def _sites() -> list[Site]:
 
 
 def test_every_call_of_a_job_goes_wrong_once() -> None:
-    """In every way with DUALTRACK_GRAPH_FAULTS=all; else each call in one, which the seed chooses."""
+    """In every way in the long form; else each call in one, which the seed chooses."""
     sites = _sites()
     assert {site.service for site in sites} == {"dynamodb", "s3"}
     faults = [[Fault(site, kind) for kind in kinds_at(site)] for site in sites]

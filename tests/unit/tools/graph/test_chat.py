@@ -52,7 +52,7 @@ def calls(records: list[Record]) -> list[tuple[str, dict[str, Any]]]:
 
 def states(chat: dict[str, Any], rounds: int) -> int:
     """Of the workflow (DESIGN 2.2): each model call and its route, the Map and a state for each call, Summarise."""
-    return 2 * chat["turns"] + rounds + len(chat["tool_calls"]) + 1
+    return int(2 * chat["turns"] + rounds + len(chat["tool_calls"]) + 1)
 
 
 def test_how_many_assets_in_biofilter_11(world: World) -> None:

@@ -119,7 +119,7 @@ def counts(engine: Engine, made: Sequence[Part]) -> dict[str, int]:
     """How many distinct nodes of each label are related to any start node."""
     if overlap(made):
         return {label: len(ids) for label, ids in _joined(engine, made).items()}
-    found = {}
+    found: dict[str, int] = {}
     for part in made:
         counted = "RETURN label(m) AS label, count(DISTINCT m.node_id) ORDER BY label"
         found |= {str(label): int(count) for label, count in _rows(engine, part, counted)}
