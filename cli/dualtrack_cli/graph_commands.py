@@ -70,8 +70,8 @@ def load(stack: Wanted, paths: tuple[Path, ...], *, reset: bool, as_json: bool) 
     with exit_codes(), open_target(stack, report) as target, as_admin(target) as client:
         job = taken_in(client, _CORPUS, files, reset=reset)
         schema = _schema(client.call("GET", corpus_path(_CORPUS)))
-    for one in refused_files(job):
-        print_refused(one["name"], one["reason"], one.get("problems", ()))
+    for bad in refused_files(job):
+        print_refused(bad["name"], bad["reason"], bad.get("problems", ()))
     if job["status"] == "failed":
         click.echo(f"Error: {one_line(job.get('error', 'The job failed.'), 600)}", err=True)
     if as_json:
