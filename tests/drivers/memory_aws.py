@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
+from tests.drivers.vector_index import VectorIndex
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
@@ -221,6 +223,7 @@ class MemoryAws:
     tables: dict[str, Table] = field(default_factory=dict)
     objects: dict[str, bytes] = field(default_factory=dict)
     executions: dict[str, str] = field(default_factory=dict)
+    vector_indexes: dict[str, VectorIndex] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
     _tokens: dict[str, Any] = field(default_factory=dict)
 
@@ -371,7 +374,11 @@ class MemoryAws:
     def _get_object(self, **request: Any) -> Wire:
         if request["Key"] not in self.objects:
             raise client_error("NoSuchKey", "GetObject")
-        return {"Body": io.BytesIO(self.objects[request["Key"]])}
+        body = self.objects[request["Key"]]
+        if given := request.get("Range"):
+            first, last = map(int, given.removeprefix("bytes=").split("-"))
+            body = body[first : last + 1]
+        return {"Body": io.BytesIO(body)}
 
     def _list_objects_v2(self, **request: Any) -> Wire:
         return {
@@ -382,6 +389,35 @@ class MemoryAws:
         for one in request["Delete"]["Objects"]:
             self.objects.pop(one["Key"], None)
         return {}
+
+    # ── S3 Vectors ────────────────────────────────────────────────────────────────────────────────
+
+    def _create_index(self, **request: Any) -> Wire:
+        if request["indexName"] in self.vector_indexes:
+            raise client_error("ConflictException", "CreateIndex")
+        self.vector_indexes[request["indexName"]] = VectorIndex(request)
+        return {}
+
+    def _put_vectors(self, **request: Any) -> Wire:
+        self._vector_index(request, "PutVectors").put(request["vectors"])
+        return {}
+
+    def _query_vectors(self, **request: Any) -> Wire:
+        return {"vectors": self._vector_index(request, "QueryVectors").nearest(request)}
+
+    def _list_indexes(self, **request: Any) -> Wire:
+        names = sorted(name for name in self.vector_indexes if name.startswith(request["prefix"]))
+        return {"indexes": [{"indexName": name} for name in names]}
+
+    def _delete_index(self, **request: Any) -> Wire:
+        """The service takes it for done where there is none."""
+        self.vector_indexes.pop(request["indexName"], None)
+        return {}
+
+    def _vector_index(self, request: Any, operation: str) -> VectorIndex:
+        if request["indexName"] not in self.vector_indexes:
+            raise client_error("NotFoundException", operation)
+        return self.vector_indexes[request["indexName"]]
 
     # ── Step Functions ────────────────────────────────────────────────────────────────────────────
 
