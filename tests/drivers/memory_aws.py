@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 Wire = dict[str, Any]
 Key = tuple[str, str]
+QUERY_PAGE: Final = 30
+"""S3 Vectors answers with pages and does not say how large they are."""
 ITEM_BYTES: Final = 400 * 1024
 _TOKEN: Final = re.compile(r"\s*(<>|<=|>=|[()=<>,]|[#:]?\w+)")
 _INDEX_ORDER: Final[Mapping[str, tuple[str, str]]] = {"open": ("deadline", "N"), "active": ("day", "S")}
@@ -403,7 +405,10 @@ class MemoryAws:
         return {}
 
     def _query_vectors(self, **request: Any) -> Wire:
-        return {"vectors": self._vector_index(request, "QueryVectors").nearest(request)}
+        found = self._vector_index(request, "QueryVectors").nearest(request)
+        start = int(request.get("nextToken", 0))
+        more = {"nextToken": str(start + QUERY_PAGE)} if len(found) > start + QUERY_PAGE else {}
+        return {"vectors": found[start : start + QUERY_PAGE], **more}
 
     def _list_indexes(self, **request: Any) -> Wire:
         names = sorted(name for name in self.vector_indexes if name.startswith(request["prefix"]))

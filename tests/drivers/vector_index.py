@@ -48,7 +48,7 @@ class VectorIndex:
         """QueryVectors."""
         _must(1 <= request["topK"] <= 100, "topK")
         query, wanted = self._numbers(request["queryVector"]), request.get("filter", {})
-        found = [
+        found: list[dict[str, Any]] = [
             {"key": key, "distance": 1.0 - float(query @ numbers)}
             for key, (numbers, metadata) in self.vectors.items()
             if self._fits(metadata, wanted)

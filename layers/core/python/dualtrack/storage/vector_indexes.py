@@ -74,7 +74,11 @@ class VectorIndexes:
         equals = [{key: {"$eq": value}} for key, value in wanted.items()]
         if equals:
             asked["filter"] = equals[0] if len(equals) == 1 else {"$and": equals}
-        found = self.client.query_vectors(**asked)["vectors"]
+        answer = self.client.query_vectors(**asked)
+        found = list(answer["vectors"])
+        while "nextToken" in answer and len(found) < asked["topK"]:
+            answer = self.client.query_vectors(**asked, nextToken=answer["nextToken"])
+            found += answer["vectors"]
         return {one["key"]: 1.0 - one["distance"] for one in found}
 
     def names(self, prefix: str) -> list[str]:
