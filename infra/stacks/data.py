@@ -87,7 +87,6 @@ class DataStack(Stack):
             "CreditsTable": self.credits.table_name,
             "CacheTable": self.cache.table_name,
             "BodiesBucket": self.bodies.bucket_name,
-            **({"CourseVectorsBucketArn": self.course_vectors_arn} if self.course_vectors_arn else {}),
             **{f"{key.capitalize()}SecretName": name for key, name in self.secret_names.items()},
         }
         for key, value in outputs.items():
