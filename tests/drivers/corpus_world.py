@@ -83,7 +83,8 @@ class WordVectors:
 
 @dataclass
 class CorpusWorld:
-    """An account with corpora. ``model``: of the embeddings, empty for none; ``beside``: vectors lie in a vector index."""
+    """An account with corpora. ``model``: of the embeddings, empty for none; ``embedder``: another one than words as vectors;
+    ``beside``: vectors lie in a vector index."""
 
     fault: Fault | None = None
     model: str = "words"
@@ -92,6 +93,7 @@ class CorpusWorld:
     aws: MemoryAws = field(default_factory=MemoryAws)
     clock: FakeClock = field(default_factory=FakeClock)
     kind: Courses = field(default_factory=Courses)
+    embedder: Any = None
 
     def __post_init__(self) -> None:
         self.trace = Trace(self.aws, self.fault)
@@ -124,7 +126,7 @@ class CorpusWorld:
     def step(self, job: Job, has_time: Callable[[], bool] = lambda: True) -> str:
         """One call of the function `ingest`."""
         process = Process(self.trace, "ingest")
-        embedder: Any = WordVectors(process, self.model, self.away) if self.model else None
+        embedder: Any = self.embedder or (WordVectors(process, self.model, self.away) if self.model else None)
         stores = self.stores(process)
         beside = partial(put_vectors, stores.vector_indexes) if stores.vector_indexes else None
         return ingest(Ingest(stores, self.kind, embedder, LOOP, beside), job.job_id, has_time)

@@ -11,6 +11,8 @@ import hashlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
+import numpy as np
+
 from dualtrack.corpora.kinds import Added, Kind, Refused
 from dualtrack.corpora.plan import Plan, Planned, plan, repeated_title
 from dualtrack.errors import Gone, Transient
@@ -215,9 +217,16 @@ def _embed(deps: Ingest, job: Job, base: _Base, has_time: Callable[[], bool]) ->
 def _vectors(deps: Ingest, texts: Sequence[str]) -> Sequence[bytes]:
     assert deps.embedder is not None
     try:
-        return deps.loop.run(deps.embedder.embed(texts, "document", EMBED_SECONDS), EMBED_SECONDS + 1)
+        vectors = deps.loop.run(deps.embedder.embed(texts, "document", EMBED_SECONDS), EMBED_SECONDS + 1)
     except (Degraded, TimeoutError) as error:
         raise NotEmbedded(str(error)[:200]) from error
+    if len({len(vector) for vector in vectors}) != 1 or not _are_finite(vectors):
+        raise NotEmbedded("vectors of several widths, or that are no numbers")
+    return vectors
+
+
+def _are_finite(vectors: Sequence[bytes]) -> bool:
+    return bool(np.isfinite(np.frombuffer(b"".join(vectors), "<f4")).all())
 
 
 def _added(deps: Ingest, job: Job, unit: _Unit) -> Added:
