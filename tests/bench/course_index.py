@@ -2,7 +2,7 @@
 
     uv run python -m tests.bench.course_index 400 40000
 
-Texts are the documentation that botocore ships: a service is a course, an operation a lesson. Vectors are random, 384
+Texts are the documentation that botocore ships: a service is a course, an operation or a shape a lesson. Vectors are random, 384
 numbers as the local model's: neither time nor memory depends on what they say, and the model itself would take hours
 for 40,000 (``--model`` measures its rate). Each step is a process of its own; objects lie in files, so that memory is
 the process's own. With S3 Vectors everything is done but the network: requests are made and signed, and not sent.
@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 import boto3
+import botocore
 import numpy as np
 from botocore.awsrequest import AWSResponse
 from botocore.config import Config
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 WIDTH = 384
-A_JOB = 200
+A_JOB, LESSONS = 200, 1_900
 QUERIES = (
     "How do I limit the number of requests?",
     "create a table with a sort key",
@@ -104,23 +105,23 @@ def _files(count: int, folder: Path) -> dict[str, str]:
 
 
 def _documents() -> Iterator[tuple[str, str]]:
-    """A file for each service that botocore describes, those with most text first."""
+    """A file for each service that botocore describes, those with the longest description first."""
     loader = Loader()
-    described = {name: loader.load_service_model(name, "service-2") for name in sorted(_services())}
-    for name, model in sorted(described.items(), key=lambda one: -len(one[1]["shapes"])):
-        parts = [f"Course Title: {model['metadata']['serviceFullName']} ({name})", "", ""]
-        for number, (operation, said) in enumerate(sorted(model["operations"].items())):
-            shapes = [model["shapes"][said[side]["shape"]] for side in ("input", "output") if side in said]
-            members = [
-                one.get("documentation", "") for shape in shapes for one in shape.get("members", {}).values()
+    for path in sorted(Path(botocore.__file__).parent.glob("data/*/*/service-2.json.gz"), key=_size):
+        name = path.parent.parent.name
+        model = loader.load_service_model(name, "service-2", path.parent.name)
+        parts = [f"Course Title: {name} {path.parent.name}", "", ""]
+        described = sorted({**model["operations"], **model["shapes"]}.items())[:LESSONS]
+        for number, (title, said) in enumerate(described):
+            texts = [
+                _plain(one.get("documentation", "")) for one in (said, *said.get("members", {}).values())
             ]
-            texts = [_plain(text) for text in (said.get("documentation", operation), *members)]
-            parts += [f"Lesson {number}: {operation}", "\n".join(texts), ""]
-        yield f"{name}.txt", "\n".join(parts)
+            parts += [f"Lesson {number}: {title}", "\n".join(filter(None, texts)), ""]
+        yield f"{path.parent.parent.name}-{path.parent.name}.txt", "\n".join(parts)
 
 
-def _services() -> list[str]:
-    return list(Loader().list_available_services("service-2"))
+def _size(path: Path) -> tuple[int, Path]:
+    return -path.stat().st_size, path
 
 
 def _plain(html: str) -> str:

@@ -356,3 +356,13 @@ def test_a_search_asks_the_version_that_it_has_read() -> None:
     index = library.index()
     assert index is not None
     assert index.vectors is None
+
+
+def test_putting_vectors_beside_has_a_call_of_its_own() -> None:
+    """It takes as long as a call may: one that has embedded leaves it to the next."""
+    world = CorpusWorld(beside=True)
+    job = world.begin({"a.txt": A})
+    assert world.step(job) == "again"
+    assert world.aws.vector_indexes == {}
+    assert world.step(job) == "done"
+    assert world.titles() == ["Sailing"]

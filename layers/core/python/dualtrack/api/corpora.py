@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
     from dualtrack.corpora.jobs import CorpusExecutions
-    from dualtrack.storage.corpora import Document
+    from dualtrack.storage.corpora import Document, Published
     from dualtrack.storage.corpus_jobs import Job, JobFile
     from dualtrack.storage.stores import Stores
 
@@ -106,25 +106,30 @@ def _file_json(job: Job, one: JobFile) -> dict[str, Any]:
 
 def corpus_json(stores: Stores, corpus: str) -> dict[str, Any]:
     """What is published."""
-    published = stores.corpora.published(corpus)
+    published, documents = _current(stores, corpus)
     return {
         "corpus": corpus,
         "version": published.version if published else None,
         "model": published.model if published else "",
         "counts": dict(published.counts) if published else {},
         "updated_at": iso(published.at) if published else None,
-        "documents": [_document_json(one) for one in current_documents(stores, corpus)],
+        "documents": [_document_json(one) for one in documents],
     }
 
 
 def current_documents(stores: Stores, corpus: str) -> tuple[Document, ...]:
-    """The documents of the version that is current; a version that was replaced meanwhile is followed."""
+    """The documents of the version that is current."""
+    return _current(stores, corpus)[1]
+
+
+def _current(stores: Stores, corpus: str) -> tuple[Published | None, tuple[Document, ...]]:
+    """The version that is current, and its documents; a version that was replaced meanwhile is followed."""
     for _ in range(3):
-        version = stores.corpora.current(corpus)
-        if version is None:
-            return ()
+        published = stores.corpora.published(corpus)
+        if published is None:
+            return None, ()
         try:
-            return stores.corpora.documents(corpus, version)
+            return published, stores.corpora.documents(corpus, published.version)
         except Gone:
             continue
     raise Gone(corpus)
