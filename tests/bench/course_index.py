@@ -11,6 +11,7 @@ the process's own. With S3 Vectors everything is done but the network: requests 
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import re
 import resource
@@ -205,6 +206,13 @@ def _replace(_: int, folder: Path) -> dict[str, Any]:
 # ── S3 Vectors ────────────────────────────────────────────────────────────────────────────────────
 
 
+class _Raw(io.BytesIO):
+    """A body as urllib3 hands it out."""
+
+    def stream(self) -> Iterator[bytes]:
+        yield self.read()
+
+
 class _Sent:
     """What would have been sent."""
 
@@ -213,9 +221,9 @@ class _Sent:
 
     def __call__(self, request: Any, **_: Any) -> AWSResponse:
         self.requests, self.bytes = self.requests + 1, self.bytes + len(request.body)
-        response = AWSResponse(request.url, 200, {"content-type": "application/json"}, None)
-        response._content = self._answer
-        return response
+        raw: Any = _Raw(self._answer)
+        headers: Any = {"content-type": "application/json"}
+        return AWSResponse(request.url, 200, headers, raw)
 
 
 def _unsent(answer: bytes) -> tuple[VectorIndexes, _Sent]:
