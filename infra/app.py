@@ -18,7 +18,7 @@ from dualtrack.tools.mcp.config import dump_servers, parse_servers
 from infra.stacks.chat import ChatStack
 from infra.stacks.data import DataStack
 from infra.stacks.identity import IdentityStack
-from infra.stages import AS_PARAMETERS, STAGES, services_from
+from infra.stages import AS_PARAMETERS, STAGES, course_index_from, services_from
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -128,7 +128,7 @@ def main() -> None:
 
         build(
             app,
-            stage,
+            dataclasses.replace(stage, course_index=course_index_from(os.environ)),
             services_from(os.environ),
             mcp_settings_from(os.environ),
             os.environ.get("PAGE_URL", ""),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, get_args
 from urllib.parse import urlsplit
 
 from dualtrack.memory.summaries import characters_from
@@ -15,6 +15,8 @@ from dualtrack.tools.mcp.config import dump_servers, github_server, parse_server
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+CourseIndex = Literal["embedded", "s3vectors"]
+COURSE_INDEXES: Final[tuple[CourseIndex, ...]] = get_args(CourseIndex)
 DEFAULT_MODEL: Final = "claude-haiku-5-5"
 MAX_THINKING_TOKENS: Final = 64_000
 """With a profile's most ``max_tokens`` it is what a model of generation 5 may write."""
@@ -114,6 +116,15 @@ def _course_ranking(environment: Mapping[str, str]) -> str:
     return ranking
 
 
+def course_index_from(environment: Mapping[str, str]) -> CourseIndex:
+    """``DUALTRACK_COURSE_INDEX``: where the vectors of course materials are searched. Raises ValueError for another place."""
+    chosen = environment.get("DUALTRACK_COURSE_INDEX") or "embedded"
+    for one in COURSE_INDEXES:
+        if one == chosen:
+            return one
+    raise ValueError(f"DUALTRACK_COURSE_INDEX: {chosen} is none of {', '.join(COURSE_INDEXES)}")
+
+
 def _thinking_tokens(environment: Mapping[str, str]) -> str:
     given = environment.get("DUALTRACK_THINKING_TOKENS") or str(DEFAULT_ROOM)
     if not (given.isascii() and given.isdecimal() and int(given) <= MAX_THINKING_TOKENS):
@@ -152,7 +163,8 @@ class StageSettings:
     ``ledger_retention_days``: how long the ledger of a user who was erased is kept, without the person
     (docs/privacy.md).
     ``alarms``: raise alarms to the stack's topic. ``page``: the web page behind CloudFront (the local
-    stack's front port serves it itself).
+    stack's front port serves it itself). ``course_index``: where the vectors of course materials are searched
+    (docs/courses.md); with ``s3vectors`` the stage has a vector bucket.
     """
 
     name: Literal["local", "staging", "prod"]
@@ -168,6 +180,7 @@ class StageSettings:
     log_level: str
     page: bool
     callback_urls: tuple[str, ...]
+    course_index: CourseIndex = "embedded"
     reserved_concurrency: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
     def __post_init__(self) -> None:

@@ -6,11 +6,11 @@ from dualtrack.runtime.imports import collecting_later
 
 with collecting_later():
     import os
-    from functools import lru_cache
+    from functools import lru_cache, partial
     from typing import TYPE_CHECKING, Any, Final
 
     from aws_lambda_powertools import Logger
-    from dualtrack.corpora.courses import Courses
+    from dualtrack.corpora.courses import MAX_CHUNKS_BESIDE, Courses, put_vectors
     from dualtrack.corpora.ingest import Ingest, ingest
     from dualtrack.runtime.secrets import secret
     from dualtrack.runtime.time_limit import time_for
@@ -31,7 +31,8 @@ stores = open_stores(settings_from(os.environ))
 environment = search_environment(os.environ)
 local = open_local_embedder(environment.embed_function)
 loop = BackgroundLoop()
-KINDS: Final = {kind.name: kind for kind in (Courses(),)}
+BESIDE: Final = {"courses": partial(put_vectors, stores.vector_indexes)} if stores.vector_indexes else {}
+KINDS: Final = {"courses": Courses(MAX_CHUNKS_BESIDE) if BESIDE else Courses()}
 
 RESERVE_SECONDS: Final = 130.0
 """Kept for the longest step, a file or a batch, and for publishing."""
@@ -44,7 +45,8 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
     if "error" in event:
         return _failed(corpus, job_id, event["error"])
     has_time = time_for(context.get_remaining_time_in_millis() / 1000 - RESERVE_SECONDS)
-    following = ingest(Ingest(stores, KINDS[corpus], _embedder(), loop), job_id, has_time)
+    deps = Ingest(stores, KINDS[corpus], _embedder(), loop, BESIDE.get(corpus))
+    following = ingest(deps, job_id, has_time)
     logger.info("Worked on a corpus", corpus=corpus, job=job_id, next=following)
     return {"next": following}
 

@@ -67,7 +67,7 @@ def _dependencies(secrets: tuple[str, ...]) -> Dependencies:
 @lru_cache(maxsize=1)
 def _courses(secrets: tuple[str, ...]) -> CourseLibrary:
     """The index of the course materials, which stays in memory."""
-    return open_library(_dependencies(secrets), stores.corpora, local, environment.course_ranking)
+    return open_library(_dependencies(secrets), stores, local, environment.course_ranking)
 
 
 execute = in_house_tools("search", _needs)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from aws_cdk import CfnOutput, CfnParameter, Stack
+from aws_cdk import CfnOutput, CfnParameter, Fn, Stack
 
 from infra.stacks.function_specs import SPECS
 from infra.stacks.functions import Function, Layers, Network, reserved_concurrency
@@ -115,6 +115,7 @@ class ChatStack(Stack):
             "CREDITS_TABLE": data.credits.table_name,
             "CACHE_TABLE": data.cache.table_name,
             "BODIES_BUCKET": data.bodies.bucket_name,
+            "COURSE_VECTORS": _bucket_name(data.course_vectors_arn),
             "CONNECTIONS_KEY": data.connections_key.key_arn,
             "STATE_MACHINE_ARN": self.workflow.machine.state_machine_arn,
             "CORPUS_MACHINE_ARN": self.corpus_workflow.machine.state_machine_arn,
@@ -156,3 +157,8 @@ class ChatStack(Stack):
         }
         for key, value in outputs.items():
             CfnOutput(self, key, value=value)
+
+
+def _bucket_name(arn: str) -> str:
+    """``arn:…:bucket/<name>`` → the name, when it is deployed; empty for none."""
+    return Fn.select(1, Fn.split("bucket/", arn)) if arn else ""

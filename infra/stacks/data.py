@@ -8,6 +8,7 @@ from aws_cdk import CfnOutput, Duration, RemovalPolicy, SecretValue, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_s3vectors as s3vectors
 from aws_cdk import aws_secretsmanager as secretsmanager
 
 from infra.stacks.findings import accept
@@ -30,6 +31,11 @@ ACTIVE_ACCOUNTS_INDEX: Final = "active"
 def bodies_export(stage: StageSettings) -> str:
     """The name under which the bucket's ARN is exported."""
     return f"{stage.prefix}-bodies-arn"
+
+
+def course_vectors_export(stage: StageSettings) -> str:
+    """Likewise of the vector bucket's, where there is one."""
+    return f"{stage.prefix}-course-vectors-arn"
 
 
 class DataStack(Stack):
@@ -60,6 +66,8 @@ class DataStack(Stack):
         self.bodies = self._bucket()
         # exported by a name of ours: cdk-nag names the finding on its objects after it
         self.bodies_arn = self.export_value(self.bodies.bucket_arn, name=bodies_export(stage))
+        # empty where the stage has no vector bucket
+        self.course_vectors_arn = self._vector_bucket() if stage.course_index == "s3vectors" else ""
         self.connections_key = kms.Key(
             self,
             "ConnectionsKey",
@@ -131,6 +139,13 @@ class DataStack(Stack):
             "Only the functions' roles reach the bucket; a log of every body read would cost more than the bodies.",
         )
         return bucket
+
+    def _vector_bucket(self) -> str:
+        """Its ARN. Its indexes are made and deleted with the versions of the courses; S3 encrypts them with its own keys."""
+        bucket = s3vectors.CfnVectorBucket(self, "CourseVectors")
+        bucket.apply_removal_policy(self._removal)
+        arn: str = self.export_value(bucket.attr_vector_bucket_arn, name=course_vectors_export(self._stage))
+        return arn
 
     def _secret(self, name: str) -> None:
         secret = secretsmanager.Secret(

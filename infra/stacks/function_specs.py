@@ -133,7 +133,7 @@ _SPECS: Final = (
         environment=(
             *MEMORY, "CACHE_TABLE", *CLAUDE, "VOYAGE_BASE_URL", "VOYAGE_SECRET",
             "CONTEXT7_BASE_URL", "CONTEXT7_SECRET", "DUALTRACK_EMBEDDING_MODEL", "DUALTRACK_COURSE_RANKING",
-            "EMBED_FUNCTION",
+            "EMBED_FUNCTION", "COURSE_VECTORS",
         ),
         permissions=lambda allow: [
             allow.table("chats", *APPEND),
@@ -142,6 +142,8 @@ _SPECS: Final = (
             allow.table("cache", "GetItem", "PutItem", "BatchGetItem", "BatchWriteItem"),
             allow.secrets("anthropic", "voyage", "context7"),
             allow.embed(),
+            # a query that filters needs both (Amazon S3 API Reference, QueryVectors, "Permissions")
+            *allow.course_vectors("QueryVectors", "GetVectors"),
         ],
     ),
     FunctionSpec(
@@ -176,7 +178,7 @@ _SPECS: Final = (
         layers=("base", "claude", "search", "documents"),
         environment=(
             "HISTORY_TABLE", "BODIES_BUCKET", "VOYAGE_BASE_URL", "VOYAGE_SECRET", "DUALTRACK_EMBEDDING_MODEL",
-            "EMBED_FUNCTION",
+            "EMBED_FUNCTION", "COURSE_VECTORS",
         ),
         permissions=lambda allow: [
             allow.corpora("GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
@@ -184,6 +186,7 @@ _SPECS: Final = (
             allow.list_corpus_objects(),
             allow.secrets("voyage"),
             allow.embed(),
+            *allow.course_vectors("CreateIndex", "PutVectors"),
         ],
     ),
     FunctionSpec(
@@ -253,6 +256,7 @@ _SPECS: Final = (
         layers=("base",),
         environment=(
             *MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "USER_POOL_ID", "STATE_MACHINE_ARN", "CORPUS_MACHINE_ARN",
+            "COURSE_VECTORS",
         ),
         permissions=lambda allow: [
             allow.table("chats", *OWN),
@@ -269,6 +273,8 @@ _SPECS: Final = (
             allow.executions("DescribeExecution"),
             allow.corpus_machine("StartExecution"),
             allow.corpus_executions("DescribeExecution"),
+            *allow.list_course_vectors(),
+            *allow.course_vectors("DeleteIndex"),
         ],
     ),
     FunctionSpec(

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Final
 from aws_cdk import ArnFormat
 from aws_cdk import aws_iam as iam
 
-from infra.stacks.data import ACTIVE_ACCOUNTS_INDEX, CORPUS_FOLDER, OPEN_CHATS_INDEX, bodies_export
+from infra.stacks.data import (
+    ACTIVE_ACCOUNTS_INDEX,
+    CORPUS_FOLDER,
+    OPEN_CHATS_INDEX,
+    bodies_export,
+    course_vectors_export,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +28,9 @@ if TYPE_CHECKING:
 _LEASE_KEYS: Final = "LEASE#*"
 _AGENT_KEYS: Final = "agent#*"
 """`dualtrack.storage.leases.KEY_PREFIX`; written out, because the templates' key covers the sources of infra alone."""
+
+COURSE_INDEX_NAMES: Final = "courses-*"
+"""`dualtrack.storage.vector_indexes.index_name`, likewise."""
 
 _CORPUS_KEYS: Final = "CORPUS#*"
 """`dualtrack.storage.corpora.partition`, likewise."""
@@ -98,6 +107,15 @@ class Allow:
         statement.add_condition("StringLike", {"s3:prefix": f"{CORPUS_FOLDER}*"})
         return statement
 
+    def course_vectors(self, *actions: str) -> list[iam.PolicyStatement]:
+        """On the vector indexes of courses, where the stage has a bucket for them."""
+        bucket = self._data.course_vectors_arn
+        return [_statement("s3vectors", actions, f"{bucket}/index/{COURSE_INDEX_NAMES}")] if bucket else []
+
+    def list_course_vectors(self) -> list[iam.PolicyStatement]:
+        bucket = self._data.course_vectors_arn
+        return [_statement("s3vectors", ["ListIndexes"], bucket)] if bucket else []
+
     def secrets(self, *names: str) -> iam.PolicyStatement:
         """Read the keys of services."""
         arns = (
@@ -158,6 +176,7 @@ def wildcards(stage: StageSettings) -> dict[str, str]:
         f"{bodies_export(stage)}/*": "Objects are named after user and conversation.",
         executions: "An execution is named after its chat.",
         f"{bodies_export(stage)}/{CORPUS_FOLDER}*": "Objects are named after version, job or upload.",
+        f"{course_vectors_export(stage)}/index/{COURSE_INDEX_NAMES}": "An index is named after its version.",
         executions.replace("-chat:", "-corpus:"): "An execution is named after its job.",
     }
 

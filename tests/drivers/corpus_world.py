@@ -7,11 +7,12 @@ Every call of a step is a delivery to a `Process` of its own, so that one call o
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
-from dualtrack.corpora.courses import Courses
+from dualtrack.corpora.courses import Courses, put_vectors
 from dualtrack.corpora.ingest import Ingest, ingest
 from dualtrack.corpora.jobs import CorpusExecutions, start_job, sweep_corpora
 from dualtrack.errors import Transient
@@ -19,6 +20,7 @@ from dualtrack.ids import new_job_id, new_upload_id
 from dualtrack.storage.corpora import upload_key
 from dualtrack.storage.corpus_jobs import Job, JobFile
 from dualtrack.storage.stores import build_stores
+from dualtrack.storage.vector_indexes import index_name
 from dualtrack.tools.courses.index import load
 from dualtrack.tools.documentation.loop import BackgroundLoop
 from dualtrack.tools.documentation.vectors import pack
@@ -81,14 +83,18 @@ class WordVectors:
 
 @dataclass
 class CorpusWorld:
-    """An account with corpora. ``model``: of the embeddings, empty for none."""
+    """An account with corpora. ``model``: of the embeddings, empty for none; ``embedder``: another one than words as vectors;
+    ``beside``: vectors lie in a vector index."""
 
     fault: Fault | None = None
     model: str = "words"
     away: bool = False
     corpus: str = CORPUS
+    beside: bool = False
     aws: MemoryAws = field(default_factory=MemoryAws)
     clock: FakeClock = field(default_factory=FakeClock)
+    kind: Courses = field(default_factory=Courses)
+    embedder: Any = None
 
     def __post_init__(self) -> None:
         self.trace = Trace(self.aws, self.fault)
@@ -121,8 +127,10 @@ class CorpusWorld:
     def step(self, job: Job, has_time: Callable[[], bool] = lambda: True) -> str:
         """One call of the function `ingest`."""
         process = Process(self.trace, "ingest")
-        embedder: Any = WordVectors(process, self.model, self.away) if self.model else None
-        return ingest(Ingest(self.stores(process), Courses(), embedder, LOOP), job.job_id, has_time)
+        embedder: Any = self.embedder or (WordVectors(process, self.model, self.away) if self.model else None)
+        stores = self.stores(process)
+        beside = partial(put_vectors, stores.vector_indexes) if stores.vector_indexes else None
+        return ingest(Ingest(stores, self.kind, embedder, LOOP, beside), job.job_id, has_time)
 
     def run(self, job: Job) -> Job:
         """The execution: the step as often as it asks for it, each retried as the workflow does. The job afterwards."""
@@ -145,7 +153,8 @@ class CorpusWorld:
     def stores(self, process: Process | None = None) -> Stores:
         """Stores over a process's edge."""
         edge = process or Process(self.quiet, "look")
-        return build_stores(SETTINGS, edge.dynamodb, edge.s3, self.clock)
+        settings = replace(SETTINGS, course_vectors="vectors" if self.beside else "")
+        return build_stores(settings, edge.dynamodb, edge.s3, self.clock, edge.s3_vectors)
 
     def executions(self) -> CorpusExecutions:
         return CorpusExecutions(Process(self.quiet, "states").step_functions, MACHINE)
@@ -170,11 +179,14 @@ class CorpusWorld:
         return load(self.stores().corpora.index(self.corpus, self.published().version))
 
     def titles(self) -> list[str]:
-        """What is published, by the list and by the index, which have to agree."""
+        """What is published, by the list, by the index and by the vector index if there is one, which have to agree."""
         documents = self.stores().corpora.documents(self.corpus, self.published().version)
         index = self.index()
         assert [one.title for one in documents] == [one.title for one in index.catalogue]
         assert self.published().counts.get("chunks", 0) == len(index)
+        if self.published().head:
+            beside = self.aws.vector_indexes[index_name(CORPUS, self.published().version)]
+            assert sorted(map(int, beside.vectors)) == list(range(len(index)))
         return [one.title for one in documents]
 
     def objects(self) -> list[str]:

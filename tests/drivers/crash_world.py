@@ -48,6 +48,7 @@ from dualtrack.storage.stores import Stores, build_stores
 from dualtrack.tool import Source, ToolResult, ToolSpec
 from dualtrack.tools.arguments import invalid_arguments
 from dualtrack.tools.conversation.search import run as search_conversation
+from dualtrack.tools.courses.tools import get_course_outline, search_course_content
 from dualtrack.tools.full_context import RETRIEVE_FULL_CONTEXT, retrieve_full_context
 from dualtrack.tools.mcp import catalogue
 
@@ -55,6 +56,7 @@ from infra.local.offline_model import rules, sse, tokens, wire
 from infra.local.offline_model.refusal import RefusalError, error_body
 from infra.local.offline_model.reply import Reply, fresh_id
 from infra.local.offline_model.summary import is_summary_request
+from tests.drivers.courses import BOATS, TABLES, index_of, publish
 from tests.drivers.faults import PATIENCE, ModelTransport, Process, Trace, start_late
 from tests.drivers.local_vectors import LocalVectors
 from tests.drivers.memory_aws import MemoryAws
@@ -104,6 +106,10 @@ NOTE: Final = Asked("kit_note", {"text": "Remember this."})
 READ: Final = Asked("retrieve_full_context", {"id": "q1"})
 READ_FILE: Final = Asked("retrieve_full_context", {"id": "q1-f1"})
 SEARCH: Final = Asked(SEARCH_TOOL, {"query": "What did we say about the documentation?"})
+COURSE_SEARCH: Final = Asked(
+    "search_course_content", {"query": "varnish", "course_name": None, "lesson_number": None}
+)
+OUTLINE: Final = Asked("get_course_outline", {"course_name": "boats"})
 FOLLOW_UP: Final = " of the follow-up"
 """Behind the names of a follow-up's steps."""
 
@@ -251,6 +257,8 @@ class World:
         cache, now = stores.cache, self.clock()
         version = catalogue.store_version(cache, [_NOTE], now)
         catalogue.store_listings(cache, [catalogue.Listing("kit", version, int(now))])
+        if self.scenario.profile == "courses":
+            publish(stores, "v1", index_of([BOATS, TABLES]))
         self._use_before(stores)
         self.conversation_id = self._said_before(stores) if self.scenario.earlier else ""
 
@@ -392,6 +400,10 @@ class World:
 
         if running.call.tool == RETRIEVE_FULL_CONTEXT.name:
             return retrieve_full_context(running, stores)
+        if running.call.tool in (COURSE_SEARCH.tool, OUTLINE.tool):
+            self._note_run(process, running)
+            asked = search_course_content if running.call.tool == COURSE_SEARCH.tool else get_course_outline
+            return asked(running, search_needs(stores))
         if running.call.tool == SEARCH_TOOL:
             return search_conversation(running, search_needs(stores, local=LocalVectors()))
         result: ToolResult = process.call("tool", "execute", running.call.tool, perform)

@@ -29,6 +29,7 @@ PATIENCE: Final = 20.0
 WRITES: Final = frozenset(
     {"put_item", "update_item", "delete_item", "transact_write_items", "batch_write_item", "put_object"}
     | {"delete_objects", "start_execution", "stop_execution", "execute"}
+    | {"create_index", "put_vectors", "delete_index"}
 )
 OVER_HTTP: Final = frozenset({"context7", "voyage", "mcp"})
 """Services that are neither AWS nor the model."""
@@ -105,6 +106,7 @@ class Process:
         self.dynamodb: Any = Client(self._aws("dynamodb"))
         self.s3: Any = Client(self._aws("s3"))
         self.step_functions: Any = Client(self._aws("stepfunctions"))
+        self.s3_vectors: Any = Client(self._aws("s3vectors"))
 
     def _aws(self, service: str) -> Callable[[str, dict[str, Any]], Any]:
         def send(operation: str, request: dict[str, Any]) -> Any:

@@ -20,11 +20,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
+from tests.drivers.vector_index import VectorIndex
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 Wire = dict[str, Any]
 Key = tuple[str, str]
+QUERY_PAGE: Final = 30
+"""S3 Vectors answers with pages and does not say how large they are."""
 ITEM_BYTES: Final = 400 * 1024
 _TOKEN: Final = re.compile(r"\s*(<>|<=|>=|[()=<>,]|[#:]?\w+)")
 _INDEX_ORDER: Final[Mapping[str, tuple[str, str]]] = {"open": ("deadline", "N"), "active": ("day", "S")}
@@ -221,6 +225,7 @@ class MemoryAws:
     tables: dict[str, Table] = field(default_factory=dict)
     objects: dict[str, bytes] = field(default_factory=dict)
     executions: dict[str, str] = field(default_factory=dict)
+    vector_indexes: dict[str, VectorIndex] = field(default_factory=dict)
     lock: threading.RLock = field(default_factory=threading.RLock)
     _tokens: dict[str, Any] = field(default_factory=dict)
 
@@ -377,7 +382,11 @@ class MemoryAws:
     def _get_object(self, **request: Any) -> Wire:
         if request["Key"] not in self.objects:
             raise client_error("NoSuchKey", "GetObject")
-        return {"Body": io.BytesIO(self.objects[request["Key"]])}
+        body = self.objects[request["Key"]]
+        if given := request.get("Range"):
+            first, last = map(int, given.removeprefix("bytes=").split("-"))
+            body = body[first : last + 1]
+        return {"Body": io.BytesIO(body)}
 
     def _list_objects_v2(self, **request: Any) -> Wire:
         return {
@@ -388,6 +397,38 @@ class MemoryAws:
         for one in request["Delete"]["Objects"]:
             self.objects.pop(one["Key"], None)
         return {}
+
+    # ── S3 Vectors ────────────────────────────────────────────────────────────────────────────────
+
+    def _create_index(self, **request: Any) -> Wire:
+        if request["indexName"] in self.vector_indexes:
+            raise client_error("ConflictException", "CreateIndex")
+        self.vector_indexes[request["indexName"]] = VectorIndex(request)
+        return {}
+
+    def _put_vectors(self, **request: Any) -> Wire:
+        self._vector_index(request, "PutVectors").put(request["vectors"])
+        return {}
+
+    def _query_vectors(self, **request: Any) -> Wire:
+        found = self._vector_index(request, "QueryVectors").nearest(request)
+        start = int(request.get("nextToken", 0))
+        more = {"nextToken": str(start + QUERY_PAGE)} if len(found) > start + QUERY_PAGE else {}
+        return {"vectors": found[start : start + QUERY_PAGE], **more}
+
+    def _list_indexes(self, **request: Any) -> Wire:
+        names = sorted(name for name in self.vector_indexes if name.startswith(request["prefix"]))
+        return {"indexes": [{"indexName": name} for name in names]}
+
+    def _delete_index(self, **request: Any) -> Wire:
+        """The service takes it for done where there is none."""
+        self.vector_indexes.pop(request["indexName"], None)
+        return {}
+
+    def _vector_index(self, request: Any, operation: str) -> VectorIndex:
+        if request["indexName"] not in self.vector_indexes:
+            raise client_error("NotFoundException", operation)
+        return self.vector_indexes[request["indexName"]]
 
     # ── Step Functions ────────────────────────────────────────────────────────────────────────────
 

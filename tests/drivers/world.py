@@ -203,7 +203,7 @@ def search_needs(
     stores: Stores, documentation: Dependencies = KEYLESS, local: Embedder | None = None
 ) -> SearchNeeds:
     """What the function `search` gives its tools."""
-    return SearchNeeds(documentation, stores, open_library(documentation, stores.corpora, None, ""), local)
+    return SearchNeeds(documentation, stores, open_library(documentation, stores, None, ""), local)
 
 
 def store(stores: Stores, writes: Sequence[Write]) -> None:

@@ -24,12 +24,16 @@ if TYPE_CHECKING:
     Check = Callable[[Template], Iterator[str]]
 
 RELEASE_1: Final = ROOT / "tests" / "fixtures" / "release-1" / "infrastructure" / "prod"
-ALARMED: Final = {**WITH_MCP, "ALARM_EMAIL": "operators@example.org"}
+ALARMED: Final = {
+    **WITH_MCP,
+    "ALARM_EMAIL": "operators@example.org",
+    "DUALTRACK_COURSE_INDEX": "s3vectors",
+}
 VARIANTS: Final[dict[str, tuple[str, dict[str, str]]]] = {
     "local": ("local", {}),
     "staging": ("staging", {}),
     "prod": ("prod", {}),
-    "prod with MCP and an address for alarms": ("prod", ALARMED),
+    "prod with MCP, an address for alarms, and S3 Vectors": ("prod", ALARMED),
 }
 """Stage and settings of everything that the rules are run over."""
 
@@ -501,6 +505,33 @@ def a_function_has_at_most_five_layers(template: Template) -> Iterator[str]:
 
 
 # ── the tests ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@rule(
+    {
+        "Policy": {
+            "Type": "AWS::IAM::Policy",
+            "Properties": {
+                "PolicyDocument": {
+                    "Statement": [
+                        {"Effect": "Allow", "Action": "s3vectors:QueryVectors", "Resource": "arn:index/a"},
+                        {"Effect": "Allow", "Action": "s3vectors:GetVectors", "Resource": "arn:index/b"},
+                    ]
+                }
+            },
+        }
+    }
+)
+def what_queries_vectors_may_get_them(template: Template) -> Iterator[str]:
+    """Amazon S3 API Reference, QueryVectors, "Permissions": a query with a filter is refused with a 403 without
+    ``s3vectors:GetVectors``. A search in one course or lesson filters."""
+    for key, policy in of_kind(template, "AWS::IAM::Policy").items():
+        may: dict[str, set[str]] = {}
+        for statement in policy["PolicyDocument"]["Statement"]:
+            for action in many(statement["Action"]):
+                may.setdefault(action, set()).update(map(named, many(statement["Resource"])))
+        if may.get("s3vectors:QueryVectors", set()) - may.get("s3vectors:GetVectors", set()):
+            yield f"{key} may query vectors, but not with a filter"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from dualtrack.storage.corpus_jobs import CLEAN_AFTER
 
 from tests.drivers.corpus_world import CorpusWorld, course
@@ -13,9 +14,9 @@ B2 = course("Baking", "Sugar and butter become cake.")
 REFUSED = b"no title"
 
 
-def _life(fault: Fault | None) -> CorpusWorld:
+def _life(fault: Fault | None, *, beside: bool) -> CorpusWorld:
     """A job on a corpus that is there, from the request to the last object that is deleted."""
-    world = CorpusWorld(fault)
+    world = CorpusWorld(fault, beside=beside)
     world.trace.fault = None
     world.run(world.begin({"a.txt": A, "b.txt": B}))
     world.trace.sites.clear()
@@ -33,17 +34,20 @@ def _life(fault: Fault | None) -> CorpusWorld:
     assert world.files(job)["bad.txt"].state == "refused"
     assert world.titles() == ["Sailing", "Baking"], fault
     assert len(world.objects()) == 2, (fault, world.objects())
+    assert len(world.aws.vector_indexes) == beside, (fault, list(world.aws.vector_indexes))
     return world
 
 
-def _sites() -> list[Site]:
-    sites = _life(None).trace.sites
+def _sites(*, beside: bool) -> list[Site]:
+    sites = _life(None, beside=beside).trace.sites
     return [site for site in dict.fromkeys(sites) if site.step != "api"]
 
 
-def test_every_call_of_a_job_goes_wrong_once() -> None:
-    sites = _sites()
-    assert {site.service for site in sites} == {"dynamodb", "s3", "embed"}
+@pytest.mark.parametrize("beside", [False, True])
+def test_every_call_of_a_job_goes_wrong_once(beside: bool) -> None:
+    sites = _sites(beside=beside)
+    services = {"dynamodb", "s3", "embed"} | ({"s3vectors"} if beside else set())
+    assert {site.service for site in sites} == services
     faults = [Fault(site, kind) for site in sites for kind in kinds_at(site)]
-    struck = [fault for fault in faults if _life(fault).trace.struck]
+    struck = [fault for fault in faults if _life(fault, beside=beside).trace.struck]
     assert len(struck) == len(faults) > 100

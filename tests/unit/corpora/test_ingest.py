@@ -6,15 +6,30 @@ import io
 import zipfile
 
 import pytest
-from dualtrack.corpora import courses as kind
+from dualtrack.corpora.courses import Courses
 from dualtrack.corpora.ingest import NotEmbedded
 from dualtrack.corpora.jobs import MAX_TRIES
 from dualtrack.errors import Gone
 from dualtrack.storage.corpus_jobs import CLEAN_AFTER
+from dualtrack.storage.vector_indexes import index_name
 from dualtrack.tools.courses.index import load, save
+from dualtrack.tools.courses.library import CourseLibrary
 from dualtrack.tools.courses.ranking import search
+from dualtrack.tools.courses.settings import CourseSettings
+from dualtrack.tools.courses.tools import find
 
-from tests.drivers.corpus_world import CORPUS, CorpusWorld, course, limited, long_course, texts_of
+from tests.drivers.corpus_world import (
+    CORPUS,
+    LOOP,
+    CorpusWorld,
+    WordVectors,
+    course,
+    limited,
+    long_course,
+    texts_of,
+)
+from tests.drivers.courses import Lines
+from tests.drivers.faults import Process
 
 A = course("Sailing", "The wind fills the sail.", "A knot holds the rope.")
 B = course("Baking", "Flour and water become dough.")
@@ -121,9 +136,8 @@ def test_a_file_that_was_not_uploaded_is_refused() -> None:
     assert world.stores().corpora.published(CORPUS) is None
 
 
-def test_a_corpus_has_a_bound_and_what_goes_beyond_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kind.Courses, "bound", 3)
-    world = CorpusWorld()
+def test_a_corpus_has_a_bound_and_what_goes_beyond_it_is_refused() -> None:
+    world = CorpusWorld(kind=Courses(3))
     job = world.run(world.begin({"a.txt": A, "b.txt": B, "c.txt": course("Chess", "A rook moves.")}))
     assert world.files(job)["c.txt"].reason == "makes it too much: a corpus may have 3 chunks"
     assert world.titles() == ["Sailing", "Baking"]
@@ -253,4 +267,102 @@ def test_jobs_are_forgotten_after_a_month() -> None:
     world.clock.now = 1e10
     world.sweep()
     assert world.stores().corpus_jobs.find(CORPUS, job.job_id) is None
+    assert world.titles() == ["Sailing"]
+
+
+# ── vectors in an index of their own ──────────────────────────────────────────────────────────────
+
+
+def test_vectors_lie_beside_the_index_if_that_is_set() -> None:
+    world = CorpusWorld(beside=True)
+    world.run(world.begin({"a.txt": A, "b.txt": B}))
+    published = world.published()
+    assert world.titles() == ["Sailing", "Baking"]
+    assert list(world.aws.vector_indexes) == [index_name(CORPUS, published.version)]
+    whole = world.stores().corpora.index(CORPUS, published.version)
+    part = world.stores().corpora.index(CORPUS, published.version, published.head)
+    assert whole.startswith(part)
+    assert len(whole) - len(part) >= 3 * 64, "three vectors of 64 numbers"
+    assert [load(part, "there").chunk(row) for row in range(3)] == [
+        load(whole).chunk(row) for row in range(3)
+    ]
+
+
+def test_what_was_published_before_the_setting_goes_beside_with_the_next_job() -> None:
+    """And a search without the setting finds the vectors where they always were."""
+    world = CorpusWorld()
+    world.run(world.begin({"a.txt": A}))
+    before = world.index()
+    world.beside = True
+    job = world.run(world.begin({"a.txt": A}))
+    assert (dict(job.outcomes), job.to_embed) == ({"1": "skipped"}, 0)
+    assert (len(world.aws.vector_indexes), world.titles()) == (1, ["Sailing"])
+    assert world.index().vectors is not None
+    assert (world.index().vectors == before.vectors).all()  # type: ignore[union-attr]
+    again = world.published()
+    world.run(world.begin({"a.txt": A}))
+    assert world.published() == again, "nothing is left to do"
+
+
+def test_without_vectors_there_is_no_vector_index() -> None:
+    world = CorpusWorld(beside=True, model="")
+    world.run(world.begin({"a.txt": A}))
+    assert (world.published().head, world.aws.vector_indexes) == (0, {})
+    world.model = "words"
+    world.run(world.begin({}, remove=["Sailing"]))
+    assert (world.published().head, world.aws.vector_indexes) == (0, {}), "nor without chunks"
+
+
+def test_old_vector_indexes_go_with_their_versions() -> None:
+    world = CorpusWorld(beside=True)
+    world.run(world.begin({"a.txt": A}))
+    old = index_name(CORPUS, world.published().version)
+    world.run(world.begin({"b.txt": B}))
+    killed = world.begin({"c.txt": course("Chess", "A rook moves.")})
+    left = index_name(CORPUS, f"{killed.job_id}.0a")
+    world.aws.vector_indexes[left] = world.aws.vector_indexes[old]
+    world.sweep()
+    assert old in world.aws.vector_indexes, "a reader may be about to ask it"
+    world.clock.now += CLEAN_AFTER + 1
+    world.sweep()
+    current = index_name(CORPUS, world.published().version)
+    assert set(world.aws.vector_indexes) == {current, left}, "a job goes on"
+    world.run(killed)
+    world.clock.now += CLEAN_AFTER + 1
+    world.sweep()
+    assert set(world.aws.vector_indexes) == {index_name(CORPUS, world.published().version)}
+
+
+def test_a_search_asks_the_version_that_it_has_read() -> None:
+    """While the next one is published, rows would mean other chunks."""
+    world = CorpusWorld(beside=True)
+    world.run(world.begin({"a.txt": A, "b.txt": B}))
+    stores = world.stores()
+    library = CourseLibrary(
+        stores.corpora,
+        {"words": WordVectors(Process(world.quiet, "search"))},
+        LOOP,
+        Lines(),
+        CourseSettings(ranking="meaning", checked_every=3),
+        lambda: 0.0,
+        stores.vector_indexes,
+    )
+    before = find(library, "sugar and butter become cake", None, None).content
+    world.run(world.begin({"b.txt": B2}, remove=["Sailing"]))
+    assert find(library, "sugar and butter become cake", None, None).content == before
+    library.clock = lambda: 3.0
+    after = find(library, "sugar and butter become cake", None, None).content
+    assert after.startswith("[Baking - Lesson 0]\nSugar and butter")
+    index = library.index()
+    assert index is not None
+    assert index.vectors is None
+
+
+def test_putting_vectors_beside_has_a_call_of_its_own() -> None:
+    """It takes as long as a call may: one that has embedded leaves it to the next."""
+    world = CorpusWorld(beside=True)
+    job = world.begin({"a.txt": A})
+    assert world.step(job) == "again"
+    assert world.aws.vector_indexes == {}
+    assert world.step(job) == "done"
     assert world.titles() == ["Sailing"]

@@ -23,6 +23,7 @@ class Settings:
     bodies_bucket: str = ""
     state_machine_arn: str = ""
     corpus_machine_arn: str = ""
+    course_vectors: str = ""
     connections_key: str = ""
     allowed_origins: str = ""
     anthropic_base_url: str = ""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3.client import S3Client
 
     from dualtrack.corpora.jobs import CorpusExecutions
-    from dualtrack.storage.corpora import Document
+    from dualtrack.storage.corpora import Document, Published
     from dualtrack.storage.corpus_jobs import Job, JobFile
     from dualtrack.storage.stores import Stores
 
@@ -109,35 +109,39 @@ def _file_json(job: Job, one: JobFile) -> dict[str, Any]:
 
 def corpus_json(stores: Stores, corpus: str) -> dict[str, Any]:
     """What is published."""
-    published = stores.corpora.published(corpus)
+    published, documents = _current(stores, corpus)
     return {
         "corpus": corpus,
         "version": published.version if published else None,
         "model": published.model if published else "",
         "counts": dict(published.counts) if published else {},
         "updated_at": iso(published.at) if published else None,
-        "documents": [_document_json(one) for one in current_documents(stores, corpus)],
-        **({"schema": _schema_json(stores)} if corpus == GRAPH else {}),
+        "documents": [_document_json(one) for one in documents],
+        **({"schema": _schema_json(stores, published)} if corpus == GRAPH else {}),
     }
 
 
-def _schema_json(stores: Stores) -> Any:
+def _schema_json(stores: Stores, published: Published | None) -> Any:
     """Labels and types of the graph that is current; none before the first, or while a version is replaced."""
-    version = stores.corpora.current(GRAPH)
     try:
-        return json.loads(stores.corpora.schema(GRAPH, version)) if version else None
+        return json.loads(stores.corpora.schema(GRAPH, published.version)) if published else None
     except Gone:
         return None
 
 
 def current_documents(stores: Stores, corpus: str) -> tuple[Document, ...]:
-    """The documents of the version that is current; a version that was replaced meanwhile is followed."""
+    """The documents of the version that is current."""
+    return _current(stores, corpus)[1]
+
+
+def _current(stores: Stores, corpus: str) -> tuple[Published | None, tuple[Document, ...]]:
+    """The version that is current, and its documents; a version that was replaced meanwhile is followed."""
     for _ in range(3):
-        version = stores.corpora.current(corpus)
-        if version is None:
-            return ()
+        published = stores.corpora.published(corpus)
+        if published is None:
+            return None, ()
         try:
-            return stores.corpora.documents(corpus, version)
+            return published, stores.corpora.documents(corpus, published.version)
         except Gone:
             continue
     raise Gone(corpus)

@@ -1,7 +1,7 @@
 """What nobody needs any more of a corpus: versions that were replaced, and what jobs have left.
 
-The order of the reads is what makes it safe: objects first, then the jobs that have not ended, then what is current. An object
-of a job that has ended by then is current or never will be.
+The order of the reads is what makes it safe: objects and vector indexes first, then the jobs that have not ended, then
+what is current. What a job that has ended by then has left is current or never will be.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.ids import job_id_at
 from dualtrack.storage.corpora import owner
 from dualtrack.storage.corpus_jobs import CLEAN_AFTER
+from dualtrack.storage.vector_indexes import index_name
 
 if TYPE_CHECKING:
     from dualtrack.storage.stores import Stores
@@ -25,14 +26,25 @@ def clean(stores: Stores, corpus: str) -> None:
     if due is None or due > now:
         return
     objects = stores.corpora.objects(corpus)
+    indexes = stores.vector_indexes.names(index_name(corpus, "")) if stores.vector_indexes else []
     going_on = {job.job_id for job in stores.corpus_jobs.open_jobs(corpus)}
     published = stores.corpora.published(corpus)
     if published and published.at + CLEAN_AFTER > now:
         return  # what it replaced may still be read; its job has put the date off
     current = published.version if published else None
     stores.corpora.delete(one for one in objects if _is_left(corpus, one, going_on, current))
+    for name in indexes:
+        if _is_unused(corpus, name, going_on, current):
+            assert stores.vector_indexes is not None
+            stores.vector_indexes.delete(name)
     stores.corpus_jobs.forget(corpus, job_id_at(now - FORGOTTEN_SECONDS))
     stores.corpus_jobs.cleaned(corpus, due)
+
+
+def _is_unused(corpus: str, name: str, going_on: set[str], current: str | None) -> bool:
+    """Whether a vector index is neither the current version's nor that of a job that goes on."""
+    begun = tuple(index_name(corpus, f"{job}.") for job in going_on)
+    return not name.startswith(begun) and (current is None or name != index_name(corpus, current))
 
 
 def _is_left(corpus: str, key: str, going_on: set[str], current: str | None) -> bool:

@@ -5,33 +5,42 @@ from __future__ import annotations
 import hashlib
 import json
 import zlib
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import numpy as np
 
 from dualtrack.corpora.kinds import Added, Read, Refused
-from dualtrack.tools.courses import values
+from dualtrack.tools.courses import values, vector_index
 from dualtrack.tools.courses.chunking import chunks_of
 from dualtrack.tools.courses.documents import read_document
-from dualtrack.tools.courses.index import build, load, save
+from dualtrack.tools.courses.index import build, head, load, save
 from dualtrack.tools.courses.values import Chunk, Course, Lesson, embedded_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from dualtrack.storage.vector_indexes import VectorIndexes
     from dualtrack.tools.courses.index import Index
 
 MAX_CHUNKS: Final = 50_000
-"""Of all courses together. The index has 30 to 60 MB then, in the memory of every function that searches it."""
+"""Of all courses together. The index has 70 to 100 MB then, in the memory of every function that searches it."""
+
+MAX_CHUNKS_BESIDE: Final = 100_000
+"""If their vectors lie in a vector index: what a function can put there in one call."""
 
 
+@dataclass(frozen=True, slots=True)
 class Courses:
-    """Documents are courses; their title is embedded first, then each chunk with the place it stands at."""
+    """Documents are courses; their title is embedded first, then each chunk with the place it stands at.
 
-    name: Final = "courses"
-    bounded: Final = "chunks"
-    bound: Final = MAX_CHUNKS
+    ``bound``: chunks of all courses together.
+    """
+
+    bound: int = MAX_CHUNKS
+    name: ClassVar[str] = "courses"
+    bounded: ClassVar[str] = "chunks"
 
     def read(self, name: str, data: bytes) -> Read:
         """A course. Raises `Refused`."""
@@ -77,6 +86,14 @@ class Courses:
             [vectors[0] for _, _, vectors in listed if vectors],
         )
         return save(made)
+
+
+def put_vectors(indexes: VectorIndexes, version: str, index: bytes) -> int:
+    """`Ingest.vectors_beside` of courses: an index of the version's vectors; nothing where it has none."""
+    in_front = head(index)
+    if in_front:
+        vector_index.write(indexes, Courses.name, version, load(index))
+    return in_front
 
 
 _Document = tuple[Course, "Sequence[Chunk]", "Sequence[bytes]"]

@@ -11,6 +11,8 @@ import hashlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Literal
 
+import numpy as np
+
 from dualtrack.corpora.kinds import Added, Kind, Refused
 from dualtrack.corpora.plan import Plan, plan, repeated_title
 from dualtrack.errors import Gone, Transient
@@ -45,12 +47,17 @@ class NotEmbedded(Transient):
 
 @dataclass(frozen=True, slots=True)
 class Ingest:
-    """What the work is done with. Without an ``embedder`` the index has no vectors, and keywords alone rank."""
+    """What the work is done with. Without an ``embedder`` the index has no vectors, and keywords alone rank.
+
+    ``vectors_beside``: puts the vectors of an index, given the version's name and the index, where a search asks for
+    them, and returns `Published.head`; None where they are searched in the index.
+    """
 
     stores: Stores
     kind: Kind
     embedder: Embedder | None
     loop: BackgroundLoop
+    vectors_beside: Callable[[str, bytes], int] | None = None
 
     @property
     def model(self) -> str:
@@ -181,11 +188,12 @@ def _is_of_another_model(deps: Ingest, base: _Base) -> bool:
 
 
 def _embed(deps: Ingest, job: Job, base: _Base, has_time: Callable[[], bool]) -> bool:
-    """Make the vectors that are missing; whether all are there."""
+    """Make the vectors that are missing; whether all are there and time is left to publish."""
     stores = deps.stores
     there = stores.corpora.part_names(job.corpus, job.job_id)
     batches = [batch for unit in _units(deps, job, base) for batch in unit.batches()]
     done, total = sum(len(texts) for name, texts in batches if name in there), sum(len(t) for _, t in batches)
+    before = done
     stores.corpus_jobs.progress(job, done, total)
     for name, texts in batches:
         if name in there:
@@ -195,15 +203,23 @@ def _embed(deps: Ingest, job: Job, base: _Base, has_time: Callable[[], bool]) ->
         stores.corpora.write_part(job.corpus, job.job_id, name, b"".join(_vectors(deps, texts)))
         done += len(texts)
         stores.corpus_jobs.progress(job, done, total)
-    return True
+    # putting all vectors into an index of their own takes a call's whole time
+    return deps.vectors_beside is None or done == before
 
 
 def _vectors(deps: Ingest, texts: Sequence[str]) -> Sequence[bytes]:
     assert deps.embedder is not None
     try:
-        return deps.loop.run(deps.embedder.embed(texts, "document", EMBED_SECONDS), EMBED_SECONDS + 1)
+        vectors = deps.loop.run(deps.embedder.embed(texts, "document", EMBED_SECONDS), EMBED_SECONDS + 1)
     except (Degraded, TimeoutError) as error:
         raise NotEmbedded(str(error)[:200]) from error
+    if len({len(vector) for vector in vectors}) != 1 or not _are_finite(vectors):
+        raise NotEmbedded("vectors of several widths, or that are no numbers")
+    return vectors
+
+
+def _are_finite(vectors: Sequence[bytes]) -> bool:
+    return bool(np.isfinite(np.frombuffer(b"".join(vectors), "<f4")).all())
 
 
 def _added(deps: Ingest, job: Job, unit: _Unit) -> Added:
@@ -223,19 +239,29 @@ def _publish(deps: Ingest, job: Job, base: _Base) -> Next:
     stores = deps.stores
     now = int(stores.clock())
     ended = replace(job, status="done", outcomes=base.plan.outcomes, ended=now)
-    if not base.plan.changes and not (base.published and _is_of_another_model(deps, base)):
+    if not base.plan.changes and not _is_to_be_made_anew(deps, base):
         stores.corpus_jobs.end(ended)
         return "done"
     version = f"{job.job_id}.{new_job_id()[-8:]}"
     documents = [one.document for one in base.plan.documents]
-    stores.corpora.write_version(job.corpus, version, _index(deps, job, base), documents)
-    new = Published(version, deps.model, base.plan.counts, now)
+    index = _index(deps, job, base)
+    head = deps.vectors_beside(version, index) if deps.vectors_beside else 0
+    stores.corpora.write_version(job.corpus, version, index, documents)
+    new = Published(version, deps.model, base.plan.counts, now, head)
     end = stores.corpus_jobs.end_actions(replace(ended, version=version))
     try:
         stores.corpora.publish(job.corpus, new, base.version, end)
     except Lost as lost:
         return "done" if "job" in lost.items else "again"
     return "done"
+
+
+def _is_to_be_made_anew(deps: Ingest, base: _Base) -> bool:
+    """Whether the same documents have vectors of another model, or none where they are asked for now."""
+    if base.published is None:
+        return False
+    unplaced = deps.vectors_beside is not None and bool(deps.model) and not base.published.head
+    return _is_of_another_model(deps, base) or (unplaced and bool(base.plan.size(deps.kind.bounded)))
 
 
 def _index(deps: Ingest, job: Job, base: _Base) -> bytes:

@@ -18,7 +18,7 @@ import json
 import shutil
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from botocore.exceptions import ClientError
 
@@ -60,12 +60,17 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The version that is current. ``model``: of its vectors, empty for none; ``at``: epoch seconds."""
+    """The version that is current. ``model``: of its vectors, empty for none; ``at``: epoch seconds.
+
+    ``head``: where a vector index has its vectors too (`dualtrack.storage.vector_indexes`), the bytes of the index in front of
+    them, which are all that a search reads; 0 where there is no vector index.
+    """
 
     version: str
     model: str
     counts: Mapping[str, int]
     at: int
+    head: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,11 +92,12 @@ class CorpusStore:
         item = get(self.dynamodb, self.table, {"pk": partition(corpus), "sk": _CURRENT})
         if item is None:
             return None
-        return Published(item["version"], item["model"], MappingProxyType(item["counts"]), item["at"])
+        counts = MappingProxyType(item["counts"])
+        return Published(item["version"], item["model"], counts, item["at"], item.get("head", 0))
 
-    def index(self, corpus: str, version: str) -> bytes:
-        """A version's index. Raises `Gone` where it was deleted."""
-        return self._read(f"{_version(corpus, version)}index")
+    def index(self, corpus: str, version: str, head: int = 0) -> bytes:
+        """A version's index, or as many bytes of it as ``head`` says. Raises `Gone` where it was deleted."""
+        return self._read(f"{_version(corpus, version)}index", head)
 
     def documents(self, corpus: str, version: str) -> tuple[Document, ...]:
         """What is in a version, in order. Raises `Gone` where it was deleted."""
@@ -155,6 +161,7 @@ class CorpusStore:
             "model": new.model,
             "counts": dict(new.counts),
             "at": new.at,
+            **({"head": new.head} if new.head else {}),
         }
         if base is None:
             return put("current", self.table, item, "attribute_not_exists(pk)")
@@ -201,12 +208,13 @@ class CorpusStore:
     def _write(self, key: str, data: bytes) -> None:
         self.s3.put_object(Bucket=self.bucket, Key=key, Body=data)
 
-    def _read(self, key: str) -> bytes:
-        return self._open(key).read()
+    def _read(self, key: str, head: int = 0) -> bytes:
+        return self._open(key, head).read()
 
-    def _open(self, key: str) -> StreamingBody:
+    def _open(self, key: str, head: int = 0) -> StreamingBody:
+        part: dict[str, Any] = {"Range": f"bytes=0-{head - 1}"} if head else {}
         try:
-            return self.s3.get_object(Bucket=self.bucket, Key=key)["Body"]
+            return self.s3.get_object(Bucket=self.bucket, Key=key, **part)["Body"]
         except ClientError as error:
             if error.response["Error"]["Code"] not in _ABSENT:
                 raise

@@ -28,6 +28,7 @@ from dualtrack.storage.kept_ledger import KeptLedger
 from dualtrack.storage.leases import Leases
 from dualtrack.storage.ledger import Ledger
 from dualtrack.storage.search_index import SearchIndex
+from dualtrack.storage.vector_indexes import VectorIndexes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,6 +43,11 @@ if TYPE_CHECKING:
     from dualtrack.storage.bodies import Write
 
 _HELD: Final = "held"
+
+_VECTORS_CONFIG: Final = Config(
+    connect_timeout=2, read_timeout=5, retries={"mode": "standard", "max_attempts": 4}
+)
+"""A query that nobody answers leaves a search enough time to rank by keywords."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +71,8 @@ class Stores:
     corpora: CorpusStore
     corpus_jobs: CorpusJobs
     clock: Clock
+    vector_indexes: VectorIndexes | None = None
+    """Where vectors of courses lie beside their index; None where they lie in it."""
 
     def log(self, chat: Chat | ChatRef) -> EventLog:
         """The chat's event log."""
@@ -101,9 +109,13 @@ class Stores:
 
 
 def build_stores(
-    settings: Settings, dynamodb: DynamoDBClient, s3: S3Client, clock: Clock = system_clock
+    settings: Settings,
+    dynamodb: DynamoDBClient,
+    s3: S3Client,
+    clock: Clock = system_clock,
+    s3_vectors: Any = None,
 ) -> Stores:
-    """Stores over given clients."""
+    """Stores over given clients. ``s3_vectors`` is used where a vector bucket is named."""
     bodies = BodyStore(dynamodb, s3, settings.history_table, settings.bodies_bucket)
     return Stores(
         dynamodb=dynamodb,
@@ -123,6 +135,9 @@ def build_stores(
         corpora=CorpusStore(dynamodb, s3, settings.history_table, settings.bodies_bucket),
         corpus_jobs=CorpusJobs(dynamodb, settings.history_table, clock),
         clock=clock,
+        vector_indexes=VectorIndexes(s3_vectors, settings.course_vectors)
+        if settings.course_vectors
+        else None,
     )
 
 
@@ -130,7 +145,7 @@ def open_stores(settings: Settings) -> Stores:
     """Stores over clients of the function's own role; S3 is connected at its first use."""
     dynamodb = boto3.client("dynamodb", config=client_config())
     s3: Any = LazyClient("s3")
-    return build_stores(settings, dynamodb, s3)
+    return build_stores(settings, dynamodb, s3, s3_vectors=LazyClient("s3vectors", _VECTORS_CONFIG))
 
 
 def client_config() -> Config:

@@ -45,6 +45,9 @@ class Index:
     """``catalogue``: the courses, lessons without their text. ``vectors`` (int8, a row a chunk) and ``title_vectors``
     (a row a course) are of the embedding model ``model``, and None where it is empty: then keywords alone rank.
 
+    ``vector_index`` names where the vectors are asked for instead, of an index that was read without them
+    (`dualtrack.tools.courses.vector_index`); ``vectors`` are None then too.
+
     ``courses`` and ``lessons`` say of each chunk where it stands: the course's place in the catalogue, and its lesson's
     number or -1.
     """
@@ -59,6 +62,7 @@ class Index:
     model: str = ""
     vectors: Array | None = None
     title_vectors: Array | None = None
+    vector_index: str = ""
 
     def __len__(self) -> int:
         """How many chunks there are."""
@@ -132,11 +136,12 @@ def save(index: Index) -> bytes:
     arrays = {name: getattr(index, name) for name in _CHUNK_ARRAYS}
     arrays |= {name: getattr(index.postings, name) for name in _WORD_ARRAYS}
     if index.vectors is not None and index.title_vectors is not None:
-        arrays |= {"vectors": index.vectors, "title_vectors": index.title_vectors}
+        # the vectors of chunks come last: a reader may leave them out
+        arrays |= {"title_vectors": index.title_vectors, "vectors": index.vectors}
     listed, at = {}, 0
     for name, array in arrays.items():
         listed[name] = [array.dtype.str, list(array.shape), at]
-        at += -(-array.nbytes // _ALIGNED) * _ALIGNED
+        at += _padded(array.nbytes)
     catalogue = [_course_data(course) for course in index.catalogue]
     header = json.dumps({"model": index.model, "catalogue": catalogue, "arrays": listed}).encode()
     start = _MAGIC + struct.pack("<I", len(header)) + header
@@ -146,21 +151,37 @@ def save(index: Index) -> bytes:
     return b"".join(parts)
 
 
-def load(data: bytes) -> Index:
-    """The index in an object, whose bytes it keeps. Raises `BadIndex`."""
+def load(data: bytes, vector_index: str = "") -> Index:
+    """The index in an object, whose bytes it keeps; with a ``vector_index`` they are those of `head` alone.
+    Raises `BadIndex`."""
     try:
-        return _read(data)
+        return _read(data, vector_index)
     except (KeyError, TypeError, ValueError, struct.error) as error:
         raise BadIndex(f"no index of this format: {type(error).__name__}") from error
 
 
-def _read(data: bytes) -> Index:
+def head(data: bytes) -> int:
+    """How many bytes of an object are in front of the vectors of its chunks; 0 where there are none."""
+    header, first = _header(data)
+    _, shape, at = header["arrays"].get("vectors", ("", [0], 0))
+    return first + at if shape[0] else 0
+
+
+def _padded(size: int) -> int:
+    return -(-size // _ALIGNED) * _ALIGNED
+
+
+def _header(data: bytes) -> tuple[dict[str, Any], int]:
+    """The header, and where the arrays begin."""
     if not data.startswith(_MAGIC):
         raise BadIndex("no index of this format")
     (size,) = struct.unpack_from("<I", data, len(_MAGIC))
     start = len(_MAGIC) + 4
-    header = json.loads(data[start : start + size])
-    first = -(-(start + size) // _ALIGNED) * _ALIGNED
+    return json.loads(data[start : start + size]), _padded(start + size)
+
+
+def _read(data: bytes, vector_index: str) -> Index:
+    header, first = _header(data)
 
     def array(name: str) -> Array:
         kind, shape, at = header["arrays"][name]
@@ -173,8 +194,9 @@ def _read(data: bytes) -> Index:
         **{name: array(name) for name in _CHUNK_ARRAYS},
         postings=Postings(**{name: array(name) for name in _WORD_ARRAYS}),
         model=header["model"],
-        vectors=array("vectors") if has_vectors else None,
+        vectors=array("vectors") if has_vectors and not vector_index else None,
         title_vectors=array("title_vectors") if has_vectors else None,
+        vector_index=vector_index,
     )
 
 

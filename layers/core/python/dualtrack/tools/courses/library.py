@@ -7,7 +7,11 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from botocore.exceptions import BotoCoreError, ClientError
+
 from dualtrack.errors import Gone
+from dualtrack.storage.vector_indexes import MAX_NEAREST, index_name
+from dualtrack.tools.courses import vector_index
 from dualtrack.tools.courses.index import BadIndex, load
 from dualtrack.tools.courses.settings import DEFAULT, course_settings
 from dualtrack.tools.documentation.values import Degraded
@@ -15,7 +19,9 @@ from dualtrack.tools.documentation.values import Degraded
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from dualtrack.storage.corpora import CorpusStore
+    from dualtrack.storage.corpora import CorpusStore, Published
+    from dualtrack.storage.stores import Stores
+    from dualtrack.storage.vector_indexes import VectorIndexes
     from dualtrack.tools.courses.index import Index
     from dualtrack.tools.courses.settings import CourseSettings
     from dualtrack.tools.documentation.dependencies import Dependencies, Embedder
@@ -27,13 +33,20 @@ CORPUS: Final = "courses"
 
 
 def open_library(
-    documentation: Dependencies, store: CorpusStore, local: LocalEmbedder | None, ranking: str
+    documentation: Dependencies, stores: Stores, local: LocalEmbedder | None, ranking: str
 ) -> CourseLibrary:
     """The library with the embedders that there are. ``ranking``: see `course_settings`."""
     known: tuple[Embedder | None, ...] = (documentation.embedder, local)
     embedders = {embedder.model: embedder for embedder in known if embedder is not None}
     settings = course_settings(ranking)
-    return CourseLibrary(store, embedders, documentation.loop, documentation.logger, settings)
+    return CourseLibrary(
+        stores.corpora,
+        embedders,
+        documentation.loop,
+        documentation.logger,
+        settings,
+        vector_indexes=stores.vector_indexes,
+    )
 
 
 @dataclass(slots=True)
@@ -47,6 +60,7 @@ class CourseLibrary:
     logger: StageLogger
     settings: CourseSettings = DEFAULT
     clock: Callable[[], float] = time.monotonic
+    vector_indexes: VectorIndexes | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _version: str = ""
     _index: Index | None = None
@@ -75,16 +89,38 @@ class CourseLibrary:
             self.logger.info("course search without meaning", extra={"reason": str(error)[:200]})
             return None
 
+    def nearest(
+        self, index: Index, vector: bytes | None, course_title: str | None, lesson_number: int | None
+    ) -> Mapping[int, float] | None:
+        """The rows nearest in meaning with their cosines, from the vector index that has the index's vectors; None where
+        it has them itself, or where there is no answer: keywords alone rank then."""
+        if self.vector_indexes is None or not index.vector_index or vector is None:
+            return None
+        try:
+            return vector_index.nearest(
+                self.vector_indexes, index, vector, course_title, lesson_number, MAX_NEAREST
+            )
+        except (ClientError, BotoCoreError) as error:
+            self.logger.info("course search without meaning", extra={"reason": str(error)[:200]})
+            return None
+
     def _swap(self) -> None:
         """Read the current version if it is another one. One that cannot be read leaves the former in use."""
-        version = self.store.current(CORPUS)
-        if version is None:
+        published = self.store.published(CORPUS)
+        if published is None:
             self._version, self._index = "", None
-        elif version != self._version:
+        elif published.version != self._version:
             try:
-                self._index = load(self.store.index(CORPUS, version))
-                self._version = version
+                self._index = self._loaded(published)
+                self._version = published.version
             except (Gone, BadIndex) as error:
                 if self._index is None:
                     raise
                 self.logger.info("course index not read", extra={"reason": str(error)[:200]})
+
+    def _loaded(self, published: Published) -> Index:
+        """Without the vectors where a vector index has them."""
+        if published.head and self.vector_indexes is not None:
+            data = self.store.index(CORPUS, published.version, published.head)
+            return load(data, index_name(CORPUS, published.version))
+        return load(self.store.index(CORPUS, published.version))

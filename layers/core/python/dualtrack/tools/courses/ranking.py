@@ -11,6 +11,8 @@ from dualtrack.tools.courses.values import Hit
 from dualtrack.tools.documentation.fusion import ranked, reciprocal_rank_scores
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from dualtrack.tools.courses.index import Index
@@ -29,14 +31,17 @@ def search(
     course_title: str | None = None,
     lesson_number: int | None = None,
     settings: CourseSettings = DEFAULT,
+    near: Mapping[int, float] | None = None,
 ) -> tuple[Hit, ...]:
     """At most ``settings.limit`` chunks of the course and the lesson, where they are given.
 
     ``query_vector``: float32 of the index's model, None for keywords alone. By keywords, what holds none of the
-    query's words is left out; by meaning, something is always nearest.
+    query's words is left out; by meaning, something is always nearest. ``near``: rows with their cosines, where another
+    index has the vectors.
     """
     rows = _filtered(index, course_title, lesson_number)
-    rankings = _rankings(index, rows, query, query_vector, settings)
+    meaning = _by_meaning(index, rows, query_vector, near) if settings.ranking != "keywords" else None
+    rankings = _rankings(index, rows, query, meaning, settings)
     best = _fused(rankings, settings)[: settings.limit] if len(rows) else ()
     chunks = (index.chunk(int(rows[at])) for at in best)
     return tuple(Hit(chunk, index.link(chunk)) for chunk in chunks)
@@ -73,18 +78,28 @@ def _filtered(index: Index, course_title: str | None, lesson_number: int | None)
 
 
 def _rankings(
-    index: Index, rows: Array, query: str, query_vector: bytes | None, settings: CourseSettings
+    index: Index, rows: Array, query: str, meaning: Array | None, settings: CourseSettings
 ) -> list[Array]:
-    """Scores of the rows, by each ranking that takes part; meaning comes last, as often as it counts."""
-    by_meaning = settings.ranking != "keywords" and comparable(index.vectors, query_vector)
-    found: list[Array] = []
-    if settings.ranking != "meaning" or not by_meaning:
-        found.append(index.postings.scores(query, settings.k1, settings.b)[rows])
-    if by_meaning and index.vectors is not None and query_vector is not None:
-        whole = len(rows) == len(index)
-        close = cosines(index.vectors if whole else index.vectors[rows], query_vector)
-        found.append(close + 1)  # above 0: nothing is left out for its meaning
-    return found
+    """Scores of the rows, by each ranking that takes part, meaning last."""
+    if meaning is not None and settings.ranking == "meaning":
+        return [meaning]
+    words = index.postings.scores(query, settings.k1, settings.b)[rows]
+    return [words] if meaning is None else [words, meaning]
+
+
+def _by_meaning(
+    index: Index, rows: Array, query_vector: bytes | None, near: Mapping[int, float] | None
+) -> Array | None:
+    """Of each row 1 and its cosine, above 0: nothing is left out for its meaning but what ``near`` leaves out, 0. None
+    without vectors."""
+    if near is not None:
+        scores = np.zeros(len(index), np.float32)
+        scores[list(near)] = np.fromiter(near.values(), np.float32, len(near)) + 1
+        return scores[rows]
+    if index.vectors is None or query_vector is None or not comparable(index.vectors, query_vector):
+        return None
+    whole = len(rows) == len(index)
+    return cosines(index.vectors if whole else index.vectors[rows], query_vector) + 1
 
 
 def _fused(rankings: list[Array], settings: CourseSettings) -> list[int]:

@@ -54,7 +54,9 @@ def find(
     title = _title(library, index, course_name) if course_name else None
     if course_name and title is None:
         return _refused(index, course_name)
-    hits = search(index, query, library.vector(index, query), title, lesson_number, library.settings)
+    vector = library.vector(index, query)
+    near = library.nearest(index, vector, title, lesson_number)
+    hits = search(index, query, vector, title, lesson_number, library.settings, near)
     if not hits:
         return ToolResult(_nothing(title, lesson_number))
     return ToolResult("\n\n".join(f"[{hit.place}]\n{hit.chunk.text}" for hit in hits), sources=_sources(hits))

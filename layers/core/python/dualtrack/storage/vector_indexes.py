@@ -1,0 +1,127 @@
+"""Vector indexes of Amazon S3 Vectors: one for each version of a corpus, written whole before it is named, never changed.
+
+Limits are the service's (Amazon S3 User Guide, "Limitations and restrictions" of S3 Vectors). Every call is one that boto3
+has known since the service began (1.39.5), so the version that Lambda brings is enough.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.exceptions import ClientError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+Value = str | int
+
+MAX_NUMBERS: Final = 4_096
+"""Of a vector."""
+
+MAX_FILTERABLE_BYTES: Final = 2_048
+"""Of a vector's metadata that a query may filter by."""
+
+MAX_NEAREST: Final = 100
+"""Vectors that a query may be answered with."""
+
+AT_ONCE: Final = 500
+"""Vectors in one request, which may have 20 MiB: 4,096 numbers of five characters are 10 MB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A vector under its key. ``filterable``: what a query may filter by; ``shown``: what it may not. Not all numbers
+    may be zero: the service takes no such vector."""
+
+    key: str
+    numbers: Sequence[float]
+    filterable: Mapping[str, Value]
+    shown: Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True)
+class VectorIndexes:
+    """The indexes of one vector bucket. ``client``: of the service ``s3vectors``."""
+
+    client: Any
+    bucket: str
+
+    def write(self, name: str, entries: Iterable[Entry], numbers: int, shown: Sequence[str]) -> None:
+        """An index of this name with these entries, each of so many numbers; ``shown`` names the metadata that is not
+        filtered by. What is there already is written over. Raises ValueError for what the service does not take."""
+        if not 1 <= numbers <= MAX_NUMBERS:
+            raise ValueError(f"a vector of {numbers} numbers: an index takes 1 to {MAX_NUMBERS}")
+        self._create(name, numbers, shown)
+        rest = map(_vector, entries)
+        while some := list(itertools.islice(rest, AT_ONCE)):
+            self.client.put_vectors(vectorBucketName=self.bucket, indexName=name, vectors=some)
+
+    def nearest(
+        self, name: str, numbers: Sequence[float], wanted: Mapping[str, Value], limit: int
+    ) -> dict[str, float]:
+        """The keys that are nearest in direction, at most `MAX_NEAREST`, with their cosines; of those alone whose metadata are
+        as ``wanted``. Raises botocore's errors."""
+        asked: dict[str, Any] = {
+            "vectorBucketName": self.bucket,
+            "indexName": name,
+            "topK": min(limit, MAX_NEAREST),
+            "queryVector": {"float32": list(numbers)},
+            "returnDistance": True,
+        }
+        equals = [{key: {"$eq": value}} for key, value in wanted.items()]
+        if equals:
+            asked["filter"] = equals[0] if len(equals) == 1 else {"$and": equals}
+        answer = self.client.query_vectors(**asked)
+        found = list(answer["vectors"])
+        while "nextToken" in answer and len(found) < asked["topK"]:
+            answer = self.client.query_vectors(**asked, nextToken=answer["nextToken"])
+            found += answer["vectors"]
+        return {one["key"]: 1.0 - one["distance"] for one in found}
+
+    def names(self, prefix: str) -> list[str]:
+        """The indexes whose names begin so."""
+        pages = self.client.get_paginator("list_indexes").paginate(
+            vectorBucketName=self.bucket, prefix=prefix
+        )
+        return [one["indexName"] for page in pages for one in page["indexes"]]
+
+    def delete(self, name: str) -> None:
+        """Delete an index; one that is gone does no harm."""
+        try:
+            self.client.delete_index(vectorBucketName=self.bucket, indexName=name)
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "NotFoundException":
+                raise
+
+    def _create(self, name: str, numbers: int, shown: Sequence[str]) -> None:
+        try:
+            self.client.create_index(
+                vectorBucketName=self.bucket,
+                indexName=name,
+                dataType="float32",
+                dimension=numbers,
+                distanceMetric="cosine",
+                metadataConfiguration={"nonFilterableMetadataKeys": list(shown)},
+            )
+        except ClientError as error:
+            if error.response["Error"]["Code"] != "ConflictException":
+                raise
+
+
+def index_name(corpus: str, version: str) -> str:
+    """The index of a version, or what the names of all begin with: 3 to 63 small letters, digits and hyphens."""
+    return f"{corpus}-{version.replace('_', '-').replace('.', '-')}"
+
+
+def _vector(entry: Entry) -> dict[str, Any]:
+    size = len(json.dumps(dict(entry.filterable), ensure_ascii=False).encode())
+    if size > MAX_FILTERABLE_BYTES:
+        raise ValueError(f"{entry.key}: {size} bytes to filter by; an index takes {MAX_FILTERABLE_BYTES}")
+    return {
+        "key": entry.key,
+        "data": {"float32": list(entry.numbers)},
+        "metadata": {**entry.filterable, **entry.shown},
+    }

@@ -1,0 +1,80 @@
+"""Adobe's S3Mock as a server of Amazon S3 Vectors, in a process of its own (.ci/install_s3mock.sh fetches it)."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import boto3
+from botocore.config import Config
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT: Final = Path(__file__).parents[2]
+FOLDER: Final = Path(os.environ.get("S3MOCK_DIR", ROOT / ".build" / "s3mock"))
+PATIENCE: Final = 60
+"""Seconds for its start on a busy machine."""
+
+
+def has_s3mock() -> bool:
+    """Whether it was fetched and Java is here."""
+    return any(FOLDER.glob("*.jar")) and shutil.which("java") is not None
+
+
+@contextmanager
+def s3mock(bucket: str) -> Iterator[Any]:
+    """A client of the service ``s3vectors``, with this vector bucket. What is tested asks once and is not retried."""
+    (jar,) = FOLDER.glob("*.jar")
+    ports = _free_ports(4)
+    names = ("vectors.http.port", "vectors.https.port", "http.port", "server.port")
+    options = [f"--{name}={port}" for name, port in zip(names, ports, strict=True)]
+    command = [
+        "java",
+        "-XX:TieredStopAtLevel=1",
+        "-jar",
+        str(jar),
+        "--spring.profiles.active=vectors",
+        *options,
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            yield _client(ports[0], bucket)
+        finally:
+            process.terminate()
+            try:
+                process.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _client(port: int, bucket: str) -> Any:
+    """A client that has waited for the server: refused connections are retried with growing pauses."""
+    given: dict[str, Any] = {
+        "region_name": "us-east-1",
+        "endpoint_url": f"http://127.0.0.1:{port}",
+        "aws_access_key_id": "test",
+        "aws_secret_access_key": "test",
+    }
+    waiting = Config(retries={"mode": "standard", "max_attempts": 12}, read_timeout=PATIENCE)
+    boto3.client("s3vectors", config=waiting, **given).create_vector_bucket(vectorBucketName=bucket)
+    return boto3.client("s3vectors", config=Config(retries={"total_max_attempts": 1}), **given)
+
+
+def _free_ports(count: int) -> list[int]:
+    probes = [socket.socket() for _ in range(count)]
+    try:
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [int(probe.getsockname()[1]) for probe in probes]
+    finally:
+        for probe in probes:
+            probe.close()
