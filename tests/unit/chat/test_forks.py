@@ -80,7 +80,6 @@ def test_a_digest_that_was_taken_behind_the_fork_is_not_inherited(world: World) 
     parent = converse(world, "assistant", 14)
     in_force, _ = world.stores.digests.newest("ann", parent.conversation_id)
     assert in_force is not None
-    assert in_force.number >= 2
     first = world.stores.digests.find("ann", parent.conversation_id, 1)
     assert first is not None
     taken = next(
@@ -101,7 +100,7 @@ def test_a_digest_that_was_taken_behind_the_fork_is_not_inherited(world: World) 
 
 
 @pytest.mark.parametrize("queries", [3, 1_000])
-def test_a_fork_is_four_requests_that_write_three_items(queries: int) -> None:
+def test_a_fork_is_one_write_that_makes_two_items(queries: int) -> None:
     """However long the past is (earlier releases' tracks, which `World` makes quickly)."""
     world = FastWorld(Scenario("long", earlier=queries))
     trace = Trace(world.aws)
