@@ -167,13 +167,14 @@ class Event(TypedDict):
 
 
 class Conversation(Closed):
-    """A conversation without its records."""
+    """A conversation without its records; of a fork the conversation that it was made of, which may be gone."""
 
     conversation_id: str
     title: str
     profile: str
     created_at: Time
     updated_at: Time
+    forked_from: NotRequired[str]
 
 
 class Conversations(Closed):

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from dualtrack.api.route import Answer
 from dualtrack.errors import Gone, invalid_request, not_found
+from dualtrack.ids import parse_record_id
 from dualtrack.media import VIEWABLE
 
 if TYPE_CHECKING:
@@ -49,7 +50,9 @@ def attachment_json(one: Attachment) -> dict[str, Any]:
 
 def find_attachment(stores: Stores, conversation: Conversation, record_id: str, place: str) -> Attachment:
     """A record's file number ``place``, from 1; 404 if there is none."""
-    record = stores.history.record(conversation.user, conversation.conversation_id, record_id)
+    record = stores.across(conversation.ancestry).history.record(
+        conversation.user, conversation.conversation_id, record_id
+    )
     files = files_of(record) if record else ()
     if not _PLACE.fullmatch(place) or int(place) > len(files):
         raise not_found(_NO_FILE)
@@ -57,13 +60,15 @@ def find_attachment(stores: Stores, conversation: Conversation, record_id: str, 
 
 
 def read_attachment(
-    stores: Stores, conversation: Conversation, file: Attachment, accept: str, offset: int
+    stores: Stores, conversation: Conversation, record_id: str, file: Attachment, accept: str, offset: int
 ) -> Answer:
     """The bytes of the file from ``offset`` on, at most `PIECE_BYTES`; 400 if API Gateway would send their base64."""
     if accept.split(",", 1)[0].split(";", 1)[0].strip().lower() not in BINARY_TYPES:
         raise invalid_request("Send the header Accept: application/octet-stream to read a file.")
     try:
-        data = stores.history.load_file(conversation.user, conversation.conversation_id, file)
+        history, found = stores.across(conversation.ancestry).history, parse_record_id(record_id)
+        query = found.query if found else 0
+        data = history.load_file(conversation.user, conversation.conversation_id, query, file)
     except Gone:
         raise not_found(_NO_FILE) from None
     return Answer(200, data[offset : offset + PIECE_BYTES], _headers(file))

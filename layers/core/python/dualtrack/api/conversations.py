@@ -41,14 +41,15 @@ _BLOCK: Final = 50_000
 
 
 def conversation_json(one: Conversation) -> dict[str, Any]:
-    """A conversation as the API shows it."""
-    return {
+    """A conversation as the API shows it; a fork with what it was made of, be that deleted or not."""
+    shown = {
         "conversation_id": one.conversation_id,
         "title": one.title,
         "profile": one.profile,
         "created_at": one.created_at,
         "updated_at": one.updated_at,
     }
+    return shown | ({"forked_from": one.forked_from} if one.forked_from else {})
 
 
 def record_json(
@@ -139,6 +140,23 @@ def list_conversations(stores: Stores, user: str, cursor: str, limit: int) -> Pa
     return Page(tuple(conversation_json(one) for one in page), more)
 
 
+def list_forks(stores: Stores, user: str, forked_from: str, cursor: str, limit: int) -> Page:
+    """A page of the forks that were made of a conversation, newest first; 404 if that is not there (any more)."""
+    before = place_of(cursor)
+    if before and not is_conversation_id(before):
+        raise foreign_cursor()
+    parent = find_conversation(stores, user, forked_from)
+    ids = stores.forks.made_of(user, parent.conversation_id, before=before)
+    page: list[Conversation] = []
+    while some := list(itertools.islice(ids, limit + 1)):
+        found = stores.conversations.find_all(user, some)
+        page += [found[one] for one in some if one in found and not found[one].is_being_deleted]
+        if len(page) > limit:
+            break
+    more = cursor_of(page[limit - 1].conversation_id) if len(page) > limit else ""
+    return Page(tuple(conversation_json(one) for one in page[:limit]), more)
+
+
 def rename_conversation(stores: Stores, user: str, conversation_id: str, title: str) -> Conversation:
     """Give it another title."""
     found = find_conversation(stores, user, conversation_id)
@@ -160,6 +178,7 @@ def list_records(stores: Stores, conversation: Conversation, track: Track, curso
     that sends no summaries it is what the next query sends of the past, and a query that is still running.
     """
     start, skip = _place(cursor)
+    stores = stores.across(conversation.ancestry)
     sent = _sent_as_records(stores, conversation) if track == "summarised" else None
     taken: list[dict[str, Any]] = []
     size = 0
@@ -227,6 +246,7 @@ def _short_track(stores: Stores, user: str, conversation_id: str, number: int) -
 def find_record(stores: Stores, conversation: Conversation, record_id: str, offset: int) -> dict[str, Any]:
     """A record of either track, from character ``offset`` of its text on; 404 if it is not there (any more)."""
     user, conversation_id = conversation.user, conversation.conversation_id
+    stores = stores.across(conversation.ancestry)
     digest = stores.digests.named(user, conversation_id, record_id)
     record = digest_record(digest) if digest else stores.history.record(user, conversation_id, record_id)
     if record is None:

@@ -147,6 +147,12 @@ class TitleBody(Body):
     title: Title
 
 
+class ForkBody(Body):
+    """POST /v1/conversations/{id}/fork: the first query that the fork does not share, q1 to the one behind the last."""
+
+    before: Annotated[Text, Field(pattern=r"^q[1-9][0-9]{0,8}$", examples=["q7"])]
+
+
 class ConnectionBody(Body):
     """PUT /v1/connections/github."""
 

@@ -120,9 +120,16 @@ TRACK: Final = Parameter(
 IDEMPOTENCY_KEY: Final = Parameter(
     "Idempotency-Key",
     "header",
-    "The same key with the same body returns the first chat, for 24 hours",
+    "The same key with the same request returns what the first has made, for 24 hours",
     {"type": "string", "minLength": 1, "maxLength": 255},
     _key,
+)
+FORKED_FROM: Final = Parameter(
+    "forked_from",
+    "query",
+    "Only the forks that were made of this conversation",
+    {"type": "string", "minLength": 1},
+    lambda text: text,
 )
 LAST_EVENT_ID: Final = Parameter(
     "Last-Event-ID",

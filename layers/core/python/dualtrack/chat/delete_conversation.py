@@ -4,7 +4,9 @@
     one transaction      a query's chat before the query's item            when nobody can write any more
 
 What is killed on the way is found in the list of deletions, and the partition itself is what is left to do. It is
-deleted whole, whatever kinds of items it holds. A step of a chat that is late may write behind the deletion's back
+deleted whole, whatever kinds of items it holds, but for what living forks show: of the queries up to the last one that
+any of them shares the records, tracks and digests stay with their bodies, and the conversation's item, hidden and
+without its title. Whoever releases them last has the rest deleted. A step of a chat that is late may write behind the deletion's back
 until its chat's deadline: after that the conversation and its last chats are looked at once more.
 """
 
@@ -14,12 +16,15 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.end_chat import TIMED_OUT, Failure, end_chat
-from dualtrack.errors import ApiError, not_found
+from dualtrack.errors import ApiError, Contended, not_found
 from dualtrack.requests import ChatRef
 from dualtrack.runtime.time_limit import time_for
 from dualtrack.storage.chats import CHAT_SECONDS
 from dualtrack.storage.deletions import Deletion
-from dualtrack.storage.dynamo import Lost
+from dualtrack.storage.digests import digest_number
+from dualtrack.storage.dynamo import Lost, transact
+from dualtrack.storage.forks import Kept
+from dualtrack.storage.history import query_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +42,8 @@ _REQUEST_SECONDS: Final = 30
 
 _LEFTOVERS_SECONDS: Final = 5
 """What a request that was refused spends on what it had written."""
+
+_TRIES: Final = 8
 
 _AT_ONCE: Final = 8
 """Chats that are deleted at the same time: each takes three requests, which are all waiting."""
@@ -63,9 +70,11 @@ def delete_leftovers(stores: Stores, user: str, conversation_id: str) -> None:
 
     What it has no time for is left to the sweep: such a conversation is in the list of deletions.
     """
-    found = stores.conversations.find(user, conversation_id)
-    if found is None or found.is_being_deleted:
-        _empty(stores, user, conversation_id, time_for(_LEFTOVERS_SECONDS))
+    found, has_time = stores.conversations.find(user, conversation_id), time_for(_LEFTOVERS_SECONDS)
+    if found is None:
+        _empty(stores, user, conversation_id, has_time)
+    elif found.is_being_deleted:
+        _empty_but_kept(stores, found, _kept(stores, found), has_time)
 
 
 def hide(stores: Stores, found: Conversation, *, whoever_holds_it: bool = False) -> Deletion:
@@ -96,11 +105,90 @@ def continue_deletion(stores: Stores, one: Deletion, has_time: Callable[[], bool
     if found and not found.is_being_deleted:
         stores.deletions.cross_out(one)  # noted ahead, and then it was made
         return
-    if not _empty(stores, one.user, one.what, has_time):
+    if found is None:
+        if _empty(stores, one.user, one.what, has_time):
+            _conclude(stores, one)
         return
-    if found:
+    waiting, kept = _release(stores, found), _kept(stores, found)
+    if not _empty_but_kept(stores, found, kept, has_time):
+        return
+    if not kept.through:
         stores.conversations.remove(found)
     _conclude(stores, one)
+    for other in waiting:
+        continue_deletion(stores, other, has_time)
+
+
+def _release(stores: Stores, found: Conversation) -> list[Deletion]:
+    """Note that a deleted fork shows nothing of others any more. The deletions of those that are deleted themselves
+    begin anew: there may be less to keep now."""
+    waiting = []
+    for other in found.sources:
+        if stores.forks.shares(found.user, other, found.conversation_id):
+            waiting += _released(stores, found, other)
+    return waiting
+
+
+def _released(stores: Stores, found: Conversation, other: str) -> list[Deletion]:
+    for _ in range(_TRIES):
+        source, now = stores.conversations.find(found.user, other), int(stores.clock())
+        actions = stores.forks.release_actions(found.user, other, found.conversation_id, source)
+        try:
+            if source is None or not source.is_being_deleted:
+                transact(stores.dynamodb, actions)
+                return []
+            anew = Deletion("CONV", found.user, other, now, now + _REQUEST_SECONDS)
+            stores.deletions.note(anew, actions)
+        except Lost:
+            continue  # its own deletion has just begun, or ended
+        return [anew]
+    raise Contended("A conversation that was shared changed too often.")
+
+
+def _kept(stores: Stores, found: Conversation) -> Kept:
+    """What living forks show of a conversation that is being deleted; from now on nobody can share more of it.
+
+    None can be made of it any more, and one that is made of a fork shares no more than that does.
+    """
+    for _ in range(_TRIES):
+        if not found.forks:
+            return Kept()
+        kept = stores.forks.kept_of(found.user, found.conversation_id)
+        try:
+            transact(stores.dynamodb, [stores.forks.keep_action(found, kept)])
+        except Lost:
+            anew = stores.conversations.find(found.user, found.conversation_id)
+            if anew is None:
+                return Kept()
+            found = anew
+        else:
+            return kept
+    raise Contended("Forks were added every time.")
+
+
+def _empty_but_kept(stores: Stores, found: Conversation, kept: Kept, has_time: Callable[[], bool]) -> bool:
+    """Delete the conversation's items but what is kept, its chats all of them; whether that is done."""
+    user, conversation_id = found.user, found.conversation_id
+    if not kept.through:
+        return _empty(stores, user, conversation_id, has_time)
+    pointers = stores.history.pointers(user, conversation_id, kept.through)
+    for items in stores.history.stored(user, conversation_id):
+        gone = [one for one in items if one["sk"] not in pointers and not _is_kept(one["sk"], kept)]
+        shown = [] if found.chats_gone else items
+        chats = [one["chat"] for one in (*gone, *shown) if "chat" in one]
+        if not _delete_chats(stores, user, list(dict.fromkeys(chats)), has_time):
+            return False
+        stores.history.delete_items(gone)
+    stores.conversations.note_chats_gone(found)
+    stores.bodies.delete_objects(user, conversation_id, pointers)
+    return True
+
+
+def _is_kept(sk: str, kept: Kept) -> bool:
+    """Whether an item is a record, track or digest that a fork shows."""
+    if sk.startswith("D#"):
+        return digest_number(sk) <= kept.digests
+    return sk.startswith(("F#", "S#")) and query_number(sk) <= kept.through
 
 
 def _empty(stores: Stores, user: str, conversation_id: str, has_time: Callable[[], bool]) -> bool:

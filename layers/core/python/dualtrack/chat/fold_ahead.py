@@ -26,7 +26,7 @@ _CALL_SECONDS: Final = 25.0
 
 def fold_ahead(chat: Chat, profile: Profile, deps: SummariseDeps) -> None:
     """Write the digest that a coming query may take, if the past up to this chat nears its budget."""
-    stores, budget = deps.stores, track_budget(profile)
+    stores, budget = deps.stores.across(chat.ancestry), track_budget(profile)
     digest, ahead = stores.digests.newest(chat.user, chat.conversation_id)
     after = digest.through if digest else 0
     if ahead or after >= chat.query:

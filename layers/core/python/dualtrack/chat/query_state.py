@@ -89,7 +89,7 @@ def read_query(
     Raises `Gone` if something that has to be sent is not there any more, and `Superseded` if another first attempt
     has pinned another agent.
     """
-    profile = agent.profile
+    profile, stores = agent.profile, stores.across(chat.ancestry)
     read = _read(stores, chat, profile, turns)
     recorded = {record.record_id for record in read.records}
     if turns and any(call.id not in recorded for call in turns[-1].calls):
@@ -244,7 +244,7 @@ def _text_file(file: Attachment, records: tuple[Record, ...]) -> TextFile:
 
 
 def _files(stores: Stores, chat: Chat, attachments: Sequence[Attachment]) -> tuple[Mapping[str, str], ...]:
-    load = partial(stores.history.load_file, chat.user, chat.conversation_id)
+    load = partial(stores.history.load_file, chat.user, chat.conversation_id, chat.query)
     return tuple(
         MappingProxyType(
             {

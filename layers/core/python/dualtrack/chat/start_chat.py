@@ -181,6 +181,7 @@ def _admission(stores: Stores, new: NewChat, repeat: Repeat | None) -> _Admissio
         created_at=iso(now),
         deadline=int(now) + CHAT_SECONDS,
         held=CHAT_PRICE,
+        ancestry=conversation.ancestry,
     )
     attached = attached_files(stores, chat, new.files)
     query = Record(

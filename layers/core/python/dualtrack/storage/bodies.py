@@ -22,7 +22,7 @@ from dualtrack.memory.records import Attachment
 from dualtrack.storage.dynamo import Action, batch_get, get, put, put_absent, transact
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
     from mypy_boto3_s3.client import S3Client
@@ -158,15 +158,16 @@ class BodyStore:
             for one in items
         ]
 
-    def delete_objects(self, user: str, conversation_id: str = "") -> bool:
-        """Delete a conversation's bodies in S3, or all of a user's; whether there were any. Those in the table go with
-        the conversation's other items.
+    def delete_objects(self, user: str, conversation_id: str = "", kept: Collection[str] = ()) -> bool:
+        """Delete a conversation's bodies in S3, or all of a user's, but those of the pointers ``kept``; whether there
+        were any. Those in the table go with the conversation's other items.
         """
         prefix = _object_prefix(partition(user, conversation_id)) if conversation_id else f"{user}/"
         found = False
         pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
         for page in pages:
-            keys: Any = [{"Key": one["Key"]} for one in page.get("Contents", [])]
+            listed = (one["Key"] for one in page.get("Contents", []))
+            keys: Any = [{"Key": key} for key in listed if f"s3:{key}" not in kept]
             if keys:
                 found = True
                 self.s3.delete_objects(Bucket=self.bucket, Delete={"Objects": keys, "Quiet": True})

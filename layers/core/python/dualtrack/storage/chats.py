@@ -21,6 +21,7 @@ from botocore.exceptions import ClientError
 
 from dualtrack.errors import Gone
 from dualtrack.frozen import dumps, freeze, loads
+from dualtrack.memory.ancestry import Ancestry, ancestry_json, ancestry_of
 from dualtrack.memory.sending import Sending, sending_json, sending_of
 from dualtrack.models.turn import Decision, Limit, ModelReply, ToolCall, Usage
 from dualtrack.requests import ChatRef
@@ -104,6 +105,8 @@ class Chat:
     """Whom its first recorded turn asked, and so every later one; empty before, and with turns of release 1."""
     sweeps: int = 0
     """Sweeps that have begun to start or to end it: more than none is a chat that one of them could not."""
+    ancestry: Ancestry = field(default_factory=Ancestry)
+    """The conversation's, kept here too: a step of a fork reads no item more to find its past."""
 
     @property
     def pk(self) -> str:
@@ -187,6 +190,8 @@ class ChatStore:
             "held": chat.held,
             "rest": dumps(_rest(chat)),
         }
+        if chat.ancestry.parts:
+            item["ancestry"] = dumps(ancestry_json(chat.ancestry))
         return put_absent("chat", self.table, item)
 
     def pin(self, chat: Chat, pin: Pin) -> Chat:
@@ -387,6 +392,7 @@ def chat_of(item: Item) -> Chat:
         held=item["held"],
         pin=_pin_of(item["pin"]) if "pin" in item else None,
         sweeps=item.get("sweeps", 0),
+        ancestry=ancestry_of(loads(item.get("ancestry", "[]"))),
         **loads(item.get("asked", "{}")),
         **loads(item.get("rest", "{}")),
     )

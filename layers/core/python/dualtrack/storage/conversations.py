@@ -2,6 +2,9 @@
 
     pk USER#<user>   sk CONV#<conversation>   title, profile, times, number of queries
                                               lease, lease_until: the chat that runs in it, until when
+                                              ancestry, forked_from: of a fork (memory/ancestry.py)
+                                              forks: how many have shared queries with it so far (forks.py)
+                                              kept: being deleted, but for the queries up to this one
 
 One chat runs in a conversation at a time. A chat takes the lease with its admission and gives it back with
 its end; a deletion takes it for good, in no chat's name.
@@ -10,21 +13,23 @@ its end; a deletion takes it for good, in no chat's name.
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from dualtrack.frozen import dumps, loads
 from dualtrack.ids import is_conversation_id
-from dualtrack.storage.dynamo import Lost, check, delete, get, put_absent, query, transact, update
+from dualtrack.memory.ancestry import Ancestry, ancestry_json, ancestry_of
+from dualtrack.storage.dynamo import Lost, batch_get, check, delete, get, put_absent, query, transact, update
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.dynamo import Action, Item
 
-_DELETING: Final = "deleting"
+DELETING: Final = "deleting"
 """In place of a chat's id in the lease: the conversation is being deleted."""
 
 
@@ -41,11 +46,22 @@ class Conversation:
     queries: int = 0
     lease: str = ""
     lease_until: int = 0
+    ancestry: Ancestry = field(default_factory=Ancestry)
+    forked_from: str = ""
+    forks: int = 0
+    chats_gone: bool = False
+    """Of one that is being deleted: the chats of the queries that forks go on showing are deleted."""
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The conversations that it shares queries with, and the one that it was made of."""
+        shared = [one.conversation_id for one in self.ancestry.parts]
+        return tuple(dict.fromkeys([*shared, self.forked_from] if self.forked_from else shared))
 
     @property
     def is_being_deleted(self) -> bool:
         """Whether a deletion has begun: it is never free again."""
-        return self.lease == _DELETING
+        return self.lease == DELETING
 
 
 def conversation_key(user: str, conversation_id: str) -> dict[str, str]:
@@ -125,7 +141,7 @@ class ConversationStore:
         """Take the lease for a deletion, on condition that no chat has run since it was read and none holds it;
         ``whoever_holds_it`` takes it from the chat that held it then."""
         change = "SET lease = :deleting, lease_until = :until"
-        values = {":deleting": _DELETING, ":until": until, ":queries": one.queries}
+        values = {":deleting": DELETING, ":until": until, ":queries": one.queries}
         free = "attribute_not_exists(lease) OR lease = :deleting"
         if whoever_holds_it and one.lease:
             free += " OR lease = :held"
@@ -133,10 +149,23 @@ class ConversationStore:
         return self._update(one, change, f"queries = :queries AND ({free})", values)
 
     def rename(self, one: Conversation, title: str, now: str) -> None:
-        """Give it another title. Raises `Lost` if it is gone."""
+        """Give it another title. Raises `Lost` if it is gone, or being deleted."""
         change = "SET title = :title, updated_at = :now"
-        values = {":title": title, ":now": now}
-        transact(self.client, [self._update(one, change, "attribute_exists(pk)", values)])
+        values = {":title": title, ":now": now, ":deleting": DELETING}
+        there = "attribute_exists(pk) AND (attribute_not_exists(lease) OR lease <> :deleting)"
+        transact(self.client, [self._update(one, change, there, values)])
+
+    def find_all(self, user: str, conversation_ids: Sequence[str]) -> dict[str, Conversation]:
+        """The user's conversations of these ids, as far as they are there."""
+        keys = [conversation_key(user, one) for one in conversation_ids]
+        found = (_conversation(user, item) for item in batch_get(self.client, self.table, keys))
+        return {one.conversation_id: one for one in found}
+
+    def note_chats_gone(self, one: Conversation) -> None:
+        """Say that the chats of the queries that are kept are deleted; of a conversation that is gone, nothing."""
+        change, values = "SET chats_gone = :yes", {":yes": True, ":deleting": DELETING}
+        with contextlib.suppress(Lost):
+            transact(self.client, [self._update(one, change, "lease = :deleting", values)])
 
     def remove(self, one: Conversation) -> None:
         """Delete the item itself."""
@@ -150,6 +179,11 @@ class ConversationStore:
 
 def _item(one: Conversation) -> Item:
     lease = {"lease": one.lease, "lease_until": one.lease_until} if one.lease else {}
+    fork = (
+        {"forked_from": one.forked_from, "ancestry": dumps(ancestry_json(one.ancestry))}
+        if one.forked_from
+        else {}
+    )
     return {
         **conversation_key(one.user, one.conversation_id),
         "title": one.title,
@@ -158,6 +192,7 @@ def _item(one: Conversation) -> Item:
         "updated_at": one.updated_at,
         "queries": one.queries,
         **lease,
+        **fork,
     }
 
 
@@ -172,4 +207,8 @@ def _conversation(user: str, item: Item) -> Conversation:
         queries=item.get("queries", 0),
         lease=item.get("lease", ""),
         lease_until=item.get("lease_until", 0),
+        ancestry=ancestry_of(loads(item.get("ancestry", "[]"))),
+        forked_from=item.get("forked_from", ""),
+        forks=item.get("forks", 0),
+        chats_gone=item.get("chats_gone", False),
     )

@@ -10,10 +10,11 @@ nothing of a late step comes back to a deleted conversation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.ids import digest_id, parse_digest_id
+from dualtrack.memory.ancestry import Ancestry
 from dualtrack.memory.digests import Digest
 from dualtrack.memory.records import Record
 from dualtrack.storage.bodies import partition
@@ -27,17 +28,20 @@ if TYPE_CHECKING:
 _TAKEN: Final = "#taken"
 _NEWEST: Final = 3
 """Items: one that waits, the mark of the one in force, and that one."""
+_MARKS_AT_ONCE: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
 class DigestStore:
-    """Reads and write-actions."""
+    """Reads and write-actions. ``ancestry``: where the digests that a fork shares are read (`Stores.across`)."""
 
     client: DynamoDBClient
     table: str
+    ancestry: Ancestry = field(default_factory=Ancestry)
 
     def newest(self, user: str, conversation_id: str) -> tuple[Digest | None, Digest | None]:
-        """The digest in force, and the one that waits behind it. Reads three items, however many there are."""
+        """The digest in force, and the one that waits behind it. Reads three items, however many there are; one more
+        of a fork that has none of its own in force."""
         pk, waiting, mark = partition(user, conversation_id), None, ""
         for item in query(self.client, self.table, pk, prefix="D#", descending=True, page_size=_NEWEST):
             if item["sk"].endswith(_TAKEN):
@@ -46,13 +50,23 @@ class DigestStore:
                 return _digest(item), waiting
             else:
                 waiting = _digest(item)
-        return None, waiting
+        shared = self.ancestry.digests
+        return self.find(user, conversation_id, shared) if shared else None, waiting
+
+    def in_force_at(self, user: str, conversation_id: str, query_number: int) -> int:
+        """The number of the digest that a query of this very conversation sent, or would have; 0 if it has none."""
+        pk = partition(user, conversation_id)
+        for item in query(
+            self.client, self.table, pk, prefix="D#", descending=True, page_size=_MARKS_AT_ONCE
+        ):
+            if item["sk"].endswith(_TAKEN) and item["query"] <= query_number:
+                return digest_number(item["sk"])
+        return 0
 
     def find(self, user: str, conversation_id: str, number: int) -> Digest | None:
         """A digest, in force or not; None if there is none of that number."""
-        item = get(
-            self.client, self.table, {"pk": partition(user, conversation_id), "sk": _digest_key(number)}
-        )
+        pk = partition(user, self.ancestry.home_of_digest(conversation_id, number))
+        item = get(self.client, self.table, {"pk": pk, "sk": _digest_key(number)})
         return _digest(item) if item else None
 
     def named(self, user: str, conversation_id: str, text: str) -> Digest | None:
@@ -84,13 +98,18 @@ def digest_record(digest: Digest) -> Record:
     return Record(own, "digest", "user", digest.content, digest.created_at, ref=digest.ref)
 
 
+def digest_number(sk: str) -> int:
+    """The number of the digest that an item is of, from its sort key."""
+    return int(sk.removeprefix("D#").removesuffix(_TAKEN))
+
+
 def _digest_key(number: int) -> str:
     return f"D#{number:06d}"
 
 
 def _digest(item: Item) -> Digest:
     return Digest(
-        number=int(item["sk"].removeprefix("D#")),
+        number=digest_number(item["sk"]),
         through=item["through"],
         content=item["text"],
         created_at=item["at"],

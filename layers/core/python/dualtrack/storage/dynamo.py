@@ -274,11 +274,12 @@ def query(
     descending: bool = False,
     consistent: bool = True,
     page_size: int | None = None,
+    only: Sequence[str] = (),
 ) -> Iterator[Item]:
     """Items of one partition in key order, read page by page as they are consumed.
 
     ``prefix``: only sort keys that begin with it. ``after`` / ``before``: only sort keys strictly
-    greater / less, within the prefix.
+    greater / less, within the prefix. ``only``: just these attributes, and the keys.
     """
     low = after or prefix or _LOWEST
     high = before or (prefix + "\U0010ffff")
@@ -291,6 +292,9 @@ def query(
     }
     if page_size:
         request["Limit"] = page_size
+    if only:
+        names = {f"#{place}": name for place, name in enumerate(("pk", "sk", *only))}
+        request |= {"ProjectionExpression": ", ".join(names), "ExpressionAttributeNames": names}
     while True:
         answer = client.query(**request)
         for wire in answer["Items"]:

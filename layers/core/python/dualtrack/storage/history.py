@@ -13,12 +13,13 @@ pk CONV#<user>#<conv.>    sk F#000003               query 3           full track
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.errors import Gone
 from dualtrack.frozen import dumps, freeze, loads
 from dualtrack.ids import RecordId, parse_record_id
+from dualtrack.memory.ancestry import Ancestry
 from dualtrack.memory.records import Attachment, Block, QueryTrack, Record, ToolCallDetail
 from dualtrack.storage.bodies import attach, partition, put_with_text
 from dualtrack.storage.dynamo import batch_get, delete_all, get, query
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
+    from dualtrack.memory.ancestry import Run
     from dualtrack.storage.bodies import Body, BodyStore, Write
     from dualtrack.storage.dynamo import Item
 
@@ -63,11 +65,17 @@ class HistoryStore:
     """Reads and write-actions of the history table.
 
     A record or track whose body is gone is read as if it were not there: its conversation is being deleted.
+    ``ancestry``: where the queries that a fork shares are read (`Stores.across`). Writes are always its own.
     """
 
     client: DynamoDBClient
     table: str
     bodies: BodyStore
+    ancestry: Ancestry = field(default_factory=Ancestry)
+
+    def _home(self, user: str, conversation_id: str, query: int) -> str:
+        """The partition in which a query is stored."""
+        return partition(user, self.ancestry.home(conversation_id, query))
 
     def record_writes(
         self, user: str, conversation_id: str, record: Record, name: str = "record", chat_id: str = ""
@@ -98,7 +106,7 @@ class HistoryStore:
         item = self._item(user, conversation_id, record_id)
         if item is None:
             return None
-        found_whole = self._whole(partition(user, conversation_id), [(_record(record_id, item), item)])
+        found_whole = self._whole(item["pk"], [(_record(record_id, item), item)])
         return next(iter(found_whole), None)
 
     def query_records(
@@ -106,7 +114,7 @@ class HistoryStore:
     ) -> tuple[Record, ...]:
         """The full track of one query in order. With ``texts`` only those records bring their text; the content of
         the others is empty, and their bodies are not read."""
-        pk = partition(user, conversation_id)
+        pk = self._home(user, conversation_id, number)
         listed = self._listed(pk, number)
         wanted = [one for one in listed if texts is None or one[0].record_id in texts]
         whole = {record.record_id: record for record in self._whole(pk, wanted)}
@@ -116,28 +124,41 @@ class HistoryStore:
 
     def read_on(self, user: str, conversation_id: str, number: int, skip: int) -> Iterator[Record]:
         """The full track of one query behind its first ``skip`` records, whole; read as it is consumed."""
-        pk = partition(user, conversation_id)
+        pk = self._home(user, conversation_id, number)
         rest = iter(self._listed(pk, number)[skip:])
         while some := list(itertools.islice(rest, _TEXTS_AT_ONCE)):
             yield from self._whole(pk, some)
 
     def records(self, user: str, conversation_id: str, record_ids: Collection[str]) -> tuple[Record, ...]:
         """Records of the full track by their ids, whole, in no order; those that are not there are left out."""
-        pk = partition(user, conversation_id)
         found = [one for record_id in record_ids if (one := parse_record_id(record_id))]
-        keys = [{"pk": pk, "sk": record_key(one)} for one in found]
-        items = batch_get(self.client, self.table, keys)
-        return tuple(self._whole(pk, [(_record(_id_of(item["sk"]), item), item) for item in items]))
+        keys = [{"pk": self._home(user, conversation_id, one.query), "sk": record_key(one)} for one in found]
+        items = sorted(batch_get(self.client, self.table, keys), key=_partition_of)
+        return tuple(
+            record
+            for pk, own in itertools.groupby(items, key=_partition_of)
+            for record in self._whole(pk, [(_record(_id_of(item["sk"]), item), item) for item in own])
+        )
 
     def newest_first(self, user: str, conversation_id: str, before: int) -> Iterator[tuple[Record, ...]]:
         """The full tracks of the queries before one, the newest first, each in order; read as they are consumed.
 
         Tool calls and files come without their text. Raises `Gone`.
         """
-        pk = partition(user, conversation_id)
-        end = f"F#{before:06d}"
+        for run in reversed(self.ancestry.runs(conversation_id, 0, before)):
+            yield from self._newest_first(partition(user, run.conversation_id), run)
+
+    def _newest_first(self, pk: str, run: Run) -> Iterator[tuple[Record, ...]]:
+        first, end = f"F#{run.after:06d}#~", f"F#{run.before:06d}"
         items = query(
-            self.client, self.table, pk, prefix="F#", before=end, descending=True, page_size=_HEADS_AT_ONCE
+            self.client,
+            self.table,
+            pk,
+            prefix="F#",
+            after=first,
+            before=end,
+            descending=True,
+            page_size=_HEADS_AT_ONCE,
         )
         listed = (list(own) for _, own in itertools.groupby(items, key=lambda item: item["sk"][: len(end)]))
         while some := list(itertools.islice(listed, _TEXTS_AT_ONCE)):
@@ -149,8 +170,9 @@ class HistoryStore:
 
     def full_tokens(self, user: str, conversation_id: str, numbers: Iterable[int]) -> int:
         """What the records of these queries would cost had they been sent whole, as far as their tracks are written."""
-        pk = partition(user, conversation_id)
-        keys = [{"pk": pk, "sk": f"S#{number:06d}"} for number in numbers]
+        keys = [
+            {"pk": self._home(user, conversation_id, number), "sk": f"S#{number:06d}"} for number in numbers
+        ]
         return sum(int(item["full"]) for item in batch_get(self.client, self.table, keys))
 
     def heads(
@@ -158,9 +180,10 @@ class HistoryStore:
     ) -> Iterator[tuple[Record, ...]]:
         """The full tracks of the queries between two numbers, one query after the other, each record with the first
         ``limit`` characters of its text (`BodyStore.load_heads`)."""
-        flat = self._heads(partition(user, conversation_id), after, before, limit)
-        for _, listed in itertools.groupby(flat, key=_query_of):
-            yield tuple(sorted(listed, key=_place))
+        for run in self.ancestry.runs(conversation_id, after, before):
+            flat = self._heads(partition(user, run.conversation_id), run.after, run.before, limit)
+            for _, listed in itertools.groupby(flat, key=_query_of):
+                yield tuple(sorted(listed, key=_place))
 
     def _heads(self, pk: str, after: int, before: int, limit: int) -> Iterator[Record]:
         items = query(
@@ -176,13 +199,7 @@ class HistoryStore:
         self, user: str, conversation_id: str, after: int, before: int
     ) -> dict[int, QueryTrack]:
         """The summarised tracks of the queries between two numbers, by number, as far as they are written."""
-        pk = partition(user, conversation_id)
-        items = list(
-            query(self.client, self.table, pk, prefix="S#", after=f"S#{after:06d}", before=f"S#{before:06d}")
-        )
-        texts = self.bodies.load_texts(pk, items)
-        tracks = [_track(item, text) for item, text in zip(items, texts, strict=True) if text is not None]
-        return {track.query: track for track in tracks}
+        return {track.query: track for track in self.tracks(user, conversation_id, before - 1, after)}
 
     def _listed(self, pk: str, number: int) -> list[tuple[Record, Item]]:
         """A query's records in order, without their text, each with its item."""
@@ -211,11 +228,11 @@ class HistoryStore:
         """Files (media type, bytes) as a record names them, and their bodies, to be written with it."""
         return attach(partition(user, conversation_id), files)
 
-    def load_file(self, user: str, conversation_id: str, file: Attachment) -> bytes:
-        """The bytes of a file; raises `Gone`."""
+    def load_file(self, user: str, conversation_id: str, query: int, file: Attachment) -> bytes:
+        """The bytes of a file of one of the query's records; raises `Gone`."""
         if file.record_id:
             return self._text_of(user, conversation_id, file.record_id).encode()
-        return self.bodies.load(partition(user, conversation_id), file.body)
+        return self.bodies.load(self._home(user, conversation_id, query), file.body)
 
     def _text_of(self, user: str, conversation_id: str, record_id: str) -> str:
         record = self.record(user, conversation_id, record_id)
@@ -232,6 +249,34 @@ class HistoryStore:
         items = query(self.client, self.table, pk, descending=True, page_size=_DELETED_AT_ONCE)
         return list(itertools.islice(items, _DELETED_AT_ONCE))
 
+    def written_tracks(self, user: str, conversation_id: str, after: int, through: int) -> set[int]:
+        """The numbers of the queries behind ``after`` up to ``through`` whose tracks are written in this conversation."""
+        if through <= after:
+            return set()
+        first, end = f"S#{after:06d}", f"S#{through + 1:06d}"
+        pk = partition(user, conversation_id)
+        items = query(self.client, self.table, pk, after=first, before=end, only=("full",))
+        return {int(item["sk"].removeprefix("S#")) for item in items}
+
+    def stored(self, user: str, conversation_id: str) -> Iterator[list[Item]]:
+        """The keys of all that is stored in the conversation's partition, from its end, and the chats of its queries;
+        some at a time, which may be deleted."""
+        pk = partition(user, conversation_id)
+        items = query(self.client, self.table, pk, descending=True, only=("chat",))
+        while some := list(itertools.islice(items, _DELETED_AT_ONCE)):
+            yield some
+
+    def pointers(self, user: str, conversation_id: str, through: int) -> set[str]:
+        """Of every body that the records and tracks up to a query need."""
+        pk, found = partition(user, conversation_id), set[str]()
+        for kind in ("F#", "S#"):
+            end = f"{kind}{through + 1:06d}"
+            for item in query(self.client, self.table, pk, prefix=kind, before=end, only=("body", "meta")):
+                meta = loads(item.get("meta", "{}"))
+                files = (*meta.get("attachments", ()), *meta.get("call", {}).get("media", ()))
+                found |= {item.get("body", ""), *(one.get("body", "") for one in files)}
+        return found - {""}
+
     def delete_items(self, items: Iterable[Item]) -> None:
         """Delete these."""
         delete_all(self.client, self.table, ({"pk": item["pk"], "sk": item["sk"]} for item in items))
@@ -247,15 +292,21 @@ class HistoryStore:
         """The summarised track of the queries behind ``after`` up to ``through``, as far as it is written."""
         if through <= after:
             return ()
-        pk = partition(user, conversation_id)
-        first, end = f"S#{after:06d}", f"S#{through + 1:06d}"
+        return tuple(
+            track
+            for run in self.ancestry.runs(conversation_id, after, through + 1)
+            for track in self._tracks(partition(user, run.conversation_id), run)
+        )
+
+    def _tracks(self, pk: str, run: Run) -> Iterator[QueryTrack]:
+        first, end = f"S#{run.after:06d}", f"S#{run.before:06d}"
         items = list(query(self.client, self.table, pk, after=first, before=end))
         texts = self.bodies.load_texts(pk, items)
-        return tuple(_track(item, text) for item, text in zip(items, texts, strict=True) if text is not None)
+        return (_track(item, text) for item, text in zip(items, texts, strict=True) if text is not None)
 
     def track(self, user: str, conversation_id: str, number: int) -> QueryTrack | None:
         """The summarised track of one query, if it is written."""
-        pk = partition(user, conversation_id)
+        pk = self._home(user, conversation_id, number)
         item = get(self.client, self.table, {"pk": pk, "sk": f"S#{number:06d}"})
         try:
             return _track(item, self.bodies.load_text(pk, item)) if item else None
@@ -266,7 +317,8 @@ class HistoryStore:
         found = parse_record_id(record_id)
         if found is None:
             return None
-        return get(self.client, self.table, {"pk": partition(user, conversation_id), "sk": record_key(found)})
+        pk = self._home(user, conversation_id, found.query)
+        return get(self.client, self.table, {"pk": pk, "sk": record_key(found)})
 
     def _summary(self, user: str, conversation_id: str, found: RecordId) -> Record | None:
         track = self.track(user, conversation_id, found.query)
@@ -298,9 +350,18 @@ def _with_text(item: Item, text: str | None) -> Record:
     return replace(_record(_id_of(item["sk"]), item), content=text)
 
 
+def _partition_of(item: Item) -> str:
+    return str(item["pk"])
+
+
 def _query_of(record: Record) -> str:
     """``q3`` of ``q3-t1``."""
     return record.record_id.partition("-")[0]
+
+
+def query_number(sk: str) -> int:
+    """The number of the query that a record or a track is of, from its sort key."""
+    return int(sk[2:8])
 
 
 def _id_of(sk: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import boto3
@@ -23,6 +23,7 @@ from dualtrack.storage.deletions import Deletions
 from dualtrack.storage.digests import DigestStore
 from dualtrack.storage.dynamo import Lost, transact
 from dualtrack.storage.event_log import EventLog
+from dualtrack.storage.forks import ForkStore
 from dualtrack.storage.history import HistoryStore
 from dualtrack.storage.kept_ledger import KeptLedger
 from dualtrack.storage.leases import Leases
@@ -31,16 +32,20 @@ from dualtrack.storage.search_index import SearchIndex
 from dualtrack.storage.vector_indexes import VectorIndexes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
     from mypy_boto3_s3.client import S3Client
 
     from dualtrack.clock import Clock
+    from dualtrack.memory.ancestry import Ancestry
     from dualtrack.memory.digests import Digest
+    from dualtrack.memory.records import QueryTrack
     from dualtrack.requests import ChatRef
     from dualtrack.settings import Settings
     from dualtrack.storage.bodies import Write
+    from dualtrack.storage.conversations import Conversation
+    from dualtrack.storage.dynamo import Action
 
 _HELD: Final = "held"
 
@@ -57,6 +62,7 @@ class Stores:
     dynamodb: DynamoDBClient
     chats: ChatStore
     conversations: ConversationStore
+    forks: ForkStore
     history: HistoryStore
     digests: DigestStore
     search_index: SearchIndex
@@ -73,6 +79,15 @@ class Stores:
     clock: Clock
     vector_indexes: VectorIndexes | None = None
     """Where vectors of courses lie beside their index; None where they lie in it."""
+
+    def across(self, ancestry: Ancestry) -> Stores:
+        """The stores as a conversation with this ancestry sees them: the records and digests that it shares are read
+        where they are stored. Whoever reads a past asks for this first; for one that is no fork nothing changes.
+        """
+        if not ancestry.parts:
+            return self
+        history, digests = replace(self.history, ancestry=ancestry), replace(self.digests, ancestry=ancestry)
+        return replace(self, history=history, digests=digests)
 
     def log(self, chat: Chat | ChatRef) -> EventLog:
         """The chat's event log."""
@@ -91,8 +106,7 @@ class Stores:
             self.log(chat).next_slot()
         for body in objects:
             self.bodies.write(body)
-        items = [one for one in writes if one not in objects]
-        actions = [self.bodies.put_action(one) if isinstance(one, Body) else one for one in items]
+        actions = self._actions(one for one in writes if one not in objects)
         held = self.conversations.held_check(_HELD, chat.user, chat.conversation_id, chat.chat_id)
         try:
             transact(self.dynamodb, [held, *actions])
@@ -100,6 +114,19 @@ class Stores:
             if _HELD in lost.items:
                 raise ChatClosed(chat.chat_id) from lost
             raise
+
+    def write_track(self, one: Conversation, track: QueryTrack) -> None:
+        """Write the track of an ended query while its conversation is not being deleted. Raises `Lost` if it is, or
+        the track is there already. An object that comes late goes with the deletion's last look."""
+        writes = self.history.track_writes(one.user, one.conversation_id, track)
+        objects = [body for body in writes if isinstance(body, Body) and body.is_object]
+        for body in objects:
+            self.bodies.write(body)
+        actions = self._actions(write for write in writes if write not in objects)
+        transact(self.dynamodb, [self.forks.there_action(one), *actions])
+
+    def _actions(self, writes: Iterable[Write]) -> list[Action]:
+        return [self.bodies.put_action(one) if isinstance(one, Body) else one for one in writes]
 
     def write_ahead(self, chat: Chat, digest: Digest) -> None:
         """Write a digest that waits, for a chat that has ended. A deletion removes the chat before the digests, so
@@ -121,6 +148,7 @@ def build_stores(
         dynamodb=dynamodb,
         chats=ChatStore(dynamodb, settings.chats_table, bodies),
         conversations=ConversationStore(dynamodb, settings.history_table),
+        forks=ForkStore(dynamodb, settings.history_table),
         history=HistoryStore(dynamodb, settings.history_table, bodies),
         digests=DigestStore(dynamodb, settings.history_table),
         search_index=SearchIndex(dynamodb, settings.history_table, bodies),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.errors import Gone
 from dualtrack.frozen import freeze
-from dualtrack.ids import parse_digest_id
+from dualtrack.ids import parse_digest_id, parse_record_id
 from dualtrack.profiles import all_profiles
 from dualtrack.tool import Media, ToolResult, ToolSpec
 
@@ -64,6 +64,7 @@ def retrieve_full_context(running: Running, stores: Stores) -> ToolResult:
     Only this user's own conversation can be reached: both are part of the key.
     """
     user, conversation_id, given = running.user, running.conversation_id, running.call.input
+    stores = stores.across(running.chat.ancestry)
     result_limit = all_profiles()[running.chat.profile].result_limit
     wanted = str(given["id"]).strip().strip("[]").removeprefix("ID:")
     offset = int(given.get("offset", 0))
@@ -161,5 +162,6 @@ def _media(stores: Stores, user: str, conversation_id: str, record: Record) -> t
     """The record's images and PDFs, as they were; a text file is a record of its own."""
     pictures = (one for one in record.attachments if not one.record_id)
     files = [*pictures, *(record.call.media if record.call else ())]
-    load = partial(stores.history.load_file, user, conversation_id)
+    found = parse_record_id(record.record_id)
+    load = partial(stores.history.load_file, user, conversation_id, found.query if found else 0)
     return tuple(Media(one.media_type, base64.b64encode(load(one)).decode()) for one in files)

@@ -7,13 +7,16 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.api import answers, conversations, models
 from dualtrack.api.attachments import find_attachment, read_attachment
 from dualtrack.api.erasure import REQUEST_SECONDS
-from dualtrack.api.parameters import CURSOR, LIMIT, OFFSET, TRACK
+from dualtrack.api.parameters import CURSOR, FORKED_FROM, IDEMPOTENCY_KEY, LIMIT, OFFSET, TRACK
 from dualtrack.api.route import Answer, Route
 from dualtrack.chat.delete_conversation import delete_conversation as delete_whole_conversation
+from dualtrack.chat.fork_conversation import first_fork, fork_conversation
+from dualtrack.chat.start_chat import Repeat, fingerprint
 from dualtrack.runtime.time_limit import time_for
 
 if TYPE_CHECKING:
     from dualtrack.api.request import Request
+    from dualtrack.storage.conversations import Conversation
 
 CONVERSATION: Final = "/v1/conversations/{conversation_id}"
 ATTACHMENT_PATH: Final = f"{CONVERSATION}/records/{{record_id}}/attachments/{{place}}"
@@ -31,6 +34,10 @@ def post_conversation(request: Request) -> Answer:
     one = conversations.create_conversation(
         request.stores, request.user, body.title or "", body.profile or ""
     )
+    return _made(one)
+
+
+def _made(one: Conversation) -> Answer:
     location = f"/v1/conversations/{one.conversation_id}"
     return Answer(201, conversations.conversation_json(one), {"Location": location})
 
@@ -40,11 +47,15 @@ def post_conversation(request: Request) -> Answer:
     "/v1/conversations",
     "List conversations, newest first",
     {200: answers.Conversations},
-    parameters=(CURSOR, LIMIT),
+    parameters=(CURSOR, LIMIT, FORKED_FROM),
+    refused=("not_found",),
 )
 def get_conversations(request: Request) -> Answer:
-    cursor, limit = request.value(CURSOR), request.value(LIMIT)
-    page = conversations.list_conversations(request.stores, request.user, cursor, limit)
+    cursor, limit, parent = request.value(CURSOR), request.value(LIMIT), request.value(FORKED_FROM)
+    if parent is None:
+        page = conversations.list_conversations(request.stores, request.user, cursor, limit)
+    else:
+        page = conversations.list_forks(request.stores, request.user, parent, cursor, limit)
     return Answer(200, page.body("conversations"))
 
 
@@ -83,6 +94,27 @@ def delete_conversation(request: Request, conversation_id: str) -> Answer:
 
 
 @Route(
+    "post",
+    f"{CONVERSATION}/fork",
+    "Make a conversation that shares the queries before one",
+    {201: answers.Conversation},
+    models.ForkBody,
+    (IDEMPOTENCY_KEY,),
+    ("conversation_busy", "idempotency_conflict"),
+)
+def post_fork(request: Request, conversation_id: str) -> Answer:
+    """A repeat is known before anything of its body is looked at."""
+    raw, key = request.raw_body(), request.value(IDEMPOTENCY_KEY)
+    asked = b"fork %s %s" % (conversation_id.encode(), models.canonical(raw))
+    repeat = None if key is None else Repeat(key, fingerprint(asked))
+    stores, user = request.stores, request.user
+    if repeat and (first := first_fork(stores, user, repeat)):
+        return _made(first)
+    before = int(request.body(models.ForkBody).before[1:])
+    return _made(fork_conversation(stores, user, conversation_id, before, repeat))
+
+
+@Route(
     "get",
     f"{CONVERSATION}/records/{{record_id}}",
     "Read a record, its text in pieces if it is large",
@@ -106,4 +138,4 @@ def get_attachment(request: Request, conversation_id: str, record_id: str, place
     accept, offset = request.event.headers.get("accept") or "", request.value(OFFSET)
     one = conversations.find_conversation(request.stores, request.user, conversation_id)
     file = find_attachment(request.stores, one, record_id, place)
-    return read_attachment(request.stores, one, file, accept, offset)
+    return read_attachment(request.stores, one, record_id, file, accept, offset)

@@ -53,6 +53,7 @@ def up_to_date(stores: Stores, running: Running, settings: ConversationSearch) -
     none, in a profile that sends none, records are searched by their beginnings.
     """
     user, conversation_id, last = running.user, running.conversation_id, running.chat.query - 1
+    stores = stores.across(running.chat.ancestry)
     kept = stores.search_index.segments(user, conversation_id)
     keys = frozenset(one.key for one in kept)
     through = max((one.through for one in kept), default=0)

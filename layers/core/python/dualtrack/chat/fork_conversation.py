@@ -1,0 +1,144 @@
+"""POST /v1/conversations/{id}/fork: a new conversation whose past is the first queries of another (CONTRACT 4).
+
+Nothing is copied. What is written is the new conversation's item and two small ones for each conversation whose
+queries it shares (`dualtrack.memory.ancestry`), in one transaction: as much for 3 queries as for 1,000.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.chat.end_chat import TIMED_OUT, end_chat
+from dualtrack.clock import iso
+from dualtrack.errors import ApiError, Contended, invalid_request, not_found
+from dualtrack.ids import new_conversation_id, query_id
+from dualtrack.memory.ancestry import MAX_PARTS
+from dualtrack.memory.summaries import track_of
+from dualtrack.profiles import all_profiles
+from dualtrack.requests import ChatRef
+from dualtrack.storage.api_requests import FirstRequest
+from dualtrack.storage.conversations import Conversation
+from dualtrack.storage.dynamo import Lost, transact
+
+if TYPE_CHECKING:
+    from dualtrack.chat.start_chat import Repeat
+    from dualtrack.memory.ancestry import Ancestry
+    from dualtrack.storage.dynamo import Action
+    from dualtrack.storage.stores import Stores
+
+_REMEMBERED_SECONDS: Final = 24 * 3600
+_TRIES: Final = 8
+
+
+def first_fork(stores: Stores, user: str, repeat: Repeat) -> Conversation | None:
+    """The fork that this key has made within 24 hours, or None. Raises 409 for another request, 404 if it is gone."""
+    first = stores.requests.first(user, repeat.key, stores.clock())
+    if first is None:
+        return None
+    if first.fingerprint != repeat.fingerprint:
+        raise ApiError("idempotency_conflict", "This Idempotency-Key was used with another request.")
+    found = stores.conversations.find(user, first.chat_id)
+    if found is None or found.is_being_deleted:
+        raise not_found("The fork of this Idempotency-Key was deleted.")
+    return found
+
+
+def fork_conversation(
+    stores: Stores, user: str, conversation_id: str, before: int, repeat: Repeat | None = None
+) -> Conversation:
+    """A new conversation whose past is the queries before number ``before``. Raises `ApiError`: 400, 404, 409, 503."""
+    for _ in range(_TRIES):
+        try:
+            return _fork(stores, user, conversation_id, before, repeat)
+        except Lost:
+            # the same request may have come in twice at once: then the other one's fork is the answer
+            if repeat and (first := first_fork(stores, user, repeat)):
+                return first
+    raise Contended("The conversation changed too often.")
+
+
+def _fork(
+    stores: Stores, user: str, conversation_id: str, before: int, repeat: Repeat | None
+) -> Conversation:
+    found, through = _parent(stores, user, conversation_id, before), before - 1
+    ancestry = _ancestry(stores, found, through)
+    _make_final(stores, found, ancestry)
+    now = iso(stores.clock())
+    one = Conversation(
+        user=user,
+        conversation_id=new_conversation_id(),
+        title=found.title if through else "",
+        profile=found.profile,
+        created_at=now,
+        updated_at=now,
+        queries=through,
+        ancestry=ancestry,
+        forked_from=found.conversation_id,
+    )
+    actions = [
+        stores.conversations.create_action(one),
+        *stores.forks.share_actions(one),
+        *_repeat_actions(stores, one, repeat),
+    ]
+    transact(stores.dynamodb, actions)
+    return one
+
+
+def _parent(stores: Stores, user: str, conversation_id: str, before: int) -> Conversation:
+    """The conversation, in which every query before this one has ended; a dead chat is ended if it is one of them."""
+    found = stores.conversations.find(user, conversation_id)
+    if found is None or found.is_being_deleted:
+        raise not_found("There is no such conversation.")
+    if before > found.queries + 1:
+        allowed = "q1" if not found.queries else f"q1 to {query_id(found.queries + 1)}"
+        raise invalid_request(f"before must be {allowed} in this conversation.")
+    if not found.lease or before <= found.queries:
+        return found
+    if found.lease_until > stores.clock():
+        running = query_id(found.queries)
+        raise ApiError("conversation_busy", f"{running} is running: fork before it, or wait for its answer.")
+    end_chat(stores, ChatRef(user, found.lease, conversation_id), TIMED_OUT)
+    return found
+
+
+def _ancestry(stores: Stores, found: Conversation, through: int) -> Ancestry:
+    """What the fork shares: of digests those that the parent's next query sent, or would have."""
+    ancestry, cut = found.ancestry.forked(found.conversation_id, through)
+    if len(ancestry.parts) > MAX_PARTS:
+        raise invalid_request(
+            f"This is a fork of forks already, {MAX_PARTS} deep. Fork one of them, or an earlier query."
+        )
+    if not cut:
+        return ancestry
+    return ancestry.with_digests(stores.digests.in_force_at(found.user, cut, through + 1))
+
+
+def _make_final(stores: Stores, found: Conversation, ancestry: Ancestry) -> None:
+    """Write the tracks of the parent's own queries that are still being summed up, mechanically, as a follow-up does.
+
+    A fork finds the track of every query that it shares, and never writes into another conversation: a deletion of
+    that one would not know.
+    """
+    user, own = found.user, found.conversation_id
+    if not ancestry.parts or ancestry.parts[-1].conversation_id != own:
+        return
+    profile = all_profiles().get(found.profile)
+    is_summed_up = profile is not None and profile.history.is_summed_up
+    digest = stores.across(ancestry).digests.find(user, own, ancestry.digests) if ancestry.digests else None
+    after = max(digest.through if digest else 0, found.ancestry.through)
+    after = after if is_summed_up else max(after, ancestry.through - 1)
+    written = stores.history.written_tracks(user, own, after, ancestry.through)
+    for number in range(after + 1, ancestry.through + 1):
+        if number not in written:
+            records = stores.history.query_records(user, own, number)
+            track = track_of(records, {}, iso(stores.clock()))
+            with contextlib.suppress(Lost):
+                stores.write_track(found, track)
+
+
+def _repeat_actions(stores: Stores, one: Conversation, repeat: Repeat | None) -> list[Action]:
+    if repeat is None:
+        return []
+    made, now = FirstRequest(one.conversation_id, repeat.fingerprint), int(stores.clock())
+    return [stores.requests.remember_action(one.user, repeat.key, made, now, now + _REMEMBERED_SECONDS)]

@@ -1,0 +1,102 @@
+"""What a fork shares with other conversations (CONTRACT 4). Pure.
+
+    P:  q1 q2 q3 q4 q5 q6            F = fork of P before q4      shares q1 to q3 of P
+    F:           q4 q5 q6            G = fork of F before q6      shares q1 to q3 of P, q4 to q5 of F
+    G:                 q6 …          H = fork of G before q3      shares q1 to q2 of P
+
+A record is stored once, in the conversation that wrote it. A fork names those that it reads, flat: however often it
+was forked, a query is found by its number, in one step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MAX_PARTS: Final = 32
+"""Conversations that one shares queries with: each costs two writes of a fork, and a read of a past that spans it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """The queries up to ``through``, behind those of the part before, and the digests up to ``digests``, likewise."""
+
+    conversation_id: str
+    through: int
+    digests: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Queries greater than ``after`` and less than ``before``, all stored in one conversation."""
+
+    conversation_id: str
+    after: int
+    before: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ancestry:
+    """The parts of a conversation's past that other conversations wrote, oldest first; none of one that is no fork."""
+
+    parts: tuple[Shared, ...] = ()
+
+    @property
+    def through(self) -> int:
+        """The last query that is shared."""
+        return self.parts[-1].through if self.parts else 0
+
+    @property
+    def digests(self) -> int:
+        """The last digest that is shared."""
+        return self.parts[-1].digests if self.parts else 0
+
+    def home(self, own: str, query: int) -> str:
+        """The conversation in which a query is stored."""
+        return next((one.conversation_id for one in self.parts if query <= one.through), own)
+
+    def home_of_digest(self, own: str, number: int) -> str:
+        """The conversation in which a digest is stored."""
+        return next((one.conversation_id for one in self.parts if number <= one.digests), own)
+
+    def runs(self, own: str, after: int, before: int) -> tuple[Run, ...]:
+        """Where the queries between two numbers are stored, in order; of one that is no fork always one run."""
+        if not self.parts:
+            return (Run(own, after, before),)
+        found, done = [], after
+        for one in self.parts:
+            if one.through > done and done + 1 < before:
+                found.append(Run(one.conversation_id, done, min(one.through + 1, before)))
+                done = one.through
+        if done + 1 < before:
+            found.append(Run(own, done, before))
+        return tuple(found)
+
+    def forked(self, own: str, through: int) -> tuple[Ancestry, str]:
+        """What a fork of the conversation ``own`` shares up to a query, and of which conversation's queries it is
+        the first to share so few: its last digest has to be looked for there. Empty if all parts are shared whole."""
+        if not through:
+            return Ancestry(), ""
+        whole = Ancestry(tuple(one for one in self.parts if one.through <= through))
+        if whole.through == through:
+            return whole, ""
+        cut = next((one.conversation_id for one in self.parts if one.through > through), own)
+        return Ancestry((*whole.parts, Shared(cut, through, whole.digests))), cut
+
+    def with_digests(self, digests: int) -> Ancestry:
+        """With these digests of the last part; 0 if it has none of its own."""
+        *before, last = self.parts
+        return Ancestry((*before, Shared(last.conversation_id, last.through, max(digests, last.digests))))
+
+
+def ancestry_json(ancestry: Ancestry) -> list[list[Any]]:
+    """As items keep it."""
+    return [[one.conversation_id, one.through, one.digests] for one in ancestry.parts]
+
+
+def ancestry_of(listed: Sequence[Sequence[Any]]) -> Ancestry:
+    """Of what an item keeps."""
+    return Ancestry(tuple(Shared(str(one), int(through), int(digests)) for one, through, digests in listed))

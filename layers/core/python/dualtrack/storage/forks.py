@@ -1,0 +1,138 @@
+"""Who shares queries with a conversation, in the history table (CONTRACT 4).
+
+    pk USER#<user>   sk FORK#<conversation>#<fork>   through, digests: what of its own the fork shares; 0: nothing
+                                                     direct: the fork was made of this very conversation
+
+A fork writes one for each conversation that it shares queries with, and for the one that it was made of. What they
+name is kept when the conversation is deleted; a fork's own deletion removes its own. Each counts itself in the
+conversation's item (``forks``), so that a deletion that has read them knows that none was added since.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.storage.conversations import DELETING, conversation_key
+from dualtrack.storage.dynamo import check, delete, get, put_absent, query, update
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+    from dualtrack.storage.conversations import Conversation
+    from dualtrack.storage.dynamo import Action
+
+PARENT: Final = "parent"
+"""The name of the condition that the conversation is there of which a fork is made."""
+
+_ALIVE: Final = "(attribute_not_exists(lease) OR lease <> :deleting)"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What of a deleted conversation living forks show: its queries and its digests up to these numbers."""
+
+    through: int = 0
+    digests: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ForkStore:
+    """Reads and write-actions of both sides."""
+
+    client: DynamoDBClient
+    table: str
+
+    def share_actions(self, fork: Conversation) -> Sequence[Action]:
+        """Note what a new fork shares: on condition that its parent is there and not being deleted, and that nothing
+        of what it shares has been given up by a deletion. Two writes a conversation, whatever their length."""
+        shared = {one.conversation_id: one for one in fork.ancestry.parts}
+        actions: list[Action] = []
+        for other in fork.sources:
+            part = shared.get(other)
+            through, digests = (part.through, part.digests) if part else (0, 0)
+            is_direct = other == fork.forked_from
+            note = {
+                "pk": f"USER#{fork.user}",
+                "sk": f"{_prefix(other)}{fork.conversation_id}",
+                "through": through,
+                "digests": digests,
+                "direct": is_direct,
+            }
+            condition = "attribute_exists(pk) AND (attribute_not_exists(kept) OR kept >= :through)"
+            values = {":one": 1, ":through": through}
+            if is_direct:
+                condition = f"{condition} AND {_ALIVE}"
+                values[":deleting"] = DELETING  # type: ignore[assignment]
+            actions += [
+                put_absent(f"fork of {other}", self.table, note),
+                update(
+                    PARENT if is_direct else other,
+                    self.table,
+                    conversation_key(fork.user, other),
+                    "ADD forks :one",
+                    condition,
+                    values,
+                ),
+            ]
+        return actions
+
+    def made_of(self, user: str, conversation_id: str, *, before: str = "") -> Iterator[str]:
+        """The ids of the forks that were made of this very conversation, newest first, from before an id."""
+        prefix = _prefix(conversation_id)
+        edge = f"{prefix}{before}" if before else ""
+        for item in query(
+            self.client, self.table, f"USER#{user}", prefix=prefix, before=edge, descending=True
+        ):
+            if item["direct"]:
+                yield item["sk"].removeprefix(prefix)
+
+    def kept_of(self, user: str, conversation_id: str) -> Kept:
+        """What of a conversation its forks show."""
+        listed = list(query(self.client, self.table, f"USER#{user}", prefix=_prefix(conversation_id)))
+        through = max((item["through"] for item in listed), default=0)
+        return Kept(through, max((item["digests"] for item in listed), default=0))
+
+    def shares(self, user: str, conversation_id: str, fork: str) -> bool:
+        """Whether the fork is noted as one that shares, or was made of the conversation."""
+        return get(self.client, self.table, self._key(user, conversation_id, fork)) is not None
+
+    def release_actions(
+        self, user: str, conversation_id: str, fork: str, as_read: Conversation | None
+    ) -> Sequence[Action]:
+        """Note that the fork shows nothing of the conversation any more, on condition that this is there, or being
+        deleted, or neither, as it was read."""
+        key = conversation_key(user, conversation_id)
+        if as_read is None:
+            unchanged = check("as read", self.table, key, "attribute_not_exists(pk)")
+        else:
+            condition = (
+                "lease = :deleting" if as_read.is_being_deleted else f"attribute_exists(pk) AND {_ALIVE}"
+            )
+            unchanged = check("as read", self.table, key, condition, {":deleting": DELETING})
+        return [delete("fork", self.table, self._key(user, conversation_id, fork)), unchanged]
+
+    def keep_action(self, one: Conversation, kept: Kept) -> Action:
+        """Give up what no fork shows, and the title, on condition that no fork was added since ``one`` was read."""
+        since = "forks = :forks AND lease = :deleting"
+        values = {":kept": kept.through, ":forks": one.forks, ":deleting": DELETING, ":none": ""}
+        change = "SET kept = :kept, title = :none"
+        return update(
+            "kept", self.table, conversation_key(one.user, one.conversation_id), change, since, values
+        )
+
+    def there_action(self, one: Conversation) -> Action:
+        """The condition that the conversation is not being deleted."""
+        condition = f"attribute_exists(pk) AND {_ALIVE}"
+        key = conversation_key(one.user, one.conversation_id)
+        return check(PARENT, self.table, key, condition, {":deleting": DELETING})
+
+    @staticmethod
+    def _key(user: str, conversation_id: str, fork: str) -> dict[str, str]:
+        return {"pk": f"USER#{user}", "sk": f"{_prefix(conversation_id)}{fork}"}
+
+
+def _prefix(conversation_id: str) -> str:
+    return f"FORK#{conversation_id}#"
