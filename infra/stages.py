@@ -21,7 +21,7 @@ MAX_THINKING_TOKENS: Final = 64_000
 MAX_LEDGER_RETENTION_DAYS: Final = 36_500
 DEFAULT_EMBEDDING_MODEL: Final = "voyage-3-large"
 SECRET_NOT_SET: Final = "none"  # noqa: S105 - the word that says that there is none
-"""What a secret holds until the operator puts a key there (`dualtrack.runtime.secrets.NOT_SET`)."""
+"""What stands in the place of a key that there is not (`dualtrack.runtime.secrets.NOT_SET`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 class FunctionSpec:
     """One function of ``functions/<name>``.
 
-    ``seconds`` lies under the time of the state or caller that waits for it (DESIGN 2.10); ``memory`` in MB;
+    ``seconds`` lies under the time of the state or caller that waits for it (DESIGN 2.10); ``memory`` in MB,
+    of which the peak that was measured is at most 60 % (infra/measured.json; tests/infra/test_memory_sizes.py);
     ``layers``: the dependency layers beside the library; ``environment``: the variables it is told, whose values
     `ChatStack` knows; ``permissions``: its statements beside logs and traces.
     """
@@ -67,7 +68,7 @@ _SPECS: Final = (
         "api",
         "Answers the HTTP API",
         seconds=29,  # API Gateway waits 29 s
-        memory=1024,
+        memory=512,
         layers=("base",),
         environment=(
             *MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "CONNECTIONS_KEY", "MCP_SERVERS",
@@ -95,7 +96,7 @@ _SPECS: Final = (
         "turn",
         "Makes one model call of a chat",
         seconds=140,  # state Turn: 150 s
-        memory=1536,
+        memory=512,  # infra/costs.py: the dearest part of a chat; with less a cold start takes over 2.5 s
         layers=("base", "claude"),
         environment=(*MEMORY, "CREDITS_TABLE", "CACHE_TABLE", *CLAUDE, *SUMMARIES, "MCP_SERVERS"),
         permissions=lambda allow: [
@@ -113,7 +114,7 @@ _SPECS: Final = (
         "tool",
         "Runs one in-house tool call",
         seconds=55,  # state Tool: 60 s
-        memory=1024,
+        memory=512,
         layers=("base",),
         environment=MEMORY,
         permissions=lambda allow: [
@@ -173,7 +174,7 @@ _SPECS: Final = (
         "github",
         "Runs one call of an MCP tool",
         seconds=58,  # state Tool: 60 s
-        memory=1024,
+        memory=512,
         layers=("base", "github"),
         environment=(*MEMORY, "CACHE_TABLE", "CONNECTIONS_KEY", "MCP_SERVERS", "GITHUB_TOKEN_SECRET"),
         permissions=lambda allow: [
@@ -189,7 +190,7 @@ _SPECS: Final = (
         "summarise",
         "Summarises an answered query",
         seconds=110,  # state Summarise: 120 s
-        memory=1536,
+        memory=512,
         layers=("base", "claude"),
         environment=(*MEMORY, "CACHE_TABLE", *CLAUDE, *SUMMARIES),
         permissions=lambda allow: [
@@ -258,7 +259,7 @@ _SPECS: Final = (
         "Serves a chat's events",
         # the server closes a stream after 90 s, and cuts one whose client takes nothing after 110 s
         seconds=130,
-        memory=512,
+        memory=256,
         layers=("stream",),
         environment=(
             "CHATS_TABLE", "CACHE_TABLE", "ALLOWED_ORIGINS", "JWKS_URL", "TOKEN_ISSUER", "TOKEN_AUDIENCE",

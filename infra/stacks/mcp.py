@@ -6,7 +6,7 @@
     ┌──────────────┐  8082, by Cloud Map name  ┌─────────────────────────┐  443
     │ github fn    ├──────────────────────────►│ task: server + probe    ├──────► GitHub
     └──┬────────┬──┘                           └─────────────────────────┘
-       │        └─ 443, IPv6, egress-only gateway ─► KMS, Secrets Manager (dual-stack endpoints)
+       │        └─ 443, IPv6, egress-only gateway ─► KMS, SSM, Secrets Manager (dual-stack)
        └─ gateway endpoints ─► DynamoDB, S3
 
 There is no NAT gateway and no interface endpoint, which alone would cost more than the task.
@@ -102,7 +102,7 @@ class McpStack(Stack):
     """The server, and the network through which the github function reaches it.
 
     ``url`` is where the server is found, ``network`` where the function runs, `servers` what
-    ``MCP_SERVERS`` lists for it; `attach` gives the function its way to KMS and Secrets Manager.
+    ``MCP_SERVERS`` lists for it; `attach` gives the function its way to KMS, Parameter Store and Secrets Manager.
     """
 
     def __init__(
@@ -127,8 +127,8 @@ class McpStack(Stack):
         return (github_server(self.url, toolsets=settings.toolsets, read_only=settings.read_only),)
 
     def attach(self, function: lambda_.Function) -> None:
-        """Let a function of `network` reach KMS and Secrets Manager over IPv6."""
-        for service in ("KMS", "SECRETS_MANAGER"):
+        """Let a function of `network` reach KMS, Parameter Store and Secrets Manager over IPv6."""
+        for service in ("KMS", "SSM", "SECRETS_MANAGER"):
             host = f"{service.replace('_', '').lower()}.{self.region}.api.aws"
             function.add_environment(f"AWS_ENDPOINT_URL_{service}", f"https://{host}")
         resource: Any = function.node.default_child
@@ -192,7 +192,7 @@ class McpStack(Stack):
         function.add_egress_rule(
             ec2.Peer.any_ipv4(), ec2.Port.tcp(443), "gateway endpoints: the only way there is"
         )
-        function.add_egress_rule(ec2.Peer.any_ipv6(), ec2.Port.tcp(443), "KMS and Secrets Manager")
+        function.add_egress_rule(ec2.Peer.any_ipv6(), ec2.Port.tcp(443), "KMS and keys")
 
     def _service(self, namespace: str) -> ecs.FargateService:
         cluster = ecs.Cluster(self, "Cluster", vpc=self.vpc)

@@ -156,12 +156,13 @@ def test_the_function_finds_server_keys_and_secrets() -> None:
             "Environment": {
                 "Variables": {
                     "AWS_ENDPOINT_URL_KMS": Match.any_value(),
+                    "AWS_ENDPOINT_URL_SSM": Match.any_value(),
                     "AWS_ENDPOINT_URL_SECRETS_MANAGER": Match.any_value(),
                 }
             },
         },
     )
-    assert "secretsmanager." in json.dumps(chat.to_json())
+    assert "https://ssm." in json.dumps(chat.to_json())
     (server,) = parse_servers(dump_servers(stack.servers()))
     assert server.url == "http://github.dualtrack-prod.internal:8082/"
     assert server.headers["X-MCP-Readonly"] == "true"
