@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping  # noqa: TC003 - what checks a settings file reads the fields' types
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 from urllib.parse import urlsplit
 
 from dualtrack.memory.summaries import characters_from
 from dualtrack.models.thinking import DEFAULT_ROOM, EFFORTS
 from dualtrack.tools.courses.settings import DEFAULT, RANKINGS
 from dualtrack.tools.mcp.config import dump_servers, github_server, parse_servers
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 DEFAULT_MODEL: Final = "claude-haiku-5-5"
 MAX_THINKING_TOKENS: Final = 64_000
@@ -137,7 +135,7 @@ def _mcp_servers(environment: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StageSettings:
-    """What may differ between stages.
+    """What may differ between stages: the table ``[stage]`` of a stage's settings file (`infra.settings`).
 
     ``keep_data``: tables, bucket, keys and user pool survive the deletion of their stack, tables and
     pool are protected against deletion, and tables have point-in-time recovery.
@@ -154,6 +152,8 @@ class StageSettings:
     ``alarms``: raise alarms to the stack's topic. ``page``: the web page behind CloudFront (the local
     stack's front port serves it itself).
     """
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid", "strict": True}
 
     name: Literal["local", "staging", "prod"]
     keep_data: bool
@@ -190,54 +190,3 @@ class StageSettings:
     def prefix(self) -> str:
         """The beginning of every physical name, ``dualtrack-staging``."""
         return f"dualtrack-{self.name}"
-
-
-STAGES: Final[Mapping[str, StageSettings]] = MappingProxyType(
-    {
-        "local": StageSettings(
-            name="local",
-            keep_data=False,
-            built_layers=False,
-            log_retention_days=1,
-            encrypted_transport=False,
-            request_rate=1000,
-            request_burst=1000,
-            token_hours=24,
-            ledger_retention_days=30,
-            alarms=False,
-            log_level="INFO",
-            page=False,
-            callback_urls=("http://localhost:8000/",),
-        ),
-        "staging": StageSettings(
-            name="staging",
-            keep_data=False,
-            built_layers=True,
-            log_retention_days=14,
-            encrypted_transport=True,
-            request_rate=50,
-            request_burst=200,
-            token_hours=1,
-            ledger_retention_days=30,
-            alarms=False,
-            log_level="INFO",
-            page=True,
-            callback_urls=("http://localhost:8000/",),
-        ),
-        "prod": StageSettings(
-            name="prod",
-            keep_data=True,
-            built_layers=True,
-            log_retention_days=90,
-            encrypted_transport=True,
-            request_rate=200,
-            request_burst=500,
-            token_hours=1,
-            ledger_retention_days=3_650,
-            alarms=True,
-            log_level="INFO",
-            page=True,
-            callback_urls=("http://localhost:8000/",),
-        ),
-    }
-)

@@ -96,7 +96,7 @@ _SPECS: Final = (
         "turn",
         "Makes one model call of a chat",
         seconds=140,  # state Turn: 150 s
-        memory=512,  # infra/costs.py: the dearest part of a chat; with less a cold start takes over 2.5 s
+        memory=640,  # the least with which a cold start takes at most 2.5 s (tests.bench.chat_cost)
         layers=("base", "claude"),
         environment=(*MEMORY, "CREDITS_TABLE", "CACHE_TABLE", *CLAUDE, *SUMMARIES, "MCP_SERVERS"),
         permissions=lambda allow: [
@@ -114,7 +114,7 @@ _SPECS: Final = (
         "tool",
         "Runs one in-house tool call",
         seconds=55,  # state Tool: 60 s
-        memory=512,
+        memory=320,
         layers=("base",),
         environment=MEMORY,
         permissions=lambda allow: [
@@ -190,7 +190,7 @@ _SPECS: Final = (
         "summarise",
         "Summarises an answered query",
         seconds=110,  # state Summarise: 120 s
-        memory=512,
+        memory=256,  # nobody waits for it
         layers=("base", "claude"),
         environment=(*MEMORY, "CACHE_TABLE", *CLAUDE, *SUMMARIES),
         permissions=lambda allow: [

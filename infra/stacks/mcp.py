@@ -42,7 +42,6 @@ PORT: Final = 8082
 HEALTH_ROUTE: Final = "/.well-known/oauth-protected-resource"
 """The one route that answers 200 without a token."""
 
-HOURS: Final = 730
 _IMAGE: Final = re.compile(
     r"(?P<name>[a-z0-9][a-z0-9.:-]*/[a-z0-9._/-]+)(?::(?P<tag>[\w][\w.-]{0,127}))?@sha256:(?P<digest>[0-9a-f]{64})"
 )
@@ -76,26 +75,6 @@ class McpSettings:
         _parts(self.probe_image)
         if not re.fullmatch(r"[a-z_]+(,[a-z_]+)*", self.toolsets):
             raise ValueError(f"toolsets must be names with commas between them: {self.toolsets}")
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """One item of the idle cost: dollars a month in us-east-1."""
-
-    item: str
-    dollars: float
-
-
-IDLE_COSTS: Final = (
-    Cost("Fargate arm64, 0.25 vCPU at $0.03238 an hour", 0.25 * 0.03238 * HOURS),
-    Cost("Fargate arm64, 0.5 GB at $0.00356 an hour", 0.5 * 0.00356 * HOURS),
-    Cost("Public IPv4 address of the task at $0.005 an hour", 0.005 * HOURS),
-    Cost("Private hosted zone of Cloud Map", 0.50),
-    Cost("Two alarms of the autoscaling at $0.10", 0.20),
-    Cost("Logs and flow logs of an idle month, about 0.1 GB at $0.50", 0.05),
-    Cost("Gateway endpoints (DynamoDB, S3), egress-only IPv6 gateway", 0.0),
-)
-"""Everything that costs something while nobody chats."""
 
 
 class McpStack(Stack):

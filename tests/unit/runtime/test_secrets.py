@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 import boto3
 import pytest
@@ -62,7 +63,9 @@ def test_a_parameter_that_is_not_there_is_no_key() -> None:
 
 
 def test_one_that_is_needed_and_not_there_is_named_with_the_command_that_puts_it() -> None:
-    with pytest.raises(MissingKey, match=rf"parameter {NAME}\. Put it there: aws ssm put-parameter --name {NAME}"):
+    with pytest.raises(
+        MissingKey, match=rf"parameter {NAME}\. Put it there: aws ssm put-parameter --name {NAME}"
+    ):
         needed(NAME)
 
 
@@ -85,16 +88,11 @@ def test_what_is_there_and_what_is_not_is_asked_for_once_in_five_minutes(
         values = {secret(name) for _ in range(3)}
         assert len(values) == 1
     assert asked == [NAME, "/dualtrack-prod/voyage"]
+    an_hour_ago = datetime.now() - timedelta(hours=1)  # noqa: DTZ005 - as Powertools keeps it
     for key in secrets._keys().store:
-        monkeypatch.setitem(secrets._keys().store, key, secrets._keys().store[key]._replace(ttl=_long_ago()))
+        monkeypatch.setitem(secrets._keys().store, key, secrets._keys().store[key]._replace(ttl=an_hour_ago))
     put("pa-1", "/dualtrack-prod/voyage")
     assert secret("/dualtrack-prod/voyage") == "pa-1"
-
-
-def _long_ago() -> Any:
-    import datetime
-
-    return datetime.datetime.now() - datetime.timedelta(days=1)
 
 
 def test_the_local_stack_and_the_functions_use_one_word() -> None:
