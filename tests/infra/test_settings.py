@@ -21,7 +21,7 @@ from infra.settings import (
     refuse_to_drop,
 )
 from infra.stages import services_from
-from tests.drivers.templates import Stage
+from tests.drivers.templates import WITH_MCP, Stage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -168,5 +168,6 @@ def test_the_account_says_what_was_set() -> None:
 
 
 def test_a_template_records_what_was_set(assembly: Callable[..., Path]) -> None:
-    metadata = Stage("prod", assembly("prod", MAIL)).template("Chat")["Metadata"][METADATA]
-    assert metadata == {"settings": MAIL, "overriding": ["ALARM_EMAIL"]}
+    given = {**WITH_MCP, **MAIL}
+    metadata = Stage("prod", assembly("prod", given)).template("Chat")["Metadata"][METADATA]
+    assert metadata == {"settings": given, "overriding": sorted(given)}
