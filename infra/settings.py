@@ -83,7 +83,7 @@ def read_settings(stage: str, environ: Mapping[str, str], folder: Path = FOLDER)
         raise BadSettings(f"{path}: {error}") from None
     except ValidationError as error:
         raise BadSettings("\n".join(_problems(path, error))) from None
-    written = {name: _text(value) for name, value in file.settings.items()}
+    written: dict[str, str] = {name: _text(value) for name, value in file.settings.items()}
     given = {name: environ[name] for name in NAMES if environ.get(name)}
     return Settings(settings, MappingProxyType({**written, **given}), frozenset(given))
 

@@ -7,7 +7,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from click.testing import CliRunner
 from dualtrack_cli.aws_commands import as_json, bills_of
+from dualtrack_cli.main import main
 
 from infra.costs import (
     TWO_TOOLS,
@@ -104,6 +106,13 @@ def test_the_command_needs_neither_layers_nor_an_account(
     templates = templates_of("prod", {}, with_github=True, folder=tmp_path)
     assert total(idle_lines(templates)) == pytest.approx(total(idle_lines(made("prod with MCP"))))
     assert sizes(templates) == {spec.name: spec.memory for spec in SPECS.values()}
+
+
+def test_a_setting_that_no_service_takes_is_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUALTRACK_EFFORT", "mad")
+    ended = CliRunner().invoke(main, ["aws", "cost", "--stage", "prod"])
+    assert ended.exit_code == 2
+    assert "Error: DUALTRACK_EFFORT: mad is none of low, " in ended.output
 
 
 def test_what_has_no_price_is_named() -> None:
