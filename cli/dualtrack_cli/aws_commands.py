@@ -43,7 +43,7 @@ def cost(*, stage: str, github: bool, as_json: bool) -> None:
 
         bills = bills_of(_templates(stage, with_github=github))
         if as_json:
-            print_json({"stage": stage, "prices_read_on": prices_read_on(), "bills": as_json(bills)})
+            print_json({"stage": stage, "prices_read_on": prices_read_on(), "bills": as_data(bills)})
             return
         for title, lines in bills.items():
             _show(title, lines)
@@ -81,7 +81,7 @@ def bills_of(templates: Sequence[Template]) -> Mapping[str, list[Line]]:
     return bills
 
 
-def as_json(bills: Mapping[str, list[Line]]) -> list[dict[str, Any]]:
+def as_data(bills: Mapping[str, list[Line]]) -> list[dict[str, Any]]:
     """``{"what", "dollars", "lines": [{"item", "amount", "price", "dollars"}]}`` of each bill."""
     from infra.costs import total  # noqa: PLC0415
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
-from dualtrack_cli.aws_commands import as_json, bills_of
+from dualtrack_cli.aws_commands import as_data, bills_of
 from dualtrack_cli.main import main
 
 from infra.costs import (
@@ -21,7 +21,6 @@ from infra.costs import (
     prices,
     runs_a_month,
     sizes,
-    templates_of,
     total,
     unpriced,
 )
@@ -76,7 +75,7 @@ def test_a_cold_start_of_turn_is_short_enough() -> None:
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_lines_of_a_bill_add_up(variant: str, made: Callable[[str], Templates]) -> None:
     templates = made(variant)
-    bills = as_json(bills_of(templates))
+    bills = as_data(bills_of(templates))
     for bill in bills:
         assert bill["dollars"] == pytest.approx(sum(one["amount"] * one["price"] for one in bill["lines"]))
     alarms = sum(
@@ -100,12 +99,16 @@ def test_the_counts_are_those_of_today() -> None:
 
 
 def test_the_command_needs_neither_layers_nor_an_account(
-    tmp_path: Path, made: Callable[[str], Templates], monkeypatch: pytest.MonkeyPatch
+    made: Callable[[str], Templates], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("CDK_DEFAULT_ACCOUNT", "000000000000")  # nobody is asked what the last deployment set
-    templates = templates_of("prod", {}, with_github=True, folder=tmp_path)
-    assert total(idle_lines(templates)) == pytest.approx(total(idle_lines(made("prod with MCP"))))
-    assert sizes(templates) == {spec.name: spec.memory for spec in SPECS.values()}
+    ended = CliRunner().invoke(main, ["aws", "cost", "--stage", "prod", "--github", "--json"])
+    assert ended.exit_code == 0, ended.output
+    printed = json.loads(ended.stdout)["bills"]
+    expected = as_data(bills_of(made("prod with MCP")))
+    assert {one["what"]: pytest.approx(one["dollars"]) for one in expected} == {
+        one["what"]: one["dollars"] for one in printed
+    }
 
 
 def test_a_setting_that_no_service_takes_is_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None:
