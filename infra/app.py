@@ -1,4 +1,4 @@
-"""The CDK app: ``-c stage=local|staging|prod``.
+"""The CDK app: ``-c stage=local|staging|prod``, with the settings of its file and the environment (`infra.settings`).
 
 GitHub's MCP server runs in the account if its image is named (``GITHUB_MCP_IMAGE`` and
 ``GITHUB_MCP_PROBE_IMAGE``, each with its digest); otherwise ``GITHUB_MCP_URL`` or ``MCP_SERVERS`` may
@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING
 import aws_cdk as cdk
 from dualtrack.tools.mcp.config import dump_servers, parse_servers
 
+from infra.settings import METADATA, last_deployed, read_settings, refuse_to_drop
 from infra.stacks.chat import ChatStack
 from infra.stacks.data import DataStack
 from infra.stacks.identity import IdentityStack
-from infra.stages import AS_PARAMETERS, STAGES, course_index_from, services_from
+from infra.stages import AS_PARAMETERS, course_index_from, services_from
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from infra.settings import Settings
     from infra.stacks.mcp import McpSettings
     from infra.stages import Services, StageSettings
 
@@ -117,23 +119,48 @@ def alarm_email_from(environment: Mapping[str, str]) -> str:
     return address
 
 
+def build_deployed(app: cdk.App, settings: Settings) -> ChatStack:
+    """All stacks of a stage on AWS, with what was set recorded in the chat stack. Raises ValueError for a setting
+    that no service takes.
+    """
+    given = settings.environment
+    chat = build(
+        app,
+        dataclasses.replace(settings.stage, course_index=course_index_from(given)),
+        services_from(given),
+        mcp_settings_from(given),
+        given.get("PAGE_URL", ""),
+        alarm_email_from(given),
+    )
+    chat.template_options.metadata = {METADATA: settings.recorded()}
+    return chat
+
+
+def look_at_last(settings: Settings) -> None:
+    """Refuse to take back what the last deployment has set. Only the CDK's command line, which has found credentials,
+    names an account; without one nothing can be deployed and there is nothing to look at.
+    """
+    if not os.environ.get("CDK_DEFAULT_ACCOUNT"):
+        return
+    import boto3  # noqa: PLC0415 - for a deployment alone
+
+    client = boto3.client("cloudformation", region_name=os.environ.get("CDK_DEFAULT_REGION"))
+    refuse_to_drop(last_deployed(client, f"{settings.stage.prefix}-chat"), settings, os.environ)
+
+
 def main() -> None:
     """Synthesise the stage that the context names; on AWS's stages cdk-nag has to agree."""
     app = cdk.App()
-    stage = STAGES[app.node.try_get_context("stage") or "staging"]
-    if stage.name == "local":
-        build(app, stage, AS_PARAMETERS)
+    settings = read_settings(app.node.try_get_context("stage") or "staging", os.environ)
+    if settings.stage.name == "local":
+        build(app, settings.stage, AS_PARAMETERS)
     else:
         from cdk_nag import AwsSolutionsChecks  # noqa: PLC0415 - not loaded for the local stack
 
-        build(
-            app,
-            dataclasses.replace(stage, course_index=course_index_from(os.environ)),
-            services_from(os.environ),
-            mcp_settings_from(os.environ),
-            os.environ.get("PAGE_URL", ""),
-            alarm_email_from(os.environ),
-        )
+        look_at_last(settings)
+        # where the layers are built, the profiles' folder is read there
+        os.environ.update(settings.environment)
+        build_deployed(app, settings)
         cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))
     app.synth()
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping  # noqa: TC003 - what checks a settings file reads the fields' types
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, get_args
+from typing import Any, ClassVar, Final, Literal, get_args
 from urllib.parse import urlsplit
 
 from dualtrack.memory.summaries import characters_from
 from dualtrack.models.thinking import DEFAULT_ROOM, EFFORTS
 from dualtrack.tools.courses.settings import DEFAULT, RANKINGS
 from dualtrack.tools.mcp.config import dump_servers, github_server, parse_servers
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 CourseIndex = Literal["embedded", "s3vectors"]
 COURSE_INDEXES: Final[tuple[CourseIndex, ...]] = get_args(CourseIndex)
@@ -23,7 +21,7 @@ MAX_THINKING_TOKENS: Final = 64_000
 MAX_LEDGER_RETENTION_DAYS: Final = 36_500
 DEFAULT_EMBEDDING_MODEL: Final = "voyage-3-large"
 SECRET_NOT_SET: Final = "none"  # noqa: S105 - the word that says that there is none
-"""What a secret holds until the operator puts a key there (`dualtrack.runtime.secrets.NOT_SET`)."""
+"""What stands in the place of a key that there is not (`dualtrack.runtime.secrets.NOT_SET`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +146,7 @@ def _mcp_servers(environment: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StageSettings:
-    """What may differ between stages.
+    """What may differ between stages: the table ``[stage]`` of a stage's settings file (`infra.settings`).
 
     ``keep_data``: tables, bucket, keys and user pool survive the deletion of their stack, tables and
     pool are protected against deletion, and tables have point-in-time recovery.
@@ -166,6 +164,8 @@ class StageSettings:
     stack's front port serves it itself). ``course_index``: where the vectors of course materials are searched
     (docs/courses.md); with ``s3vectors`` the stage has a vector bucket.
     """
+
+    __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid", "strict": True}
 
     name: Literal["local", "staging", "prod"]
     keep_data: bool
@@ -203,54 +203,3 @@ class StageSettings:
     def prefix(self) -> str:
         """The beginning of every physical name, ``dualtrack-staging``."""
         return f"dualtrack-{self.name}"
-
-
-STAGES: Final[Mapping[str, StageSettings]] = MappingProxyType(
-    {
-        "local": StageSettings(
-            name="local",
-            keep_data=False,
-            built_layers=False,
-            log_retention_days=1,
-            encrypted_transport=False,
-            request_rate=1000,
-            request_burst=1000,
-            token_hours=24,
-            ledger_retention_days=30,
-            alarms=False,
-            log_level="INFO",
-            page=False,
-            callback_urls=("http://localhost:8000/",),
-        ),
-        "staging": StageSettings(
-            name="staging",
-            keep_data=False,
-            built_layers=True,
-            log_retention_days=14,
-            encrypted_transport=True,
-            request_rate=50,
-            request_burst=200,
-            token_hours=1,
-            ledger_retention_days=30,
-            alarms=False,
-            log_level="INFO",
-            page=True,
-            callback_urls=("http://localhost:8000/",),
-        ),
-        "prod": StageSettings(
-            name="prod",
-            keep_data=True,
-            built_layers=True,
-            log_retention_days=90,
-            encrypted_transport=True,
-            request_rate=200,
-            request_burst=500,
-            token_hours=1,
-            ledger_retention_days=3_650,
-            alarms=True,
-            log_level="INFO",
-            page=True,
-            callback_urls=("http://localhost:8000/",),
-        ),
-    }
-)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from dualtrack.frozen import freeze
 
+from dualtrack_cli.aws_commands import aws_commands
 from dualtrack_cli.client import ClientError
 from dualtrack_cli.command import (
     STATE_DIR,
@@ -54,6 +55,7 @@ main.add_command(credit_commands)
 main.add_command(user_commands)
 main.add_command(course_commands)
 main.add_command(graph_commands)
+main.add_command(aws_commands)
 
 
 @main.command()

@@ -82,7 +82,7 @@ class Outside:
         return split_origins(services_from(self.settings).allowed_origins or "")
 
     def keys(self) -> dict[str, str]:
-        """What goes into the local Secrets Manager, by secret; ``none`` where there is no key.
+        """What goes into the local Parameter Store, by service; ``none`` where there is no key.
 
         Offline, a key is used only for a service whose address was given too.
         """

@@ -1,7 +1,7 @@
 """The whole stack on this machine: the template that goes to AWS, deployed to an emulator.
 
 ``LocalStack`` starts the emulator, the offline stand-ins for services without a key, and the front port;
-synthesises (or takes from the cache) and deploys the local stage; puts keys into its Secrets Manager.
+synthesises (or takes from the cache) and deploys the local stage; puts keys into its Parameter Store.
 Everything lives under one state folder and survives a restart; nothing outlives this process.
 """
 
@@ -379,7 +379,7 @@ class LocalStack:
         now.deployed = deploy(now.aws, assembly, outside.parameters(), profiles)
         outputs = now.deployed.outputs
         now.tokens = Tokens(now.aws, outputs["UserPoolId"], outputs["UserPoolClientId"])
-        _put_secrets(now.aws, outputs, outside.keys())
+        _put_keys(now.aws, outputs, outside.keys())
 
     def _configure_front(self, front: Child, outside: Outside) -> None:
         outputs = self.outputs
@@ -570,12 +570,11 @@ def answers(port: int, path: str) -> bool:
         connection.close()
 
 
-def _put_secrets(aws: Aws, outputs: Mapping[str, str], keys: Mapping[str, str]) -> None:
-    manager = aws.client("secretsmanager")
+def _put_keys(aws: Aws, outputs: Mapping[str, str], keys: Mapping[str, str]) -> None:
+    store = aws.client("ssm")
     for name, key in keys.items():
-        secret = outputs[f"{name.capitalize()}SecretName"]
-        if manager.get_secret_value(SecretId=secret)["SecretString"] != key:
-            manager.put_secret_value(SecretId=secret, SecretString=key)
+        parameter = outputs[f"{name.capitalize()}KeyName"]
+        store.put_parameter(Name=parameter, Value=key, Type="SecureString", Overwrite=True)
 
 
 def _exports(aws: Aws) -> str:

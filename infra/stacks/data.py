@@ -1,18 +1,16 @@
-"""What outlives every deployment: tables, the bucket for large bodies, the connections key, secrets."""
+"""What outlives every deployment: tables, the bucket for large bodies, the connections key; and what the services' keys are called."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from aws_cdk import CfnOutput, Duration, RemovalPolicy, SecretValue, Stack
+from aws_cdk import CfnOutput, Duration, RemovalPolicy, Stack
 from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3vectors as s3vectors
-from aws_cdk import aws_secretsmanager as secretsmanager
 
 from infra.stacks.findings import accept
-from infra.stages import SECRET_NOT_SET
 
 if TYPE_CHECKING:
     from constructs import Construct
@@ -39,7 +37,11 @@ def course_vectors_export(stage: StageSettings) -> str:
 
 
 class DataStack(Stack):
-    """Four tables (pk, sk strings; on-demand; encrypted), one bucket, one key, four secrets."""
+    """Four tables (pk, sk strings; on-demand; encrypted), one bucket, one key.
+
+    ``secret_names``: the SecureStrings of the Parameter Store that hold the services' keys. CloudFormation cannot make
+    such parameters (Template Reference, AWS::SSM::Parameter), so the operator puts each (docs/aws.md).
+    """
 
     def __init__(self, scope: Construct, construct_id: str, stage: StageSettings) -> None:
         super().__init__(scope, construct_id, stack_name=f"{stage.prefix}-data")
@@ -75,9 +77,7 @@ class DataStack(Stack):
             enable_key_rotation=True,
             removal_policy=self._removal,
         )
-        self.secret_names = {name: f"{stage.prefix}/{name}" for name in SECRET_NAMES}
-        for name in SECRET_NAMES:
-            self._secret(name)
+        self.secret_names = {name: f"/{stage.prefix}/{name}" for name in SECRET_NAMES}
         self._outputs()
 
     def _outputs(self) -> None:
@@ -87,7 +87,7 @@ class DataStack(Stack):
             "CreditsTable": self.credits.table_name,
             "CacheTable": self.cache.table_name,
             "BodiesBucket": self.bodies.bucket_name,
-            **{f"{key.capitalize()}SecretName": name for key, name in self.secret_names.items()},
+            **{f"{key.capitalize()}KeyName": name for key, name in self.secret_names.items()},
         }
         for key, value in outputs.items():
             CfnOutput(self, key, value=value)
@@ -146,14 +146,3 @@ class DataStack(Stack):
         bucket.apply_removal_policy(self._removal)
         arn: str = self.export_value(bucket.attr_vector_bucket_arn, name=course_vectors_export(self._stage))
         return arn
-
-    def _secret(self, name: str) -> None:
-        secret = secretsmanager.Secret(
-            self,
-            f"{name.capitalize()}Secret",
-            secret_name=self.secret_names[name],
-            description=f"The deployment's key for {name}; the operator puts the value",
-            secret_string_value=SecretValue.unsafe_plain_text(SECRET_NOT_SET),
-            removal_policy=self._removal,
-        )
-        accept(secret, "AwsSolutions-SMG4", "The key is another company's; it is renewed there and put here.")

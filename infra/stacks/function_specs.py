@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 class FunctionSpec:
     """One function of ``functions/<name>``.
 
-    ``seconds`` lies under the time of the state or caller that waits for it (DESIGN 2.10); ``memory`` in MB;
+    ``seconds`` lies under the time of the state or caller that waits for it (DESIGN 2.10); ``memory`` in MB,
+    of which the peak that was measured is at most 60 % (infra/measured.json; tests/infra/test_memory_sizes.py);
     ``layers``: the dependency layers beside the library; ``environment``: the variables it is told, whose values
     `ChatStack` knows; ``permissions``: its statements beside logs and traces; ``disk``: MB of ``/tmp``, 512 of them
     without a price.
@@ -69,7 +70,7 @@ _SPECS: Final = (
         "api",
         "Answers the HTTP API",
         seconds=29,  # API Gateway waits 29 s
-        memory=1024,
+        memory=512,
         layers=("base",),
         environment=(
             *MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "CONNECTIONS_KEY", "MCP_SERVERS",
@@ -97,7 +98,7 @@ _SPECS: Final = (
         "turn",
         "Makes one model call of a chat",
         seconds=140,  # state Turn: 150 s
-        memory=1536,
+        memory=640,  # the least with which a cold start takes at most 2.5 s (tests.bench.chat_cost)
         layers=("base", "claude"),
         environment=(*MEMORY, "CREDITS_TABLE", "CACHE_TABLE", *CLAUDE, *SUMMARIES, "MCP_SERVERS"),
         permissions=lambda allow: [
@@ -115,7 +116,7 @@ _SPECS: Final = (
         "tool",
         "Runs one in-house tool call",
         seconds=55,  # state Tool: 60 s
-        memory=1024,
+        memory=320,
         layers=("base",),
         environment=MEMORY,
         permissions=lambda allow: [
@@ -206,7 +207,7 @@ _SPECS: Final = (
         "github",
         "Runs one call of an MCP tool",
         seconds=58,  # state Tool: 60 s
-        memory=1024,
+        memory=512,
         layers=("base", "github"),
         environment=(*MEMORY, "CACHE_TABLE", "CONNECTIONS_KEY", "MCP_SERVERS", "GITHUB_TOKEN_SECRET"),
         permissions=lambda allow: [
@@ -222,7 +223,7 @@ _SPECS: Final = (
         "summarise",
         "Summarises an answered query",
         seconds=110,  # state Summarise: 120 s
-        memory=1536,
+        memory=256,  # nobody waits for it
         layers=("base", "claude"),
         environment=(*MEMORY, "CACHE_TABLE", *CLAUDE, *SUMMARIES),
         permissions=lambda allow: [
@@ -294,7 +295,7 @@ _SPECS: Final = (
         "Serves a chat's events",
         # the server closes a stream after 90 s, and cuts one whose client takes nothing after 110 s
         seconds=130,
-        memory=512,
+        memory=256,
         layers=("stream",),
         environment=(
             "CHATS_TABLE", "CACHE_TABLE", "ALLOWED_ORIGINS", "JWKS_URL", "TOKEN_ISSUER", "TOKEN_AUDIENCE",

@@ -6,7 +6,7 @@
     ┌──────────────┐  8082, by Cloud Map name  ┌─────────────────────────┐  443
     │ github fn    ├──────────────────────────►│ task: server + probe    ├──────► GitHub
     └──┬────────┬──┘                           └─────────────────────────┘
-       │        └─ 443, IPv6, egress-only gateway ─► KMS, Secrets Manager (dual-stack endpoints)
+       │        └─ 443, IPv6, egress-only gateway ─► KMS, SSM, Secrets Manager (dual-stack)
        └─ gateway endpoints ─► DynamoDB, S3
 
 There is no NAT gateway and no interface endpoint, which alone would cost more than the task.
@@ -42,7 +42,6 @@ PORT: Final = 8082
 HEALTH_ROUTE: Final = "/.well-known/oauth-protected-resource"
 """The one route that answers 200 without a token."""
 
-HOURS: Final = 730
 _IMAGE: Final = re.compile(
     r"(?P<name>[a-z0-9][a-z0-9.:-]*/[a-z0-9._/-]+)(?::(?P<tag>[\w][\w.-]{0,127}))?@sha256:(?P<digest>[0-9a-f]{64})"
 )
@@ -78,31 +77,11 @@ class McpSettings:
             raise ValueError(f"toolsets must be names with commas between them: {self.toolsets}")
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """One item of the idle cost: dollars a month in us-east-1."""
-
-    item: str
-    dollars: float
-
-
-IDLE_COSTS: Final = (
-    Cost("Fargate arm64, 0.25 vCPU at $0.03238 an hour", 0.25 * 0.03238 * HOURS),
-    Cost("Fargate arm64, 0.5 GB at $0.00356 an hour", 0.5 * 0.00356 * HOURS),
-    Cost("Public IPv4 address of the task at $0.005 an hour", 0.005 * HOURS),
-    Cost("Private hosted zone of Cloud Map", 0.50),
-    Cost("Two alarms of the autoscaling at $0.10", 0.20),
-    Cost("Logs and flow logs of an idle month, about 0.1 GB at $0.50", 0.05),
-    Cost("Gateway endpoints (DynamoDB, S3), egress-only IPv6 gateway", 0.0),
-)
-"""Everything that costs something while nobody chats."""
-
-
 class McpStack(Stack):
     """The server, and the network through which the github function reaches it.
 
     ``url`` is where the server is found, ``network`` where the function runs, `servers` what
-    ``MCP_SERVERS`` lists for it; `attach` gives the function its way to KMS and Secrets Manager.
+    ``MCP_SERVERS`` lists for it; `attach` gives the function its way to KMS, Parameter Store and Secrets Manager.
     """
 
     def __init__(
@@ -127,8 +106,8 @@ class McpStack(Stack):
         return (github_server(self.url, toolsets=settings.toolsets, read_only=settings.read_only),)
 
     def attach(self, function: lambda_.Function) -> None:
-        """Let a function of `network` reach KMS and Secrets Manager over IPv6."""
-        for service in ("KMS", "SECRETS_MANAGER"):
+        """Let a function of `network` reach KMS, Parameter Store and Secrets Manager over IPv6."""
+        for service in ("KMS", "SSM", "SECRETS_MANAGER"):
             host = f"{service.replace('_', '').lower()}.{self.region}.api.aws"
             function.add_environment(f"AWS_ENDPOINT_URL_{service}", f"https://{host}")
         resource: Any = function.node.default_child
@@ -192,7 +171,7 @@ class McpStack(Stack):
         function.add_egress_rule(
             ec2.Peer.any_ipv4(), ec2.Port.tcp(443), "gateway endpoints: the only way there is"
         )
-        function.add_egress_rule(ec2.Peer.any_ipv6(), ec2.Port.tcp(443), "KMS and Secrets Manager")
+        function.add_egress_rule(ec2.Peer.any_ipv6(), ec2.Port.tcp(443), "KMS and keys")
 
     def _service(self, namespace: str) -> ecs.FargateService:
         cluster = ecs.Cluster(self, "Cluster", vpc=self.vpc)

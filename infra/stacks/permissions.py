@@ -117,18 +117,16 @@ class Allow:
         return [_statement("s3vectors", ["ListIndexes"], bucket)] if bucket else []
 
     def secrets(self, *names: str) -> iam.PolicyStatement:
-        """Read the keys of services."""
+        """Read the keys of services. AWS's own key for them, aws/ssm, lets whoever may read decrypt (AWS KMS Developer
+        Guide, "How AWS Systems Manager Parameter Store uses AWS KMS").
+        """
         arns = (
             self._data.format_arn(
-                service="secretsmanager",
-                resource="secret",
-                # Secrets Manager puts six characters of its own behind the name
-                resource_name=f"{self._data.secret_names[name]}-??????",
-                arn_format=ArnFormat.COLON_RESOURCE_NAME,
+                service="ssm", resource="parameter", resource_name=self._data.secret_names[name].lstrip("/")
             )
             for name in names
         )
-        return _statement("secretsmanager", ["GetSecretValue"], *arns)
+        return _statement("ssm", ["GetParameter"], *arns)
 
     def connections(self, action: str) -> iam.PolicyStatement:
         """With the key of the users' connections."""

@@ -1,16 +1,21 @@
 """What a chat costs, model aside: requests, units, states and dollars, counted from real requests.
 
-    uv run python -m tests.bench.chat_cost
+    uv run python -m tests.bench.chat_cost            # count, and print the tables
+    uv run python -m tests.bench.chat_cost --write    # and write the counts to infra/chat_counts.json
 
 The chats run through the real steps over moto; every DynamoDB request is weighed by AWS's rules (a write
 takes a unit per KB, twice that in a transaction, one more for an entry of the sparse index that comes or
 goes; a consistent read a unit per 4 KB, an eventually consistent one half). Deltas are written at most
 every 130 ms, so their number follows from how long text flows: the model's pace below. One client reads the events,
-over one stream: its lease is counted, its reads are in `tests.bench.stream_cost`.
+over one stream: its lease is counted, its reads are in `tests.bench.stream_cost`. `infra.costs` makes dollars of it; the
+second table is the choice of `turn`'s size: what a two-tool chat costs, and how long a cold start takes by the
+processor that Lambda gives a function of that size.
 """
 
 from __future__ import annotations
 
+import argparse
+import dataclasses
 import json
 import math
 from dataclasses import dataclass, field
@@ -23,39 +28,38 @@ from dualtrack.tool import ToolResult
 from rich.console import Console
 from rich.table import Table
 
+from infra.costs import COUNTS_FILE, MODEL_SECONDS, TWO_TOOLS, Counted, chat_lines, cold_seconds, total
+from infra.stacks.function_specs import SPECS
+from tests.bench.function_memory import FILE as MEASURED
 from tests.drivers.world import World, make_world
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-WRITE: Final = 0.625e-6
-READ: Final = 0.125e-6
-STATE: Final = 0.025e-3
-API_CALL: Final = 3.50e-6
-INVOCATION: Final = 0.20e-6
-GB_SECOND: Final = 0.0000133334
-"""Dollars in us-east-1 on demand: DynamoDB, Step Functions Standard, REST API, Lambda on arm64."""
-
-MODEL_SECONDS: Final = 4.0
-"""A model call of a small model with a few hundred tokens of answer; text flows for half of it."""
-
-TOOL_SECONDS: Final = 1.5
-STEP_SECONDS: Final = 0.15
-GB: Final = 1.5
+MEGABYTES: Final = {spec.name: spec.memory for spec in SPECS.values()}
 
 RESULT: Final = "A result with names, numbers and ids, such as 4711. " * 150
 ANSWER: Final = "An answer that explains what was found, step by step, with code. " * 30
 
+DOCUMENTATION: Final = "retrieve_documentation"
 CHATS: Final[Mapping[str, Sequence[Sequence[str]]]] = MappingProxyType(
     {
         "no tools": (),
-        "two tools in parallel": (("retrieve_full_context", "retrieve_full_context"),),
-        "documentation + two GitHub": (
-            ("retrieve_documentation",),
-            ("retrieve_documentation", "retrieve_documentation"),
-        ),
+        TWO_TOOLS: (("retrieve_full_context", "retrieve_full_context"),),
+        "documentation + two GitHub": ((DOCUMENTATION,), (DOCUMENTATION, DOCUMENTATION)),
     }
 )
+FUNCTIONS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = MappingProxyType(
+    {
+        "no tools": (),
+        TWO_TOOLS: (("tool", "tool"),),
+        # a stand-in is called here in GitHub's place: its result is stored alike
+        "documentation + two GitHub": (("search",), ("github", "github")),
+    }
+)
+"""Which functions run the tools of each round."""
+
+SIZES: Final = (256, 384, 512, 576, 640, 768, 1024, 1536)
 
 
 @dataclass
@@ -114,34 +118,9 @@ def size(item: Mapping[str, Any]) -> int:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """One chat."""
-
-    requests: int
-    writes: float
-    reads: float
-    states: int
-    model_calls: int
-    tools: int
-
-    @property
-    def parts(self) -> dict[str, float]:
-        """Dollars by service."""
-        seconds = self.model_calls * (MODEL_SECONDS + STEP_SECONDS) + self.tools * (
-            TOOL_SECONDS + STEP_SECONDS
-        )
-        seconds += MODEL_SECONDS / 2 + 2 * STEP_SECONDS
-        return {
-            "DynamoDB": self.writes * WRITE + self.reads * READ,
-            "Step Functions": self.states * STATE,
-            "Lambda": (self.model_calls + self.tools + 3) * INVOCATION + seconds * GB * GB_SECOND,
-            "API Gateway": 2 * API_CALL,
-        }
-
-
-def measure(world: World, meter: Meter, rounds: Sequence[Sequence[str]]) -> Cost:
+def measure(world: World, meter: Meter, name: str) -> Counted:
     """Run one chat and weigh it."""
+    rounds = CHATS[name]
     world.model.reset()
     for tools in rounds:
         given = [
@@ -156,55 +135,64 @@ def measure(world: World, meter: Meter, rounds: Sequence[Sequence[str]]) -> Cost
     chat = world.ask("A question of some length about setting something up?", user=user)
     leases = world.stores.leases
     leases.free(leases.take(user, STREAMS))
-    calls = sum(map(len, rounds))
     flowing = math.ceil((chat.turn * MODEL_SECONDS / 2) / WRITE_SECONDS)
     states = 2 * chat.turn + sum(1 + len(one) for one in rounds) + 1
     writes = meter.writes - meter.deltas + flowing
-    return Cost(meter.requests - meter.deltas + flowing, writes, meter.reads, states, chat.turn, calls)
+    return Counted(chat.turn, FUNCTIONS[name], states, writes, meter.reads)
 
 
-def main() -> None:
-    """Print the table."""
+def count() -> dict[str, Counted]:
+    """Every chat, counted."""
     with make_world(retrieve_documentation=lambda _: ToolResult(RESULT)) as world:
         dynamodb: Any = world.stores.dynamodb
         meter = Meter(dynamodb)
         dynamodb.meta.events.register("provide-client-params.dynamodb", meter.sent)
         dynamodb.meta.events.register("after-call.dynamodb", meter.answered)
-        costs = {name: measure(world, meter, rounds) for name, rounds in CHATS.items()}
-    table = Table(title="A chat, model aside")
-    for heading in (
-        "",
-        "states",
-        "requests",
-        "write units",
-        "read units",
-        "Lambda",
-        "DynamoDB",
-        "Step Functions",
-        "API",
-        "total",
-    ):
+        return {name: measure(world, meter, name) for name in CHATS}
+
+
+def of_chats(chats: Mapping[str, Counted]) -> Table:
+    """What each costs, by service."""
+    table = Table(title="1,000 chats, model aside, us-east-1 on demand")
+    services = ("Lambda", "Step Functions", "DynamoDB", "API Gateway", "Logs", "X-Ray")
+    for heading in ("", "states", "write units", "read units", *services, "total"):
         table.add_column(heading, justify="right" if heading else "left")
-    for name, cost in costs.items():
-        dollars = cost.parts
+    for name, chat in chats.items():
+        lines = chat_lines(chat, MEGABYTES)
+        dollars = [total(line for line in lines if line.item.startswith(service)) for service in services]
         table.add_row(
             name,
-            str(cost.states),
-            str(cost.requests),
-            f"{cost.writes:.0f}",
-            f"{cost.reads:.0f}",
-            *[
-                f"${dollars[part] * 1000:.3f}"
-                for part in ("Lambda", "DynamoDB", "Step Functions", "API Gateway")
-            ],
-            f"${sum(dollars.values()) * 1000:.3f}",
+            str(chat.states),
+            f"{chat.writes:.0f}",
+            f"{chat.reads:.0f}",
+            *(f"${part * 1000:.3f}" for part in (*dollars, total(lines))),
         )
-    console = Console(width=130)
-    console.print(table)
-    console.print(
-        "Dollars per 1,000 chats, us-east-1 on demand. Lambda waits for the model: "
-        f"{MODEL_SECONDS:.0f} s a call at {GB} GB are assumed, and deltas for half of them."
-    )
+    return table
+
+
+def of_sizes(chat: Counted) -> Table:
+    """What a two-tool chat costs, and how long a cold start of `turn` takes, by `turn`'s size."""
+    cpu = json.loads(MEASURED.read_text())["cold_turn_cpu_seconds"]
+    table = Table(title=f"`turn` by its size; a cold start takes {cpu} s of a processor")
+    for heading in ("MB", "1,000 two-tool chats", "cold start, s"):
+        table.add_column(heading, justify="right")
+    for size in SIZES:
+        dollars = total(chat_lines(chat, {**MEGABYTES, "turn": size}))
+        mark = " ←" if size == MEGABYTES["turn"] else ""
+        table.add_row(f"{size}{mark}", f"${dollars * 1000:.3f}", f"{cold_seconds(cpu, size):.2f}")
+    return table
+
+
+def main() -> None:
+    """Print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true")
+    write = parser.parse_args().write
+    chats = count()
+    Console(width=130).print(of_chats(chats), of_sizes(chats[TWO_TOOLS]))
+    if write:
+        found = {name: dataclasses.asdict(chat) for name, chat in chats.items()}
+        COUNTS_FILE.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -30,8 +30,10 @@ from dualtrack.events import delta
 from dualtrack.storage.leases import STREAMS
 from dualtrack.streaming.follow_events import EventReader, Pace
 
+from infra.costs import prices
 from infra.local.offline_model.server import serve_offline_model
 from infra.local.stack import LocalStack
+from infra.stacks.function_specs import SPECS
 from tests.clients.stack_client import PATIENCE, Person, Root
 from tests.drivers.world import World, make_world
 
@@ -42,8 +44,7 @@ if TYPE_CHECKING:
 
 READ_DOLLARS_PER_MILLION: Final = 0.125
 WRITE_DOLLARS_PER_MILLION: Final = 0.625
-LAMBDA_DOLLARS_PER_GB_SECOND: Final = 0.0000133334  # arm64
-STREAM_GB: Final = 0.5
+STREAM_MEGABYTES: Final = SPECS["stream"].memory
 SECONDS: Final = 20.0
 DELTAS_A_SECOND: Final = 7.7
 DELTA_TEXT: Final = "Some words of an answer as it is written. "
@@ -167,8 +168,10 @@ def reads_table() -> None:
         f"\nThe lease of a stream: {alone} writes, {beside} while another is open; a stream lasts "
         f"{Pace().stream:.0f} s: {dollars:.5f} dollars a reader-hour."
     )
-    gateway = LAMBDA_DOLLARS_PER_GB_SECOND * STREAM_GB * 3600
-    print(f"\nThe function that holds the stream open (512 MB, arm64): {gateway:.4f} dollars a reader-hour.")
+    gateway = prices()["lambda_gb_second"] * STREAM_MEGABYTES / 1024 * 3600
+    print(
+        f"\nThe function that holds the stream open ({STREAM_MEGABYTES} MB, arm64): {gateway:.4f} dollars a reader-hour."
+    )
 
 
 def latency_table(times: int) -> None:

@@ -74,9 +74,9 @@ PROXY_RULES: Final[tuple[dict[str, Any], ...]] = (
     {"service": "dynamodb", "probability": 0.01, "response": {"abort_frac": 0.0}},
     {"service": "dynamodb", "probability": 0.01, "reset": True},
     {
-        "service": "secretsmanager",
+        "service": "ssm",
         "probability": 0.05,
-        "error": {"code": "InternalServiceError", "status": 500},
+        "error": {"code": "InternalServerError", "status": 500},
     },
     {"service": "s3", "probability": 0.05, "error": {"code": "SlowDown", "status": 503}},
 )

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _TARGETS: Final = {
     "DynamoDB_20120810": "dynamodb",
     "AWSStepFunctions": "stepfunctions",
-    "secretsmanager": "secretsmanager",
+    "AmazonSSM": "ssm",
     "TrentService": "kms",
 }
 _HOP_BY_HOP: Final = frozenset(

@@ -96,7 +96,7 @@ def main(address: str, handlers: Sequence[str] = HANDLERS) -> None:
     os.environ.update(BLANK)
     for handler in handlers:
         load(handler)
-    for service in ("dynamodb", "s3", "stepfunctions", "kms", "secretsmanager"):
+    for service in ("dynamodb", "s3", "stepfunctions", "kms", "ssm"):
         boto3.client(service)  # the session keeps what it has parsed
     with Listener(address, "AF_UNIX", backlog=16) as listener:
         while True:

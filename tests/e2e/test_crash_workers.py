@@ -63,7 +63,7 @@ def test_every_function_and_every_service_is_in_the_matrix(listed: dict[str, lis
         "connect", "refresh", "start", "turn", "tool", "summarise", "cancel", "abort", "sweep", "reset"
     }  # fmt: skip
     assert {site.service for site in sites if site.service} == {
-        "dynamodb", "s3", "stepfunctions", "secretsmanager", "kms", "model", "context7", "voyage", "mcp"
+        "dynamodb", "s3", "stepfunctions", "ssm", "kms", "model", "context7", "voyage", "mcp"
     }  # fmt: skip
 
 

@@ -54,14 +54,14 @@ def _calls(root: Root) -> dict[str, Call]:
     for name in TABLES:
         table = getattr(settings, f"{name}_table")
         calls |= {f"{verb} {name}": call for verb, call in _table_calls(table).items()}
-    calls |= {f"secret {name}": _secret_call(outputs[f"{name.capitalize()}SecretName"]) for name in SECRETS}
+    calls |= {f"secret {name}": _secret_call(outputs[f"{name.capitalize()}KeyName"]) for name in SECRETS}
     calls["find open chats"] = _index_call(settings.chats_table, "open")
     calls["find used accounts"] = _index_call(settings.credits_table, "active")
     return calls | _object_calls(root) | _execution_calls(root) | _other_calls(root)
 
 
 def _secret_call(secret: str) -> Call:
-    return lambda role: role.client("secretsmanager").get_secret_value(SecretId=secret)
+    return lambda role: role.client("ssm").get_parameter(Name=secret, WithDecryption=True)
 
 
 def _index_call(table: str, index: str) -> Call:

@@ -11,8 +11,9 @@ import pytest
 from aws_cdk import assertions
 
 from infra.app import build
+from infra.settings import STAGES
 from infra.stacks.functions import reserved_concurrency
-from infra.stages import AS_PARAMETERS, STAGES
+from infra.stages import AS_PARAMETERS
 
 if TYPE_CHECKING:
     from tests.drivers.templates import Stage

@@ -11,8 +11,8 @@ from aws_cdk.assertions import Template
 from cdk_nag import AwsSolutionsChecks
 
 from infra.page import vendor, web
+from infra.settings import STAGES
 from infra.stacks.page import PageStack
-from infra.stages import STAGES
 
 API = "https://abc123.execute-api.eu-central-1.amazonaws.com/live/"
 SIGN_IN = "https://dualtrack-prod-123456789012.auth.eu-central-1.amazoncognito.com"

@@ -137,8 +137,12 @@ def test_a_function_may_do_what_it_does_and_no_more(aws_stage: Stage, function: 
                         assert (function, name) in (("Sweep", "Query"), ("CreditReset", "Query"))
                     else:
                         tables.setdefault(_table(resource), set()).add(name)
-            elif service == "secretsmanager":
-                secrets |= {re.search(r"/(\w+)-\?{6}$", resource)[1] for resource in resources}  # type: ignore[index]
+            elif service == "ssm":
+                assert name == "GetParameter"
+                secrets |= {
+                    re.search(r":parameter/dualtrack-[a-z]+/(\w+)$", resource)[1]  # type: ignore[index]
+                    for resource in resources
+                }
             else:
                 other.add(action)
     assert tables == TABLES[function]

@@ -16,9 +16,9 @@ import pytest
 from infra import layers
 from infra.local.assets import zip_folder
 from infra.profiles import BadProfile, own_profiles
+from infra.settings import STAGES
 from infra.stacks.function_specs import SPECS
 from infra.stacks.functions import Layers
-from infra.stages import STAGES
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from infra.stages import STAGES
+from infra.settings import STAGES
 
 
 @pytest.mark.parametrize("days", [0, -1, 36_501])

@@ -25,7 +25,8 @@ from dualtrack.tools.documentation.vectors import pack
 from rich.console import Console
 from rich.table import Table
 
-from tests.bench.chat_cost import READ, WRITE, Meter
+from infra.costs import prices
+from tests.bench.chat_cost import Meter
 from tests.bench.conversation_search.__main__ import running
 from tests.bench.conversation_search.corpus import Talk, put
 from tests.drivers.world import make_world, search_needs
@@ -144,8 +145,8 @@ def main() -> None:
             texts = [text for body in voyage.requests[before:] for text in body["input"]]
             embedded, local.texts = len(texts) + local.texts, 0
             dollars = (
-                meter.reads * READ
-                + meter.writes * WRITE
+                meter.reads * prices()["dynamodb_read"]
+                + meter.writes * prices()["dynamodb_write"]
                 + objects.puts * PUT
                 + objects.gets * GET
                 + sum(map(len, texts)) / 4 * TOKEN

@@ -100,10 +100,10 @@ def code() -> str:
 
 
 def test_it_reads_no_secret(page: Page, stack: LocalStack, ports: dict[str, int]) -> None:
-    secret = {"SecretId": stack.outputs["GithubSecretName"]}
-    url = call(ports["emulator"], "secretsmanager")
-    assert stack.aws.client("secretsmanager").get_secret_value(**secret)["SecretString"] == SECRET
-    assert asked(page, url, secret, target="secretsmanager.GetSecretValue") == "refused"
+    key = {"Name": stack.outputs["GithubKeyName"], "WithDecryption": True}
+    url = call(ports["emulator"], "ssm")
+    assert stack.aws.client("ssm").get_parameter(**key)["Parameter"]["Value"] == SECRET
+    assert asked(page, url, key, target="AmazonSSM.GetParameter") == "refused"
 
 
 def test_it_runs_no_code(page: Page, stack: LocalStack, ports: dict[str, int]) -> None:

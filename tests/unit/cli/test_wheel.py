@@ -56,7 +56,9 @@ def test_it_talks_to_a_stack_elsewhere(installed: Path, tmp_path: Path) -> None:
     assert "Use **OAuth 2.0**." in done.stdout
 
 
-@pytest.mark.parametrize("arguments", [("chat", "How?"), ("credits", "show"), ("dev",)], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments", [("chat", "How?"), ("credits", "show"), ("dev",), ("aws", "cost")], ids=" ".join
+)
 def test_the_local_stack_needs_a_checkout(
     installed: Path, tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dualtrack.models.anthropic import connect
-from dualtrack.runtime.secrets import secret
+from dualtrack.runtime.secrets import needed
 
 if TYPE_CHECKING:
     from dualtrack.models.protocol import Model
@@ -13,5 +13,8 @@ if TYPE_CHECKING:
 
 
 def open_model(settings: Settings) -> Model:
-    """The service that the settings name, with its key as it is now; the same client as long as that stays."""
-    return connect(settings.anthropic_base_url, secret(settings.anthropic_secret))
+    """The service that the settings name, with its key as it is now; the same client as long as that stays.
+
+    Raises `MissingKey` where the operator has put none.
+    """
+    return connect(settings.anthropic_base_url, needed(settings.anthropic_secret))

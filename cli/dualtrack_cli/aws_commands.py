@@ -1,0 +1,108 @@
+"""``dualtrack aws cost``: what a stage costs, from its templates and counted requests; no account is asked."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from dualtrack_cli.command import exit_codes, json_option, print_json, report
+from dualtrack_cli.target import Missing, need_checkout
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from infra.costs import Line, Template
+
+_STAGES: Final = ("staging", "prod")
+
+
+@click.group("aws")
+def aws_commands() -> None:
+    """A stage on AWS."""
+
+
+@aws_commands.command()
+@click.option("--stage", type=click.Choice(_STAGES), default="staging", show_default=True)
+@click.option(
+    "--github", is_flag=True, help="With GitHub's MCP server in the account, though no image is set."
+)
+@json_option
+def cost(*, stage: str, github: bool, as_json: bool) -> None:
+    """What a chat costs, model aside, and a month in which nobody chats: a line for each part.
+
+    From the stage's own templates, requests that were counted, and a price table with its date; an account is not
+    needed.
+    """
+    with exit_codes():
+        need_checkout()
+        from infra.costs import prices_read_on  # noqa: PLC0415 - an installed wheel has none
+
+        bills = bills_of(_templates(stage, with_github=github))
+        if as_json:
+            print_json({"stage": stage, "prices_read_on": prices_read_on(), "bills": as_data(bills)})
+            return
+        for title, lines in bills.items():
+            _show(title, lines)
+        click.echo(
+            f"\nDollars, on demand in us-east-1, prices of {prices_read_on()}, no free tier. Alarms of the stage stand apart"
+            "\nunder the month. What is assumed, seconds above all: infra/costs.py."
+        )
+
+
+def _templates(stage: str, *, with_github: bool) -> list[Template]:
+    from infra.costs import templates_of, unpriced  # noqa: PLC0415
+
+    report("Synthesising the templates")
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            templates = templates_of(stage, os.environ, with_github=with_github, folder=Path(folder))
+        except ValueError as problem:  # of a setting
+            raise Missing(str(problem)) from problem
+    if unknown := unpriced(templates):
+        report(f"Not counted, because no price is known: {', '.join(sorted(unknown))}")
+    return templates
+
+
+def bills_of(templates: Sequence[Template]) -> Mapping[str, list[Line]]:
+    """The lines of each bill by its title."""
+    from infra.costs import alarms_apart, chat_lines, counted, idle_lines, sizes  # noqa: PLC0415
+
+    megabytes = sizes(templates)
+    idle = idle_lines(templates)
+    without = alarms_apart(idle)
+    bills = {f"A chat, {name}": chat_lines(chat, megabytes) for name, chat in counted().items()}
+    bills["A month in which nobody chats"] = without
+    if alarms := [line for line in idle if line not in without]:
+        bills["Alarms of the stage, a month"] = alarms
+    return bills
+
+
+def as_data(bills: Mapping[str, list[Line]]) -> list[dict[str, Any]]:
+    """``{"what", "dollars", "lines": [{"item", "amount", "price", "dollars"}]}`` of each bill."""
+    from infra.costs import total  # noqa: PLC0415
+
+    return [
+        {
+            "what": title,
+            "dollars": total(lines),
+            "lines": [
+                {"item": one.item, "amount": one.amount, "price": one.price, "dollars": one.dollars}
+                for one in lines
+            ],
+        }
+        for title, lines in bills.items()
+    ]
+
+
+def _show(title: str, lines: Iterable[Line]) -> None:
+    from infra.costs import total  # noqa: PLC0415
+
+    lines = list(lines)
+    click.echo(f"\n{click.style(title, bold=True)}")
+    for one in lines:
+        click.echo(f"  {one.item:<58} {one.amount:>14,.6g} × ${one.price:<14.10g} ${one.dollars:.7f}")
+    click.echo(f"  {'together':<58} {'':>32} ${total(lines):.7f}")

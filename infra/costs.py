@@ -1,0 +1,346 @@
+"""What a stage costs: a chat, model aside, and a month in which nobody chats; line by line, without an account.
+
+Amounts come from the stage's own templates (sizes, keys, alarms, tasks, schedules) and from requests that were counted
+(``infra/chat_counts.json``, written by ``python -m tests.bench.chat_cost --write``); prices from ``infra/prices.toml``.
+Seconds are assumed, because Lambda bills the wait for the model and for tools: see the constants.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections import Counter
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from infra.layers import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    Template = Mapping[str, Any]
+
+PRICES_FILE: Final = ROOT / "infra" / "prices.toml"
+COUNTS_FILE: Final = ROOT / "infra" / "chat_counts.json"
+TWO_TOOLS: Final = "two tools in parallel"
+"""The chat by which sizes are chosen."""
+
+HOURS: Final = 730
+"""Of a month."""
+
+FULL_CPU_MEGABYTES: Final = 1_769
+"""Lambda gives a function of this size one whole processor, others their share of it (AWS Lambda Developer Guide,
+"Configure Lambda function memory")."""
+
+MODEL_SECONDS: Final = 4.0
+"""A model call of a small model with a few hundred tokens of answer; text flows for half of it."""
+
+TOOL_SECONDS: Final = 1.5
+STEP_SECONDS: Final = 0.15
+"""What a function takes beside what it waits for."""
+
+SUMMARY_SECONDS: Final = MODEL_SECONDS / 2
+SCHEDULED_SECONDS: Final = 0.5
+STREAM_READ_UNITS: Final = 4.5
+"""A second of an open stream while text flows (docs/measurements.md, "Readers of the event stream")."""
+
+LOG_KILOBYTES: Final = 1.0
+"""What an invocation logs: Lambda's start, end and report as JSON, and a line of ours."""
+
+TRACED: Final = 0.05
+TRACES: Final = 2
+"""Of a chat: the gateway's and the workflow's; X-Ray's default rule samples one request a second and 5 % of the rest."""
+
+IDLE_GB: Final = 1.0
+"""Stored by a stage that nobody uses: assets of some deployments, logs, empty tables."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a bill: ``amount`` units at ``price`` dollars each."""
+
+    item: str
+    amount: float
+    price: float
+
+    @property
+    def dollars(self) -> float:
+        """Of this line."""
+        return self.amount * self.price
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A chat that was counted. ``rounds``: the functions of the tools of each turn, which run at once."""
+
+    model_calls: int
+    rounds: tuple[tuple[str, ...], ...]
+    states: int
+    writes: float
+    reads: float
+
+    @property
+    def seconds(self) -> float:
+        """From the first turn to the last event, through which one stream is open."""
+        waiting = self.model_calls * (MODEL_SECONDS + STEP_SECONDS)
+        waiting += len(self.rounds) * (TOOL_SECONDS + STEP_SECONDS)
+        return waiting + SUMMARY_SECONDS + STEP_SECONDS
+
+
+def prices() -> Mapping[str, float]:
+    """Dollars by name."""
+    table = tomllib.loads(PRICES_FILE.read_text(encoding="utf-8"))
+    return MappingProxyType({name: one["dollars"] for name, one in table.items() if isinstance(one, dict)})
+
+
+def prices_read_on() -> str:
+    """The date of the price table, ``2026-11-22``."""
+    return str(tomllib.loads(PRICES_FILE.read_text(encoding="utf-8"))["date"])
+
+
+def counted() -> Mapping[str, Counted]:
+    """The chats that were counted, by their names."""
+    chats = json.loads(COUNTS_FILE.read_text(encoding="utf-8"))
+    return {
+        name: Counted(**{**one, "rounds": tuple(map(tuple, one["rounds"]))}) for name, one in chats.items()
+    }
+
+
+def total(lines: Iterable[Line]) -> float:
+    """Dollars."""
+    return sum(line.dollars for line in lines)
+
+
+def cold_seconds(cpu_seconds: float, megabytes: int) -> float:
+    """How long processor time takes in a function of this size."""
+    return cpu_seconds / min(1.0, megabytes / FULL_CPU_MEGABYTES)
+
+
+# ── a chat ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def chat_lines(chat: Counted, megabytes: Mapping[str, int]) -> list[Line]:
+    """What one chat costs, followed over one stream. ``megabytes``: each function's size by its name."""
+    price = prices()
+    work: dict[str, tuple[int, float]] = {
+        "api": (1, STEP_SECONDS),
+        "turn": (chat.model_calls, MODEL_SECONDS + STEP_SECONDS),
+        **{
+            name: (calls, TOOL_SECONDS + STEP_SECONDS)
+            for name, calls in Counter(name for one in chat.rounds for name in one).items()
+        },
+        "summarise": (1, SUMMARY_SECONDS + STEP_SECONDS),
+        "stream": (1, chat.seconds),
+    }
+    invocations = sum(times for times, _ in work.values())
+    return [
+        *(
+            Line(
+                f"Lambda {name}: {times} × {seconds:.2f} s at {megabytes[name]} MB, GB-seconds",
+                times * seconds * megabytes[name] / 1024,
+                price["lambda_gb_second"],
+            )
+            for name, (times, seconds) in work.items()
+        ),
+        Line("Lambda, invocations", invocations, price["lambda_request"]),
+        Line("Step Functions, states", chat.states, price["state_transition"]),
+        Line("DynamoDB, write units", chat.writes, price["dynamodb_write"]),
+        Line("DynamoDB, read units", chat.reads, price["dynamodb_read"]),
+        Line("DynamoDB, read units of the stream", chat.seconds * STREAM_READ_UNITS, price["dynamodb_read"]),
+        Line("API Gateway, requests", 2, price["api_request"]),
+        Line("Logs, GB", (invocations + 2) * LOG_KILOBYTES / 1e6, price["log_gb"]),
+        Line("X-Ray, traces", TRACES * TRACED, price["trace"]),
+    ]
+
+
+def sizes(templates: Iterable[Template]) -> dict[str, int]:
+    """Megabytes of each function by its name, which it is told as the name of its service."""
+    return {
+        function["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"]: function["MemorySize"]
+        for template in templates
+        for function in _of_kind(template, "AWS::Lambda::Function")
+        if "POWERTOOLS_SERVICE_NAME" in function.get("Environment", {}).get("Variables", {})
+    }
+
+
+# ── an idle month ─────────────────────────────────────────────────────────────────────────────────
+
+_A_MONTH: Final = MappingProxyType(
+    {
+        "AWS::KMS::Key": ("KMS keys", "kms_key_month"),
+        "AWS::SecretsManager::Secret": ("Secrets", "secret_month"),
+        "AWS::CloudWatch::Alarm": ("Alarms", "alarm_month"),
+        "AWS::CloudWatch::Dashboard": ("Dashboards", "dashboard_month"),
+        "AWS::ServiceDiscovery::PrivateDnsNamespace": ("Private hosted zones", "hosted_zone_month"),
+        "AWS::WAFv2::WebACL": ("Web ACLs", "web_acl_month"),
+    }
+)
+_AN_HOUR: Final = MappingProxyType(
+    {
+        "AWS::EC2::NatGateway": ("NAT gateways, hours", "nat_gateway_hour"),
+    }
+)
+_PRICED_APART: Final = frozenset(
+    {"AWS::Scheduler::Schedule", "AWS::ECS::Service", "AWS::EC2::VPCEndpoint",
+     "AWS::ApplicationAutoScaling::ScalingPolicy"}
+)  # fmt: skip
+_FREE_WHILE_IDLE: Final = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"AWS::(ApiGateway|CDK|CloudFront|Cognito|DynamoDB|Events|IAM|Lambda|Logs|S3|SNS|SQS|StepFunctions)::.*",
+        r"AWS::CertificateManager::Certificate",
+        r"AWS::EC2::(?!NatGateway|VPCEndpoint|Instance|Volume|EIP|TransitGateway|VPNConnection).*",
+        r"AWS::ECS::(Cluster|TaskDefinition|ClusterCapacityProviderAssociations)",
+        r"AWS::ApplicationAutoScaling::ScalableTarget",
+        r"AWS::Route53::RecordSet(Group)?",
+        r"AWS::ServiceDiscovery::Service",
+        r"AWS::SSM::Parameter",  # standard ones
+        r"AWS::WAFv2::(WebACLAssociation|LoggingConfiguration|IPSet)",
+        r"Custom::.*",
+    )
+)
+"""Types that cost by use alone."""
+
+
+def idle_lines(templates: Sequence[Template]) -> list[Line]:
+    """What a month costs in which nobody chats."""
+    price = prices()
+    kinds = Counter(resource["Type"] for one in templates for resource in one["Resources"].values())
+    found = [
+        *(Line(what, kinds[kind], price[name]) for kind, (what, name) in _A_MONTH.items() if kinds[kind]),
+        *(
+            Line(what, kinds[kind] * HOURS, price[name])
+            for kind, (what, name) in _AN_HOUR.items()
+            if kinds[kind]
+        ),
+        Line("Stored assets and logs, GB", IDLE_GB, price["storage_gb_month"]),
+    ]
+    for template in templates:
+        found += [*_acl_rules(template, price), *_tasks(template, price), *_endpoints(template, price)]
+    return [*found, *_schedules(templates, price)]
+
+
+def alarms_apart(lines: Iterable[Line]) -> list[Line]:
+    """The lines but those of alarms that a stage chooses to have."""
+    return [line for line in lines if line.item != "Alarms"]
+
+
+def unpriced(templates: Iterable[Template]) -> set[str]:
+    """Types of which it is not known what they cost: the figures lack them."""
+    known = {*_A_MONTH, *_AN_HOUR, *_PRICED_APART}
+    kinds = {resource["Type"] for one in templates for resource in one["Resources"].values()} - known
+    return {kind for kind in kinds if not any(free.fullmatch(kind) for free in _FREE_WHILE_IDLE)}
+
+
+def _of_kind(template: Template, kind: str) -> Iterator[Any]:
+    return (one.get("Properties", {}) for one in template["Resources"].values() if one["Type"] == kind)
+
+
+def _acl_rules(template: Template, price: Mapping[str, float]) -> Iterator[Line]:
+    for acl in _of_kind(template, "AWS::WAFv2::WebACL"):
+        yield Line("Rules of a web ACL", len(acl.get("Rules", [])), price["web_acl_rule_month"])
+
+
+def _endpoints(template: Template, price: Mapping[str, float]) -> Iterator[Line]:
+    for endpoint in _of_kind(template, "AWS::EC2::VPCEndpoint"):
+        if endpoint.get("VpcEndpointType", "Gateway") == "Interface":
+            zones = len(endpoint.get("SubnetIds", [])) or 1
+            yield Line("Interface endpoint, hours", zones * HOURS, price["interface_endpoint_hour"])
+
+
+def _tasks(template: Template, price: Mapping[str, float]) -> Iterator[Line]:
+    """Fargate: what a service's tasks reserve, their public addresses, and two alarms of each scaling policy."""
+    definitions = {
+        key: one["Properties"]
+        for key, one in template["Resources"].items()
+        if one["Type"] == "AWS::ECS::TaskDefinition"
+    }
+    for service in _of_kind(template, "AWS::ECS::Service"):
+        task = definitions[service["TaskDefinition"]["Ref"]]
+        hours = service.get("DesiredCount", 1) * HOURS
+        cpu, gigabytes = int(task["Cpu"]) / 1024, int(task["Memory"]) / 1024
+        yield Line(f"Fargate, {cpu:g} vCPU, vCPU-hours", cpu * hours, price["fargate_cpu_hour"])
+        yield Line(f"Fargate, {gigabytes:g} GB, GB-hours", gigabytes * hours, price["fargate_gb_hour"])
+        network = service["NetworkConfiguration"]["AwsvpcConfiguration"]
+        if network.get("AssignPublicIp") == "ENABLED":
+            yield Line("Public IPv4 address of a task, hours", hours, price["public_address_hour"])
+        yield Line("Logs and flow logs of a task, GB", 0.1, price["log_gb"])
+    for _ in _of_kind(template, "AWS::ApplicationAutoScaling::ScalingPolicy"):
+        yield Line("Alarms of a scaling policy", 2, price["alarm_month"])
+
+
+def _schedules(templates: Sequence[Template], price: Mapping[str, float]) -> Iterator[Line]:
+    megabytes = sizes(templates)
+    by_id = {spec.construct_id: spec.name for spec in _specs()}
+    for template in templates:
+        for schedule in _of_kind(template, "AWS::Scheduler::Schedule"):
+            target = json.dumps(schedule["Target"]["Arn"])
+            # an alias's logical id is its function's construct's, and more
+            name = next(by_id[key] for key in sorted(by_id, key=len, reverse=True) if f'"{key}Live' in target)
+            runs = runs_a_month(schedule["ScheduleExpression"])
+            gb_seconds = runs * SCHEDULED_SECONDS * megabytes[name] / 1024
+            each = price["schedule_invocation"] + price["lambda_request"]
+            yield Line(f"{schedule['ScheduleExpression']} of {name}, runs", runs, each)
+            yield Line(
+                f"{schedule['ScheduleExpression']} of {name}, GB-seconds",
+                gb_seconds,
+                price["lambda_gb_second"],
+            )
+
+
+def runs_a_month(expression: str) -> float:
+    """Of ``rate(5 minutes)``, and of a ``cron`` of one time a day. Raises ValueError for another."""
+    if found := re.fullmatch(r"rate\((\d+) (minute|hour|day)s?\)", expression):
+        hours = {"minute": 1 / 60, "hour": 1, "day": 24}[found[2]] * int(found[1])
+        return HOURS / hours
+    if re.fullmatch(r"cron\(\d+ \d+ \* \* \? \*\)", expression):
+        return HOURS / 24
+    raise ValueError(f"It is not known how often {expression} comes.")
+
+
+def _specs() -> Iterable[Any]:
+    from infra.stacks.function_specs import SPECS  # noqa: PLC0415
+
+    return SPECS.values()
+
+
+# ── the templates of a stage ──────────────────────────────────────────────────────────────────────
+
+_EXAMPLE_DIGEST: Final = "sha256:" + "0" * 64
+
+
+def templates_of(
+    stage: str, environ: Mapping[str, str], *, with_github: bool, folder: Path
+) -> list[Template]:
+    """The templates of a stage with the settings of its file, made in ``folder`` without building a layer.
+
+    ``with_github``: with GitHub's MCP server in the account, whether or not the settings name its images.
+    """
+    import os  # noqa: PLC0415
+
+    from infra.local.synth import IN_PLACE, context, node  # noqa: PLC0415
+
+    os.environ.setdefault("JSII_NODE", node())  # before the CDK is loaded
+
+    import aws_cdk as cdk  # noqa: PLC0415
+
+    from infra.app import build_deployed  # noqa: PLC0415
+    from infra.settings import read_settings  # noqa: PLC0415
+    from infra.stacks.mcp import GITHUB_MCP_VERSION  # noqa: PLC0415
+
+    settings = read_settings(stage, environ)
+    given = dict(settings.environment)
+    if with_github and "GITHUB_MCP_IMAGE" not in given:
+        server = f"example.com/github-mcp-server:{GITHUB_MCP_VERSION}@{_EXAMPLE_DIGEST}"
+        given |= {
+            "GITHUB_MCP_IMAGE": server,
+            "GITHUB_MCP_PROBE_IMAGE": f"example.com/busybox@{_EXAMPLE_DIGEST}",
+        }
+    app = cdk.App(outdir=str(folder), context={**context(stage), **IN_PLACE})
+    unbuilt = replace(settings.stage, built_layers=False)
+    build_deployed(app, replace(settings, stage=unbuilt, environment=given))
+    app.synth()
+    return [json.loads(path.read_text()) for path in sorted(folder.glob("*.template.json"))]

@@ -1,0 +1,167 @@
+"""A stage's settings: the committed file ``infra/settings.<stage>.toml``, which the environment overrides.
+
+Table ``[stage]`` has the fields of `infra.stages.StageSettings`. Table ``[settings]`` has the settings of CONTRACT 2
+by their names in the environment; there a variable that is empty or not set leaves the file's value as it is.
+
+What a deployment has set stands in the metadata of its chat stack's template. The next one reads it there and is
+refused if something would be gone (`dropped`): a variable that was in somebody's shell, or a line of a file that an
+older checkout has not got. The account is asked, and no file, because a file that nobody committed knows nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from infra.stages import StageSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+FOLDER: Final = Path(__file__).parent
+STAGE_NAMES: Final = ("local", "staging", "prod")
+DROP: Final = "DUALTRACK_DROP"
+"""Names, with commas between them, that this deployment may drop or change back; ``all`` looks at nothing."""
+
+METADATA: Final = "dualtrack"
+
+Name = Literal[
+    "ALARM_EMAIL", "ALLOWED_ORIGINS", "ANTHROPIC_BASE_URL", "CONTEXT7_BASE_URL", "DUALTRACK_COURSE_INDEX", "DUALTRACK_COURSE_RANKING",
+    "DUALTRACK_EFFORT", "DUALTRACK_EMBEDDING_MODEL", "DUALTRACK_MODEL", "DUALTRACK_PROFILES",
+    "DUALTRACK_SUMMARY_CHARACTERS", "DUALTRACK_SUMMARY_MODEL", "DUALTRACK_THINKING_TOKENS",
+    "GITHUB_MCP_IMAGE", "GITHUB_MCP_PROBE_IMAGE", "GITHUB_MCP_URL", "MCP_SERVERS", "PAGE_URL", "VOYAGE_BASE_URL",
+]  # fmt: skip
+"""Everything that `infra.app` reads of the environment."""
+
+NAMES: Final[tuple[str, ...]] = get_args(Name)
+
+
+class BadSettings(ValueError):
+    """A settings file is not as it must be, or a deployment would drop a setting. The message says what to do."""
+
+
+class SettingsFile(BaseModel):
+    """A file as it is read. A list (``MCP_SERVERS``) counts as its JSON."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    stage: dict[str, Any]
+    settings: dict[Name, str | int | list[Any]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """``environment``: what is set, by its name there; ``overriding``: those names whose value is the environment's."""
+
+    stage: StageSettings
+    environment: Mapping[str, str]
+    overriding: frozenset[str]
+
+    def recorded(self) -> dict[str, Any]:
+        """What the next deployment has to know."""
+        return {"settings": dict(self.environment), "overriding": sorted(self.overriding)}
+
+
+def read_settings(stage: str, environ: Mapping[str, str], folder: Path = FOLDER) -> Settings:
+    """The settings of a stage. Raises `BadSettings`, with a line for each field that is wrong."""
+    path = folder / f"settings.{stage}.toml"
+    if stage not in STAGE_NAMES:
+        raise BadSettings(f"There is no stage {stage}; there are {', '.join(STAGE_NAMES)}.")
+    try:
+        text = path.read_text(encoding="utf-8")
+        file = SettingsFile.model_validate_json(json.dumps(tomllib.loads(text)))
+        settings = TypeAdapter(StageSettings).validate_json(json.dumps({**file.stage, "name": stage}))
+    except FileNotFoundError:
+        raise BadSettings(f"There is no {path}: a stage's settings are a file (docs/aws.md).") from None
+    except (tomllib.TOMLDecodeError, TypeError) as error:  # TypeError: dates and times, which no setting is
+        raise BadSettings(f"{path}: {error}") from None
+    except ValidationError as error:
+        raise BadSettings("\n".join(_problems(path, error))) from None
+    written: dict[str, str] = {name: _text(value) for name, value in file.settings.items()}
+    given = {name: environ[name] for name in NAMES if environ.get(name)}
+    return Settings(settings, MappingProxyType({**written, **given}), frozenset(given))
+
+
+def _problems(path: Path, error: ValidationError) -> Iterator[str]:
+    for one in error.errors(include_url=False, include_input=False):
+        where = ".".join(str(part) for part in one["loc"] if part != "[key]")
+        hint = (
+            " (a key is no setting: put it into the Parameter Store, docs/aws.md)" if _is_key(where) else ""
+        )
+        yield f"{path.name}: {where or 'file'}: {one['msg']}{hint}"
+
+
+def _is_key(name: str) -> bool:
+    return name.endswith(("_API_KEY", "_TOKEN", "_SECRET"))
+
+
+def _text(value: str | int | list[Any]) -> str:
+    return json.dumps(value) if isinstance(value, list) else str(value)
+
+
+def dropped(last: Mapping[str, Any], now: Settings, agreed: Collection[str] = ()) -> list[str]:
+    """What a deployment would take back of what the last one (`Settings.recorded`) has set: a line for each.
+
+    Gone is what is not set any more. What the environment had set is also gone where the file's value would come
+    back in its place. A value that the file changes is a decision that stands in the repository.
+    """
+    found = []
+    for name, value in last.get("settings", {}).items():
+        current = now.environment.get(name, "")
+        was_given = name in last.get("overriding", ()) and name not in now.overriding
+        if name not in agreed and (not current or (was_given and current != value)):
+            source = "the environment" if name in last.get("overriding", ()) else "its file"
+            found.append(f"{name}: was {value} (from {source}), would be {current or 'not set'}")
+    return found
+
+
+def refuse_to_drop(last: Mapping[str, Any] | None, now: Settings, environ: Mapping[str, str]) -> None:
+    """Raises `BadSettings` if this deployment would take back what the last one has set and nobody agrees to it."""
+    agreed = [name.strip() for name in environ.get(DROP, "").split(",")]
+    if last is None or agreed == ["all"]:
+        return
+    if lines := dropped(last, now, agreed):
+        file = f"infra/settings.{now.stage.name}.toml"
+        raise BadSettings(
+            "This deployment would take back what the last one has set:\n  "
+            + "\n  ".join(lines)
+            + f"\nWrite it into {file}, or agree with {DROP}={','.join(one.split(':')[0] for one in lines)}."
+        )
+
+
+def last_deployed(cloudformation: Any, stack_name: str) -> Mapping[str, Any] | None:
+    """What the last deployment of the chat stack has recorded; None before the first, and for one that recorded nothing.
+
+    Raises `BadSettings` where the account does not say: what is not known is not dropped silently.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - for a deployment alone
+
+    try:
+        summary = cloudformation.get_template_summary(StackName=stack_name)
+    except ClientError as error:
+        if "does not exist" in error.response["Error"].get("Message", ""):
+            return None
+        raise BadSettings(_unreadable(stack_name, error)) from error
+    except BotoCoreError as error:
+        raise BadSettings(_unreadable(stack_name, error)) from error
+    recorded: Mapping[str, Any] | None = json.loads(summary.get("Metadata") or "{}").get(METADATA)
+    return recorded
+
+
+def _unreadable(stack_name: str, error: Exception) -> str:
+    return (
+        f"What the last deployment of {stack_name} has set cannot be read: {error}. It takes the action"
+        " cloudformation:GetTemplateSummary, with credentials of the environment (AWS_PROFILE, not --profile);"
+        f" {DROP}=all deploys without looking."
+    )
+
+
+STAGES: Final[Mapping[str, StageSettings]] = MappingProxyType(
+    {name: read_settings(name, {}).stage for name in STAGE_NAMES}
+)

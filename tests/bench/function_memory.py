@@ -1,0 +1,263 @@
+"""The most memory that each function had, over a fixed set of chats and jobs through the local stack; what a
+cold `turn` costs in processor time.
+
+    uv run python -m tests.bench.function_memory            # print the table (two minutes)
+    uv run python -m tests.bench.function_memory --write    # and write it to infra/measured.json
+
+What is measured is the peak resident size of a function's processes (``VmHWM``), which on the local stack import
+what they import on Lambda and nothing else. The set is the heaviest that the contract allows: twenty results at
+once, 2 MB of tool text, 4 MB of files, a course of a megabyte, every kind of search, deletions, an erased user.
+`tests/infra/test_memory_sizes.py` compares the sizes with the table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import contextlib
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx
+from rich.console import Console
+from rich.table import Table
+
+from infra.layers import ROOT
+from infra.local.loopback import serve_in_thread
+from infra.local.offline_model.server import serve_offline_model
+from infra.local.sample_docs.server import create_app
+from infra.local.stack import LocalStack
+from infra.stacks.function_specs import SPECS
+from tests.bench.imports import code_of, cpu_seconds
+from tests.clients.stack_client import KEYS, PATIENCE, Person, Root, wait_for
+from tests.drivers.worker_world import deployed_environment
+from tests.servers.github_mcp_server import free_port
+from tests.servers.tool_server import NAME, serve_tools
+from tests.servers.voyage import FakeVoyage, serve_voyage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from infra.local.offline_model.server import OfflineModel
+
+FILE: Final = ROOT / "infra" / "measured.json"
+CLIENTS: Final = (
+    "import boto3\nfor name in ('dynamodb', 's3', 'ssm'): boto3.client(name)\n"
+    "from dualtrack.models.anthropic import connect\nconnect('http://127.0.0.1:9', 'none').client"
+)
+_EVERY_SECONDS: Final = 0.05
+
+
+class Peaks:
+    """The highest ``VmHWM`` of each function's processes, in MB, read while they live."""
+
+    def __init__(self, root: Root) -> None:
+        self.megabytes: dict[str, float] = {}
+        self._root = root
+        self._functions = {
+            root.stack.outputs[f"{spec.construct_id}Function"]: spec.name for spec in SPECS.values()
+        }
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Peaks:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def look(self, name: str, pid: int) -> None:
+        """Take one process's peak; one that has gone says nothing."""
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            status = Path(f"/proc/{pid}/status").read_text()
+            kilobytes = int(status.split("VmHWM:")[1].split()[0])
+            self.megabytes[name] = max(self.megabytes.get(name, 0.0), kilobytes / 1024)
+
+    def _watch(self) -> None:
+        while not self._over.wait(_EVERY_SECONDS):
+            for folder in Path("/proc").glob("[0-9]*"):
+                with contextlib.suppress(OSError):
+                    arguments = (folder / "cmdline").read_bytes().decode(errors="replace")
+                    if str(self._root.state_dir) not in arguments:
+                        continue
+                    for function, name in self._functions.items():
+                        if function in arguments:
+                            self.look(name, int(folder.name))
+
+
+def cold_turn() -> float:
+    """Processor seconds before `turn` can ask the model for the first time: its imports with bytecode, as layers have
+    it, and its clients. The least of several, because other work on the machine only adds.
+    """
+    return min(cpu_seconds(f"{code_of('turn')}\n{CLIENTS}") for _ in range(9))
+
+
+class Work:
+    """The fixed set, for one stack."""
+
+    def __init__(self, root: Root, model: OfflineModel, peaks: Peaks) -> None:
+        self._root = root
+        self._model = model
+        self._peaks = peaks
+        self._person = Person(root.stack.url, root.stack.token("measured"))
+        root.grant(self._person.id)
+
+    def run(self) -> None:
+        """All of it."""
+        first = self._chat("documents", [("retrieve_documentation", {"query": "How do I set up OAuth?"})])
+        conversation = first["conversation_id"]
+        self._chat("again", [("retrieve_full_context", {"id": "q1-t1"})] * 20, conversation)
+        self._chat("search", [("search_conversation", {"query": "oauth token"})] * 4, conversation)
+        self._chat("megabytes", [(f"{NAME}_big", {"megabytes": 2})] * 2, conversation)
+        self._chat("read", [("retrieve_full_context", {"id": "q4-t1", "limit": 100_000})] * 20, conversation)
+        self._files()
+        for number in range(6):
+            self._chat(f"long {number}", [(f"{NAME}_echo", {"text": "word " * 5_000})] * 5, conversation)
+        self._courses()
+        self._stream(first["chat_id"])
+        self._failure()
+        for name, event in (("Sweep", {}), ("CreditReset", {}), ("Github", {"action": "refresh"})):
+            self._root.invoke(name, {"source": "schedule", **event})
+        texts = json.loads((ROOT / "events" / "embed.json").read_text())
+        self._root.invoke("Embed", texts)
+        assert self._person.http.delete(f"/v1/conversations/{conversation}").status_code == 204
+        assert self._person.http.delete("/v1/me").is_success
+        for _ in range(5):
+            self._root.invoke("Sweep", {"source": "schedule"})
+
+    def _chat(
+        self, name: str, calls: list[tuple[str, dict[str, Any]]], conversation: str = ""
+    ) -> dict[str, Any]:
+        key = f"marker-{uuid.uuid4().hex[:12]}:"
+        asked = [{"type": "tool_use", "name": tool, "input": given} for tool, given in calls]
+        if asked:
+            self._model.script.add({"match": key, "content": asked})
+        self._model.script.add({"match": key, "text": f"An answer about {name}. " * 100})
+        ended = self._person.ask(f"{key} {name} " + "with some detail " * 50, conversation)
+        assert ended["status"] == "done", ended
+        return ended
+
+    def _files(self) -> None:
+        text = base64.b64encode(os.urandom(1_500_000).hex().encode()).decode()
+        body = {
+            "message": "Read this.",
+            "attachments": [{"media_type": "text/plain", "data": text, "name": "a"}],
+        }
+        self._person.finish(self._person.http.post("/v1/chats", json=body).json()["chat_id"])
+
+    def _courses(self) -> None:
+        admin = Person(self._root.stack.url, self._root.stack.token("corpus-admin", admin=True))
+        lessons = "\n\n".join(
+            f"Lesson {n}: Part {n}\n" + " ".join(f"Sentence {n}.{i} says what it says." for i in range(700))
+            for n in range(40)
+        )
+        data = f"Course Title: Heavy\n\n{lessons}\n".encode()
+        corpus = "/v1/admin/corpora/courses"
+        body = {"files": [{"name": "heavy.txt", "size": len(data)}]}
+        (upload,) = admin.http.post(f"{corpus}/uploads", json=body).json()["uploads"]
+        httpx.put(upload["url"], content=data, headers=upload["headers"], trust_env=False).raise_for_status()
+        files = [{"upload_id": upload["upload_id"], "name": "heavy.txt"}]
+        job = admin.http.post(f"{corpus}/jobs", json={"files": files}).json()
+        wait_for(lambda: admin.get(job["url"])["status"] in ("done", "failed"), 400)
+        key = f"marker-{uuid.uuid4().hex[:12]}:"
+        call = {"type": "tool_use", "name": "search_course_content", "input": {"query": "what it says"}}
+        self._model.script.add({"match": key, "content": [call] * 4})
+        self._model.script.add({"match": key, "text": "So it says."})
+        started = self._person.http.post(
+            "/v1/chats", json={"message": f"{key} search", "profile": "courses"}
+        ).json()
+        self._person.finish(started["chat_id"])
+
+    def _failure(self) -> None:
+        """A chat that its workflow gives up, for `abort`, which is then called again."""
+        key = f"marker-{uuid.uuid4().hex[:12]}:"
+        self._model.script.add({"match": key, "status": 400})
+        chat_id = self._person.start(f"{key} fail")["chat_id"]
+        self._person.events(chat_id)
+        chat = self._root.chat_of(self._person, chat_id)
+        event = {"user": chat.user, "chat_id": chat_id, "conversation_id": chat.conversation_id}
+        self._root.invoke("Abort", {**event, "error": {"Error": "States.Timeout", "Cause": ""}})
+
+    def _stream(self, chat_id: str) -> None:
+        """The function `stream` in a process of its own: on the local stack the front port serves it."""
+        environment = deployed_environment(self._root, "stream")
+        stack, port = self._root.stack, free_port()
+        environment["JWKS_URL"] = f"{stack.endpoint_url}/{stack.outputs['UserPoolId']}/.well-known/jwks.json"
+        environment["PYTHONPATH"] = f"{ROOT / 'functions/stream'}:{ROOT / 'layers/core/python'}"
+        command = [sys.executable, "-m", "uvicorn", "--factory", "app:app", "--port", str(port)]
+        with subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL) as process:
+            try:
+                headers = dict(self._person.http.headers)
+                address = f"http://127.0.0.1:{port}/v1/chats/{chat_id}/events"
+                deadline = time.monotonic() + PATIENCE
+                while time.monotonic() < deadline:
+                    with contextlib.suppress(httpx.ConnectError):
+                        answer = httpx.get(address, headers=headers, trust_env=False, timeout=PATIENCE)
+                        assert answer.status_code == 200, answer.text
+                        break
+                    time.sleep(0.1)
+                self._peaks.look("stream", process.pid)
+            finally:
+                process.kill()
+
+
+@contextlib.contextmanager
+def _stack(folder: Path) -> Iterator[tuple[Root, OfflineModel]]:
+    with (
+        serve_offline_model() as model,
+        serve_tools() as tools,
+        serve_voyage(FakeVoyage(api_key=KEYS["VOYAGE_API_KEY"])) as voyage,
+        serve_in_thread(create_app()) as documents,
+    ):
+        environment = {
+            **KEYS,
+            "ANTHROPIC_BASE_URL": model.url,
+            "CONTEXT7_BASE_URL": documents,
+            "VOYAGE_BASE_URL": voyage.url,
+            "MCP_SERVERS": json.dumps([{"name": NAME, "url": tools.url, "price_class": "other"}]),
+        }
+        with LocalStack(folder, environment=environment) as stack:
+            root = Root(stack, folder)
+            root.invoke("Github", {"action": "refresh"})
+            yield root, model
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true")
+    write = parser.parse_args().write
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        _stack(Path(folder)) as (root, model),
+        Peaks(root) as peaks,
+    ):
+        Work(root, model, peaks).run()
+    cold = cold_turn()
+    measured = {name: math.ceil(peaks.megabytes[name]) for name in SPECS if name in peaks.megabytes}
+    table = Table(title="Peak resident memory, MB")
+    for heading in ("function", "peak", "size", "share"):
+        table.add_column(heading, justify="left" if heading == "function" else "right")
+    for name, peak in measured.items():
+        table.add_row(name, str(peak), str(SPECS[name].memory), f"{peak / SPECS[name].memory:.0%}")
+    Console().print(table, f"A cold start of turn takes {cold:.2f} s of a processor.")
+    if missing := [name for name in SPECS if name not in measured]:
+        sys.exit(f"Not seen: {', '.join(missing)}")
+    if write:
+        found = {"peak_megabytes": measured, "cold_turn_cpu_seconds": cold}
+        FILE.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""What a stage costs: the bounds that hold, and that the bills add up (issue: a chat ≤ $0.00042, idle ≤ $1.50)."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+from dualtrack_cli.aws_commands import as_data, bills_of
+from dualtrack_cli.main import main
+
+from infra.costs import (
+    TWO_TOOLS,
+    alarms_apart,
+    chat_lines,
+    cold_seconds,
+    counted,
+    idle_lines,
+    prices,
+    runs_a_month,
+    sizes,
+    total,
+    unpriced,
+)
+from infra.layers import ROOT
+from infra.stacks.function_specs import SPECS
+from tests.bench.chat_cost import count
+from tests.bench.function_memory import FILE as MEASURED
+from tests.drivers.templates import WITH_MCP
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    Templates = list[dict[str, Any]]
+
+VARIANTS: dict[str, tuple[str, dict[str, str]]] = {
+    "staging": ("staging", {}),
+    "prod": ("prod", {}),
+    "prod with MCP": ("prod", WITH_MCP),
+}
+MOST_OF_A_CHAT = 0.00042
+MOST_OF_A_COLD_START = 2.5
+MOST_OF_AN_IDLE_MONTH = {"staging": 1.50, "prod": 1.50, "prod with MCP": 13.20}
+COUNTS_VARY = 3
+"""By so many units between runs: whether a summary comes before or after a delta, an id a character longer."""
+
+
+@pytest.fixture(scope="module")
+def made(assembly: Callable[..., Path]) -> Callable[[str], Templates]:
+    def read(variant: str) -> Templates:
+        folder = assembly(*VARIANTS[variant])
+        return [json.loads(path.read_text()) for path in sorted(folder.glob("*.template.json"))]
+
+    return read
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_chat_with_two_tools_and_an_idle_month_cost_what_they_may(
+    variant: str, made: Callable[[str], Templates]
+) -> None:
+    templates = made(variant)
+    assert unpriced(templates) == set()
+    assert total(chat_lines(counted()[TWO_TOOLS], sizes(templates))) <= MOST_OF_A_CHAT
+    assert total(alarms_apart(idle_lines(templates))) <= MOST_OF_AN_IDLE_MONTH[variant]
+
+
+def test_a_cold_start_of_turn_is_short_enough() -> None:
+    cpu = json.loads(MEASURED.read_text())["cold_turn_cpu_seconds"]
+    assert cold_seconds(cpu, SPECS["turn"].memory) <= MOST_OF_A_COLD_START
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_lines_of_a_bill_add_up(variant: str, made: Callable[[str], Templates]) -> None:
+    templates = made(variant)
+    bills = as_data(bills_of(templates))
+    for bill in bills:
+        assert bill["dollars"] == pytest.approx(sum(one["amount"] * one["price"] for one in bill["lines"]))
+    alarms = sum(
+        one["dollars"] for bill in bills if bill["what"].startswith("Alarms") for one in bill["lines"]
+    )
+    kinds = Counter(one["Type"] for template in templates for one in template["Resources"].values())
+    assert alarms == pytest.approx(kinds["AWS::CloudWatch::Alarm"] * 0.10)
+    idle = next(bill for bill in bills if "nobody" in bill["what"])
+    assert idle["dollars"] + alarms == pytest.approx(total(idle_lines(templates)))
+
+
+def test_the_counts_are_those_of_today() -> None:
+    """Else: uv run python -m tests.bench.chat_cost --write."""
+    today = count()
+    assert set(today) == set(counted())
+    for name, chat in counted().items():
+        now = today[name]
+        assert (now.model_calls, now.rounds, now.states) == (chat.model_calls, chat.rounds, chat.states)
+        assert abs(now.writes - chat.writes) <= COUNTS_VARY, name
+        assert abs(now.reads - chat.reads) <= COUNTS_VARY, name
+
+
+def test_the_command_needs_neither_layers_nor_an_account(
+    made: Callable[[str], Templates], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CDK_DEFAULT_ACCOUNT", "000000000000")  # nobody is asked what the last deployment set
+    ended = CliRunner().invoke(main, ["aws", "cost", "--stage", "prod", "--github", "--json"])
+    assert ended.exit_code == 0, ended.output
+    printed = json.loads(ended.stdout)["bills"]
+    expected = as_data(bills_of(made("prod with MCP")))
+    assert {one["what"]: pytest.approx(one["dollars"]) for one in expected} == {
+        one["what"]: one["dollars"] for one in printed
+    }
+
+
+def test_a_setting_that_no_service_takes_is_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DUALTRACK_EFFORT", "mad")
+    ended = CliRunner().invoke(main, ["aws", "cost", "--stage", "prod"])
+    assert ended.exit_code == 2
+    assert "Error: DUALTRACK_EFFORT: mad is none of low, " in ended.output
+
+
+def test_what_has_no_price_is_named() -> None:
+    odd = {"Resources": {"Db": {"Type": "AWS::RDS::DBInstance"}, "Vm": {"Type": "AWS::EC2::Instance"}}}
+    assert unpriced([odd]) == {"AWS::RDS::DBInstance", "AWS::EC2::Instance"}
+
+
+def test_what_costs_while_idle_is_seen() -> None:
+    endpoint = {"VpcEndpointType": "Interface", "SubnetIds": ["a", "b"]}
+    resources = {
+        "Nat": {"Type": "AWS::EC2::NatGateway"},
+        "Endpoint": {"Type": "AWS::EC2::VPCEndpoint", "Properties": endpoint},
+        "Secret": {"Type": "AWS::SecretsManager::Secret"},
+        "Acl": {"Type": "AWS::WAFv2::WebACL", "Properties": {"Rules": [{}, {}]}},
+    }
+    stored = prices()["storage_gb_month"]
+    assert total(idle_lines([{"Resources": resources}])) - stored == pytest.approx(
+        730 * 0.045 + 2 * 730 * 0.01 + 0.40 + 5 + 2
+    )
+
+
+@pytest.mark.parametrize(
+    ("expression", "runs"),
+    [
+        ("rate(5 minutes)", 8_760),
+        ("rate(1 hour)", 730),
+        ("rate(1 day)", 730 / 24),
+        ("cron(0 0 * * ? *)", 730 / 24),
+    ],
+)
+def test_how_often_a_schedule_comes(expression: str, runs: float) -> None:
+    assert runs_a_month(expression) == pytest.approx(runs)
+
+
+def test_a_schedule_that_it_cannot_reckon_is_an_error() -> None:
+    with pytest.raises(ValueError, match="how often"):
+        runs_a_month("cron(0/5 * ? * MON-FRI *)")
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_no_method_has_metrics_of_its_own(variant: str, made: Callable[[str], Templates]) -> None:
+    """Amazon CloudWatch pricing: detailed metrics of a REST API are custom metrics, $0.30 a month for each of five
+    metrics of each method; those of the whole API are free.
+    """
+    for template in made(variant):
+        for resource in template["Resources"].values():
+            for settings in resource.get("Properties", {}).get("MethodSettings", []):
+                assert settings.get("MetricsEnabled", False) is False
+
+
+def test_the_server_of_github_is_documented(made: Callable[[str], Templates]) -> None:
+    (mcp,) = (
+        one
+        for one in made("prod with MCP")
+        if "AWS::ECS::Service" in {r["Type"] for r in one["Resources"].values()}
+    )
+    lines = [line for line in idle_lines([mcp]) if line.item != "Stored assets and logs, GB"]
+    text = (ROOT / "docs/mcp.md").read_text()
+    for line in lines:
+        assert f"| {line.item} | {line.dollars:.2f} |" in text
+    assert f"| **together** | **{total(lines):.2f}** |" in text

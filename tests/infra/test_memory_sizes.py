@@ -1,0 +1,24 @@
+"""Sizes by measurement: what a function has had at most is 60 % of its size (infra/measured.json)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from infra.stacks.function_specs import SPECS
+from tests.bench.function_memory import FILE
+
+PEAKS = json.loads(FILE.read_text())["peak_megabytes"]
+MOST = 0.6
+"""Lambda counts what its runtime needs too, and a chat may be heavier than those of the set."""
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_a_functions_peak_is_known_and_far_below_its_size(name: str) -> None:
+    assert name in PEAKS, "measure it: uv run python -m tests.bench.function_memory --write"
+    assert PEAKS[name] <= MOST * SPECS[name].memory
+
+
+def test_nothing_else_is_in_the_table() -> None:
+    assert set(PEAKS) == set(SPECS)

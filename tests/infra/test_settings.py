@@ -1,0 +1,173 @@
+"""A stage's settings are a file; the environment overrides; nothing that the last deployment has set goes silently."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from botocore.exceptions import ClientError
+from botocore.stub import Stubber
+
+from infra.settings import (
+    FOLDER,
+    METADATA,
+    STAGE_NAMES,
+    STAGES,
+    BadSettings,
+    last_deployed,
+    read_settings,
+    refuse_to_drop,
+)
+from infra.stages import services_from
+from tests.drivers.templates import WITH_MCP, Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+MAIL = {"ALARM_EMAIL": "operators@example.org"}
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Callable[[str], Path]:
+    """A folder with prod's file, and more at its end."""
+
+    def write(more: str) -> Path:
+        text = (FOLDER / "settings.prod.toml").read_text()
+        (tmp_path / "settings.prod.toml").write_text(text + more)
+        return tmp_path
+
+    return write
+
+
+@pytest.mark.parametrize("stage", STAGE_NAMES)
+def test_every_stage_has_its_file(stage: str) -> None:
+    settings = read_settings(stage, {})
+    assert settings.stage == STAGES[stage]
+    assert settings.stage.name == stage
+    services_from(settings.environment)
+
+
+def test_the_environment_overrides_and_an_empty_variable_does_not(written: Callable[[str], Path]) -> None:
+    folder = written('DUALTRACK_MODEL = "claude-file"\nDUALTRACK_EFFORT = "low"\n')
+    environ = {
+        "DUALTRACK_MODEL": "claude-shell",
+        "DUALTRACK_EFFORT": "",
+        "HOME": "/root",
+        "VOYAGE_API_KEY": "x",
+    }
+    settings = read_settings("prod", environ, folder)
+    assert dict(settings.environment) == {"DUALTRACK_MODEL": "claude-shell", "DUALTRACK_EFFORT": "low"}
+    assert settings.overriding == {"DUALTRACK_MODEL"}
+
+
+def test_servers_may_be_written_as_tables(written: Callable[[str], Path]) -> None:
+    folder = written('[[settings.MCP_SERVERS]]\nname = "docs"\nurl = "https://mcp.example.org/"\n')
+    services = services_from(read_settings("prod", {}, folder).environment)
+    assert json.loads(services.mcp_servers or "")[0]["name"] == "docs"
+
+
+@pytest.mark.parametrize(
+    ("more", "complaint"),
+    [
+        (
+            'DUALTRACK_MODDEL = "x"\n',
+            r"settings\.prod\.toml: settings\.DUALTRACK_MODDEL: Input should be 'ALARM",
+        ),
+        ('ANTHROPIC_API_KEY = "x"\n', r"ANTHROPIC_API_KEY: .*a key is no setting: put it into the Parameter"),
+        ("[more]\nx = 1\n", r"settings\.prod\.toml: more: Extra inputs are not permitted"),
+        ("[stage.reserved_concurrency]\nabort = true\n", r"reserved_concurrency\.abort: .*valid integer"),
+        ("[stage]\n", r"settings\.prod\.toml: .*(twice|overwrite|declare)"),
+        ("when = 2026-11-22\n", r"settings\.prod\.toml: Object of type date"),
+    ],
+)
+def test_what_is_wrong_is_named(written: Callable[[str], Path], more: str, complaint: str) -> None:
+    with pytest.raises(BadSettings, match=complaint):
+        read_settings("prod", {}, written(more))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("page = true", "pages = true", r"page: Field required\n.*pages: Unexpected keyword argument"),
+        ("request_rate = 200", 'request_rate = "200"', "request_rate: Input should be a valid integer"),
+        ("ledger_retention_days = 3650", "ledger_retention_days = 0", "must be from 1 to 36500 days"),
+    ],
+)
+def test_a_stage_is_checked_too(written: Callable[[str], Path], old: str, new: str, complaint: str) -> None:
+    folder = written("")
+    file = folder / "settings.prod.toml"
+    file.write_text(file.read_text().replace(old, new))
+    with pytest.raises(BadSettings, match=complaint):
+        read_settings("prod", {}, folder)
+
+
+def test_there_is_no_other_stage() -> None:
+    with pytest.raises(BadSettings, match="There is no stage live; there are local, staging, prod"):
+        read_settings("live", {})
+
+
+# ── what the last deployment has set ──────────────────────────────────────────────────────────────
+
+
+def refused(last: Mapping[str, Any], environ: Mapping[str, str], folder: Path) -> str:
+    """Why a deployment after ``last`` is refused, empty if it is not."""
+    try:
+        refuse_to_drop(last, read_settings("prod", environ, folder), environ)
+    except BadSettings as problem:
+        return str(problem)
+    return ""
+
+
+def test_a_variable_of_the_last_shell_is_not_dropped(written: Callable[[str], Path]) -> None:
+    folder = written("")
+    last = read_settings("prod", MAIL, folder).recorded()
+    said = refused(last, {}, folder)
+    assert "ALARM_EMAIL: was operators@example.org (from the environment), would be not set" in said
+    assert "infra/settings.prod.toml, or agree with DUALTRACK_DROP=ALARM_EMAIL." in said
+    assert not refused(last, MAIL, folder)
+    assert not refused(last, {"ALARM_EMAIL": "others@example.org"}, folder)
+    assert not refused(last, {"DUALTRACK_DROP": "ALARM_EMAIL"}, folder)
+    assert not refused(last, {"DUALTRACK_DROP": "all"}, folder)
+    assert not refused(last, {}, written('ALARM_EMAIL = "operators@example.org"\n'))
+
+
+def test_the_files_value_does_not_come_back_over_the_last_shells(written: Callable[[str], Path]) -> None:
+    folder = written('DUALTRACK_MODEL = "claude-file"\n')
+    last = read_settings("prod", {"DUALTRACK_MODEL": "claude-shell"}, folder).recorded()
+    assert "was claude-shell (from the environment), would be claude-file" in refused(last, {}, folder)
+
+
+def test_an_older_checkout_drops_no_line_of_a_file_but_a_change_is_a_decision(
+    written: Callable[[str], Path],
+) -> None:
+    last = read_settings("prod", {}, written('DUALTRACK_MODEL = "claude-file"\n')).recorded()
+    assert "was claude-file (from its file), would be not set" in refused(last, {}, written(""))
+    assert not refused(last, {}, written('DUALTRACK_MODEL = "claude-other"\n'))
+
+
+def test_the_account_says_what_was_set() -> None:
+    """As CloudFormation answers: the template's metadata as text; a stack that is not there as a ValidationError."""
+    recorded = read_settings("prod", MAIL).recorded()
+    client: Any = boto3.client("cloudformation", region_name="us-east-1")
+    with Stubber(client) as stub:
+        stub.add_response("get_template_summary", {"Metadata": json.dumps({METADATA: recorded})})
+        assert last_deployed(client, "dualtrack-prod-chat") == recorded
+        stub.add_response("get_template_summary", {})
+        assert last_deployed(client, "dualtrack-prod-chat") is None, "release 1 recorded nothing"
+        stub.add_client_error("get_template_summary", "ValidationError", "Stack with id x does not exist")
+        assert last_deployed(client, "dualtrack-prod-chat") is None
+        stub.add_client_error("get_template_summary", "AccessDenied", "not authorized")
+        with pytest.raises(
+            BadSettings, match=r"cloudformation:GetTemplateSummary.*DUALTRACK_DROP=all"
+        ) as caught:
+            last_deployed(client, "dualtrack-prod-chat")
+        assert isinstance(caught.value.__cause__, ClientError)
+
+
+def test_a_template_records_what_was_set(assembly: Callable[..., Path]) -> None:
+    given = {**WITH_MCP, **MAIL}
+    metadata = Stage("prod", assembly("prod", given)).template("Chat")["Metadata"][METADATA]
+    assert metadata == {"settings": given, "overriding": sorted(given)}
