@@ -151,8 +151,12 @@ class StageSettings:
     account less than 100 unreserved, and a new account often has 10 in all.
     ``ledger_retention_days``: how long the ledger of a user who was erased is kept, without the person
     (docs/privacy.md).
-    ``alarms``: raise alarms to the stack's topic. ``page``: the web page behind CloudFront (the local
-    stack's front port serves it itself).
+    ``alarms``: raise alarms to the stack's topic. ``page``: CloudFront in front of the page and the API, which then
+    share one origin (the local stack's front port does that itself); off, the API is reached at its own address,
+    and nothing of the stage needs CloudFront, which refuses accounts that AWS has not verified yet.
+    ``empties_buckets``: a bucket is emptied when its stack is deleted, else the deletion fails.
+    ``password_sign_in``: a client may send a user's password to Cognito itself, as scripts and tests do; without it
+    there is the sign-in page and SRP. ``mfa_required``: every user of the pool's own needs a second factor.
     """
 
     name: Literal["local", "staging", "prod"]
@@ -167,6 +171,9 @@ class StageSettings:
     alarms: bool
     log_level: str
     page: bool
+    empties_buckets: bool
+    password_sign_in: bool
+    mfa_required: bool
     callback_urls: tuple[str, ...]
     reserved_concurrency: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
@@ -207,6 +214,9 @@ STAGES: Final[Mapping[str, StageSettings]] = MappingProxyType(
             alarms=False,
             log_level="INFO",
             page=False,
+            empties_buckets=False,
+            password_sign_in=True,
+            mfa_required=False,
             callback_urls=("http://localhost:8000/",),
         ),
         "staging": StageSettings(
@@ -222,6 +232,9 @@ STAGES: Final[Mapping[str, StageSettings]] = MappingProxyType(
             alarms=False,
             log_level="INFO",
             page=True,
+            empties_buckets=True,
+            password_sign_in=True,
+            mfa_required=False,
             callback_urls=("http://localhost:8000/",),
         ),
         "prod": StageSettings(
@@ -237,7 +250,10 @@ STAGES: Final[Mapping[str, StageSettings]] = MappingProxyType(
             alarms=True,
             log_level="INFO",
             page=True,
-            callback_urls=("http://localhost:8000/",),
+            empties_buckets=False,
+            password_sign_in=False,
+            mfa_required=True,
+            callback_urls=(),
         ),
     }
 )
