@@ -92,13 +92,14 @@ class Layers:
 
     def _layer(self, name: str) -> lambda_.ILayerVersion:
         if name not in self._made:
+            folder = self._folder(name)
             self._made[name] = lambda_.LayerVersion(
                 self._scope,
                 f"{name.capitalize()}Layer",
                 code=lambda_.Code.from_asset(
-                    str(self._folder(name)),
+                    str(folder),
                     exclude=self._excluded(),
-                    asset_hash=self._stage.asset_name(f"layers/{name}"),
+                    asset_hash=self._stage.asset_name(f"layers/{name}") or layers.key_of(folder),
                 ),
                 compatible_runtimes=[lambda_.Runtime.PYTHON_3_13],
                 compatible_architectures=[lambda_.Architecture.ARM_64],
