@@ -8,7 +8,7 @@ the limit of all viewers of one edge location, the rest.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from aws_cdk import aws_wafv2 as waf
 from constructs import Construct
@@ -75,7 +75,7 @@ def _rate(name: str, statement: waf.CfnWebACL.RateBasedStatementProperty) -> dic
 
 def _managed(name: str, *, counting: bool) -> dict[str, object]:
     group = waf.CfnWebACL.ManagedRuleGroupStatementProperty(vendor_name="AWS", name=name)
-    override = {"count": {}} if counting else {"none": {}}
+    override: dict[str, Any] = {"count": {}} if counting else {"none": {}}
     return {
         "name": name,
         "override_action": waf.CfnWebACL.OverrideActionProperty(**override),
