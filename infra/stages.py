@@ -160,9 +160,14 @@ class StageSettings:
     account less than 100 unreserved, and a new account often has 10 in all.
     ``ledger_retention_days``: how long the ledger of a user who was erased is kept, without the person
     (docs/privacy.md).
-    ``alarms``: raise alarms to the stack's topic. ``page``: the web page behind CloudFront (the local
-    stack's front port serves it itself). ``course_index``: where the vectors of course materials are searched
-    (docs/courses.md); with ``s3vectors`` the stage has a vector bucket.
+    ``alarms``: raise alarms to the stack's topic. ``page``: CloudFront in front of the page and the API, which then
+    share one origin (the local stack's front port does that itself); off, the API is reached at its own address,
+    and nothing of the stage needs CloudFront, which refuses accounts that AWS has not verified yet.
+    ``empties_buckets``: a bucket is emptied when its stack is deleted, else the deletion fails.
+    ``password_sign_in``: a client may send a user's password to Cognito itself, as scripts and tests do; without it
+    there is the sign-in page and SRP. ``mfa_required``: every user of the pool's own needs a second factor.
+    ``course_index``: where the vectors of course materials are searched (docs/courses.md); with ``s3vectors`` the
+    stage has a vector bucket.
     """
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid", "strict": True}
@@ -179,6 +184,9 @@ class StageSettings:
     alarms: bool
     log_level: str
     page: bool
+    empties_buckets: bool
+    password_sign_in: bool
+    mfa_required: bool
     callback_urls: tuple[str, ...]
     course_index: CourseIndex = "embedded"
     reserved_concurrency: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))

@@ -44,9 +44,14 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         thinking=thinking,
         summary_model=settings.dualtrack_summary_model,
         summary_characters=characters,
+        first_text=_count_first_text,
     )
     outcome = run_turn(chat_ref(event), deps)
     metrics.add_metric("Turns", MetricUnit.Count, 1)
     metrics.add_metric("ToolCalls", MetricUnit.Count, len(outcome["calls"]))
     logger.info("Turn recorded", turn=outcome["turn"], next=outcome["next"], calls=len(outcome["calls"]))
     return outcome
+
+
+def _count_first_text(seconds: float) -> None:
+    metrics.add_metric("FirstTextMilliseconds", MetricUnit.Milliseconds, seconds * 1000)

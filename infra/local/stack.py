@@ -404,18 +404,20 @@ class LocalStack:
         front.send(json.dumps(dataclasses.asdict(config)).encode())
 
     def _await_serving(self) -> None:
-        """Through the whole path: front port, gateway, function; the function while the front starts."""
+        """Through the whole path: front port, gateway, function; the function while the front starts. ``/health`` is
+        the gateway's own.
+        """
         assert self._now.deployed is not None
         emulator = int(self.endpoint_url.rsplit(":", 1)[1])
-        answers(emulator, f"/_aws/execute-api/{self.outputs['RestApiId']}/{GATEWAY_STAGE}/health")
+        answers(emulator, f"/_aws/execute-api/{self.outputs['RestApiId']}/{GATEWAY_STAGE}/openapi.json")
         port = self._now.listener.getsockname()[1]
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             self.check()
-            if answers(port, "/health"):
+            if answers(port, "/openapi.json"):
                 return
             time.sleep(0.05)
-        raise CannotStart(f"The API does not answer /health; see {self._paths.logs}.")
+        raise CannotStart(f"The API does not answer; see {self._paths.logs}.")
 
     def _sweep(self) -> None:
         """What the end of the last run left behind ends, or goes on, now and not in five minutes."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from aws_cdk import CfnOutput, CfnParameter, Fn, Stack
 
+from infra.edge import PLAIN
 from infra.stacks.function_specs import SPECS
 from infra.stacks.functions import Function, Layers, Network, reserved_concurrency
 from infra.stacks.observability import Observability
@@ -17,8 +18,10 @@ from infra.stages import PARAMETER_NAMES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from aws_cdk.aws_ecs import FargateService
     from constructs import Construct
 
+    from infra.edge import Edge
     from infra.stacks.data import DataStack
     from infra.stacks.identity import IdentityStack
     from infra.stages import Services, StageSettings
@@ -27,7 +30,8 @@ if TYPE_CHECKING:
 class ChatStack(Stack):
     """Everything that runs.
 
-    ``github_network``: where the MCP servers can be reached, if in a VPC. ``alarm_email``: who hears of alarms.
+    ``github_network``: where the MCP servers can be reached, if in a VPC, and ``mcp_service`` what runs there.
+    ``alarm_email``: who hears of alarms. ``edge``: the stage's own domain and its firewall.
     """
 
     def __init__(
@@ -41,6 +45,8 @@ class ChatStack(Stack):
         identity: IdentityStack,
         github_network: Network | None = None,
         alarm_email: str = "",
+        edge: Edge = PLAIN,
+        mcp_service: FargateService | None = None,
     ) -> None:
         super().__init__(scope, construct_id, stack_name=f"{stage.prefix}-chat")
         self._stage = stage
@@ -63,6 +69,7 @@ class ChatStack(Stack):
             api=self.functions["api"],
             stream=self.functions["stream"],
             allowed_origins=self._value("allowed_origins") or "*",
+            edge=edge,
         )
         self.triggers = Triggers(
             self, "Triggers", stage=stage, machine=self.workflow.machine, functions=self.functions
@@ -77,6 +84,7 @@ class ChatStack(Stack):
             undelivered=self.triggers.undelivered,
             failed=self.triggers.failed,
             alarm_email=alarm_email,
+            mcp_service=mcp_service,
         )
         self._outputs()
 

@@ -10,6 +10,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3vectors as s3vectors
 
+from infra.stacks.emptier import accept_emptier
 from infra.stacks.findings import accept
 
 if TYPE_CHECKING:
@@ -46,7 +47,9 @@ class DataStack(Stack):
     def __init__(self, scope: Construct, construct_id: str, stage: StageSettings) -> None:
         super().__init__(scope, construct_id, stack_name=f"{stage.prefix}-data")
         self._stage = stage
-        self._removal = RemovalPolicy.RETAIN if stage.keep_data else RemovalPolicy.DESTROY
+        # Kept by every update and deletion, and taken back if its first creation fails: what has a fixed name would
+        # else stand in the way of the next attempt.
+        self._removal = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if stage.keep_data else RemovalPolicy.DESTROY
         self.history = self._table("History", expires=False)
         self.chats = self._table("Chats", expires=True)
         self.credits = self._table("Credits", expires=True)
@@ -132,7 +135,10 @@ class DataStack(Stack):
                 )
             ],
             removal_policy=self._removal,
+            auto_delete_objects=self._stage.empties_buckets,
         )
+        if self._stage.empties_buckets:
+            accept_emptier(self)
         accept(
             bucket,
             "AwsSolutions-S1",

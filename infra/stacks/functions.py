@@ -39,8 +39,8 @@ LAMBDA_DISK: Final = 512
 _NOT_CODE: Final = ["__pycache__", "*.pyc", ".keep"]
 
 WEB_ADAPTER_ACCOUNT: Final = "753240598075"
-WEB_ADAPTER_LAYER: Final = "LambdaAdapterLayerArm64:27"
-"""Lambda Web Adapter 1.0.0, published by AWS in every region."""
+WEB_ADAPTER_LAYER: Final = "LambdaAdapterLayerArm64:28"
+"""Lambda Web Adapter 1.0.1, published by AWS in every region (docs/aws.md has the command that shows its versions)."""
 WEB_ADAPTER_SETTINGS: Final = MappingProxyType(
     {
         "AWS_LAMBDA_EXEC_WRAPPER": "/opt/bootstrap",
@@ -95,13 +95,14 @@ class Layers:
 
     def _layer(self, name: str) -> lambda_.ILayerVersion:
         if name not in self._made:
+            folder = self._folder(name)
             self._made[name] = lambda_.LayerVersion(
                 self._scope,
                 f"{name.capitalize()}Layer",
                 code=lambda_.Code.from_asset(
-                    str(self._folder(name)),
+                    str(folder),
                     exclude=self._excluded(),
-                    asset_hash=self._stage.asset_name(f"layers/{name}"),
+                    asset_hash=self._stage.asset_name(f"layers/{name}") or layers.key_of(folder),
                 ),
                 compatible_runtimes=[lambda_.Runtime.PYTHON_3_13],
                 compatible_architectures=[lambda_.Architecture.ARM_64],
@@ -172,6 +173,8 @@ class Function(Construct):
                 **(WEB_ADAPTER_SETTINGS if spec.serves_http else {}),
             },
             reserved_concurrent_executions=reserved_concurrency,
+            # an execution, a retry or a stream may still run on the version before (DESIGN 2.14)
+            current_version_options=lambda_.VersionOptions(removal_policy=RemovalPolicy.RETAIN),
             vpc=network.vpc if network else None,
             vpc_subnets=network.subnets if network else None,
             security_groups=list(network.security_groups) if network else None,

@@ -191,6 +191,8 @@ class McpStack(Stack):
             # The old task serves until the new one is healthy; a release that never is goes back.
             min_healthy_percent=100,
             max_healthy_percent=200,
+            # by which a bill and Security Hub tell whose task it is
+            propagate_tags=ecs.PropagatedTagSource.SERVICE,
             circuit_breaker=ecs.DeploymentCircuitBreaker(enable=True, rollback=True),
             cloud_map_options=ecs.CloudMapOptions(
                 name="github",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from aws_cdk import Aws, CfnOutput, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -12,17 +12,28 @@ from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
 
+from infra.stacks.functions import METRICS_NAMESPACE
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aws_cdk import aws_apigateway as apigateway
+    from aws_cdk import aws_ecs as ecs
     from aws_cdk import aws_sqs as sqs
     from aws_cdk import aws_stepfunctions as sfn
 
     from infra.stacks.functions import Function
     from infra.stages import StageSettings
 
-_PERIOD = Duration.minutes(5)
+_PERIOD: Final = Duration.minutes(5)
+_WINDOW: Final = Duration.minutes(15)
+_MINUTE: Final = Duration.minutes(1)
+_MOST_METRICS: Final = 10
+"""Of one alarm (Amazon CloudWatch User Guide, "Create an alarm based on a metric math expression")."""
+_AT_LEAST: Final = cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD
+FIRST_TEXT_METRIC: Final = "FirstTextMilliseconds"
+"""From the request of a turn to the first text of its answer, counted by `functions/turn`."""
+_SLOW_MILLISECONDS: Final = 20_000
 
 
 class Observability(Construct):
@@ -43,8 +54,10 @@ class Observability(Construct):
         undelivered: sqs.Queue,
         failed: sqs.Queue,
         alarm_email: str = "",
+        mcp_service: ecs.FargateService | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        self._mcp_service = mcp_service
         self._functions = functions
         self._machine = machine
         self._rest = rest
@@ -56,7 +69,12 @@ class Observability(Construct):
 
     def _dashboard(self, stage: StageSettings) -> None:
         each = self._functions.values()
-        dashboard = cloudwatch.Dashboard(self, "Dashboard", dashboard_name=f"{stage.prefix}-chats")
+        dashboard = cloudwatch.Dashboard(
+            # dashboards are the account's, not the region's
+            self,
+            "Dashboard",
+            dashboard_name=f"{stage.prefix}-chats-{Aws.REGION}",
+        )
         dashboard.add_widgets(
             cloudwatch.GraphWidget(
                 title="Chats: workflow executions",
@@ -128,18 +146,84 @@ class Observability(Construct):
         return topic
 
     def _alarms(self, topic: sns.Topic) -> None:
-        watched = {
-            "ChatsFail": (self._machine.metric_failed(period=_PERIOD), 5, "Chats end as failed"),
-            "ApiFails": (self._rest.metric_server_error(period=_PERIOD), 5, "The API answers 5xx"),
+        """An alarm names what one event of a quiet hour can reach: a share, or a sum from one on (tests/infra)."""
+        for name, (metric, threshold, description) in self._watched().items():
+            self._alarm(name, metric, threshold, description, topic)
+        if self._mcp_service:
+            # ECS reports the use of CPU of tasks that run, so no report is no task
+            self._alarm(
+                "McpTask",
+                self._mcp_service.metric_cpu_utilization(statistic="n", period=_MINUTE),
+                1,
+                "No task of GitHub's MCP server runs; its tools fail",
+                topic,
+                comparison=cloudwatch.ComparisonOperator.LESS_THAN_THRESHOLD,
+                periods=5,
+                missing=cloudwatch.TreatMissingData.BREACHING,
+            )
+
+    def _watched(self) -> dict[str, tuple[cloudwatch.IMetric, float, str]]:
+        machine, functions = self._machine, self._functions
+        return {
+            "ChatsFail": (
+                _share(
+                    "failed",
+                    machine.metric_failed(period=_WINDOW),
+                    "succeeded",
+                    machine.metric_succeeded(period=_WINDOW),
+                ),
+                20,
+                "A fifth of the chats that ended in a quarter of an hour failed",
+            ),
+            "ChatsTimeOut": (
+                machine.metric_timed_out(period=_WINDOW),
+                1,
+                "A chat passed its 15 minutes: a step hangs, or waits for a model that is away",
+            ),
+            "ApiFails": (
+                self._rest.metric_server_error(statistic="avg", period=_WINDOW),
+                0.05,
+                "One request in twenty is answered with 5xx",
+            ),
+            "StreamsFail": (
+                _share(
+                    "failed",
+                    functions["stream"].function.metric_errors(period=_WINDOW),
+                    "begun",
+                    functions["stream"].function.metric_invocations(period=_WINDOW),
+                ),
+                5,
+                "Event streams break off",
+            ),
             "AbortFails": (
-                self._functions["abort"].function.metric_errors(period=_PERIOD),
+                functions["abort"].function.metric_errors(period=_PERIOD),
                 1,
                 "A chat could not be ended; the sweep will try again",
             ),
             "SweepFails": (
-                self._functions["sweep"].function.metric_errors(period=_PERIOD),
-                2,
+                functions["sweep"].function.metric_errors(period=_PERIOD),
+                1,
                 "Chats and holds may stay open",
+            ),
+            "ResetFails": (
+                functions["credit_reset"].function.metric_errors(period=_PERIOD),
+                1,
+                "Stored accounts are not brought up to date; allowances are right all the same",
+            ),
+            "AccountsLeft": (
+                _own_metric("credit_reset", "CreditAccountsLeft"),
+                1,
+                "The reset could not bring some accounts up to date",
+            ),
+            "ListingsFail": (
+                _own_metric("github", "McpListingsFailed"),
+                1,
+                "An MCP server did not list its tools; after six hours they are offered no more",
+            ),
+            "SlowFirstText": (
+                _own_metric("turn", FIRST_TEXT_METRIC, "p95"),
+                _SLOW_MILLISECONDS,
+                "One model call in twenty writes its first text after more than 20 s",
             ),
             "Undelivered": (
                 self._undelivered.metric_approximate_number_of_messages_visible(period=_PERIOD),
@@ -151,15 +235,71 @@ class Observability(Construct):
                 1,
                 "An event or a schedule reached its function, which failed at every attempt",
             ),
+            **self._throttles(),
         }
-        for name, (metric, threshold, description) in watched.items():
-            alarm = cloudwatch.Alarm(
-                self,
-                name,
-                metric=metric,
-                threshold=threshold,
-                evaluation_periods=1,
-                alarm_description=description,
-                treat_missing_data=cloudwatch.TreatMissingData.NOT_BREACHING,
+
+    def _throttles(self) -> dict[str, tuple[cloudwatch.IMetric, float, str]]:
+        """An alarm adds up ten metrics at most."""
+        names = list(self._functions)
+        alarms: dict[str, tuple[cloudwatch.IMetric, float, str]] = {}
+        for number, first in enumerate(range(0, len(names), _MOST_METRICS)):
+            group = names[first : first + _MOST_METRICS]
+            using: dict[str, cloudwatch.IMetric] = {
+                name: self._functions[name].function.metric_throttles(period=_PERIOD) for name in group
+            }
+            total = cloudwatch.MathExpression(
+                expression=f"SUM([{', '.join(f'FILL({name}, 0)' for name in group)}])",
+                using_metrics=using,
+                period=_PERIOD,
+                label="throttles",
             )
-            alarm.add_alarm_action(actions.SnsAction(topic))
+            alarms[f"Throttled{number}"] = (total, 1, f"Lambda holds back one of {', '.join(group)}")
+        return alarms
+
+    def _alarm(
+        self,
+        name: str,
+        metric: cloudwatch.IMetric,
+        threshold: float,
+        description: str,
+        topic: sns.Topic,
+        *,
+        comparison: cloudwatch.ComparisonOperator = _AT_LEAST,
+        periods: int = 1,
+        missing: cloudwatch.TreatMissingData = cloudwatch.TreatMissingData.NOT_BREACHING,
+    ) -> None:
+        alarm = cloudwatch.Alarm(
+            self,
+            name,
+            metric=metric,
+            threshold=threshold,
+            comparison_operator=comparison,
+            evaluation_periods=periods,
+            alarm_description=description,
+            treat_missing_data=missing,
+        )
+        alarm.add_alarm_action(actions.SnsAction(topic))
+
+
+def _share(
+    bad: str, of_bad: cloudwatch.IMetric, rest: str, of_rest: cloudwatch.IMetric
+) -> cloudwatch.IMetric:
+    """Per cent that went wrong; 0 where nothing happened. A sum would need traffic to be reached."""
+    whole = rest if rest == "begun" else f"({bad} + {rest})"
+    return cloudwatch.MathExpression(
+        expression=f"IF({whole} > 0, 100 * {bad} / {whole}, 0)",
+        using_metrics={bad: of_bad, rest: of_rest},
+        period=_WINDOW,
+        label=f"% {bad}",
+    )
+
+
+def _own_metric(function: str, name: str, statistic: str = "sum") -> cloudwatch.IMetric:
+    """What a function counts itself, by the dimension that Powertools writes."""
+    return cloudwatch.Metric(
+        namespace=METRICS_NAMESPACE,
+        metric_name=name,
+        dimensions_map={"service": function},
+        statistic=statistic,
+        period=_WINDOW,
+    )

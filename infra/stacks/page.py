@@ -1,37 +1,47 @@
-"""The web page: private files in S3, served by CloudFront under a strict policy. Optional per stage."""
+"""One origin for page and API: CloudFront before private files in S3 and before the REST API. Optional per stage.
+
+What it adds to the API: one address without CORS, where ``/v1/…`` in answers leads somewhere, and a domain of its own
+by setting. Nothing of the API is cached, and nobody's error page stands in the place of an answer of its.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, Final
 
-from aws_cdk import CfnOutput, Duration, Fn, RemovalPolicy, Stack, Token
+from aws_cdk import CfnOutput, Duration, Fn, RemovalPolicy, Stack
+from aws_cdk import aws_certificatemanager as acm
 from aws_cdk import aws_cloudfront as cloudfront
 from aws_cdk import aws_cloudfront_origins as origins
 from aws_cdk import aws_logs as logs
 from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_s3_deployment as deployment
 
+from infra.edge import PLAIN
 from infra.page import web
 from infra.stacks.findings import accept
+from infra.stacks.rest import STAGE_NAME
 
 if TYPE_CHECKING:
     from constructs import Construct
 
+    from infra.edge import Edge
     from infra.stages import StageSettings
 
+_API_PATHS: Final = ("/v1/*", "/health", "/openapi.json")
+_READ_TIMEOUT: Final = Duration.seconds(60)
 _REVALIDATE = "public, max-age=0, must-revalidate"  # names carry no hash; a check costs an empty 304
 _BASIC_EXECUTION = "arn:<AWS::Partition>:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole"
 _ASSETS = "arn:<AWS::Partition>:s3:::cdk-hnb659fds-assets-<AWS::AccountId>-<AWS::Region>/*"
 
 
 class PageStack(Stack):
-    """Serves `infra.page`, told by ``config.json`` where the API and the sign-in are.
+    """Serves `infra.page` and the API, told by ``config.json`` where the sign-in is.
 
     ``api_url`` is the REST API's URL with its stage, ``sign_in_url`` the Cognito domain's base URL
     (``https://…amazoncognito.com``), ``client_id`` the app client. The app client has to allow this
     stack's output ``PageUrl`` as callback and logout URL. ``uploads_bucket`` is the name of the bucket to which
-    administrators put files at addresses that the API signs.
+    administrators put files at addresses that the API signs. ``edge``: the stage's own domain; DNS has to lead it
+    to the output ``DomainTarget``.
     """
 
     def __init__(
@@ -44,17 +54,20 @@ class PageStack(Stack):
         sign_in_url: str,
         client_id: str,
         uploads_bucket: str,
+        edge: Edge = PLAIN,
     ) -> None:
         super().__init__(scope, construct_id, stack_name=f"{stage.prefix}-page")
         self._stage = stage
+        self._edge = edge
         self.files = self._bucket()
         self.distribution = self._distribution(
-            _origin(api_url), sign_in_url, *_bucket_origins(uploads_bucket, self.region)
+            api_url, sign_in_url, *_bucket_origins(uploads_bucket, self.region)
         )
         sign_in = {"kind": "cognito", "domain": sign_in_url, "client_id": client_id}
-        self._deploy({"api": api_url, "sign_in": sign_in})
-        self.url = f"https://{self.distribution.distribution_domain_name}/"
+        self._deploy({"api": "", "sign_in": sign_in})
+        self.url = edge.url or f"https://{self.distribution.distribution_domain_name}/"
         CfnOutput(self, "PageUrl", value=self.url)
+        CfnOutput(self, "DomainTarget", value=self.distribution.distribution_domain_name)
 
     def _bucket(self) -> s3.Bucket:
         bucket = s3.Bucket(
@@ -71,20 +84,24 @@ class PageStack(Stack):
         )
         return bucket
 
-    def _distribution(self, *called: str) -> cloudfront.Distribution:
+    def _distribution(self, api_url: str, *called: str) -> cloudfront.Distribution:
         distribution = cloudfront.Distribution(
             self,
             "Distribution",
-            comment=f"The web page of {self._stage.prefix}",
+            comment=f"Page and API of {self._stage.prefix}",
             default_root_object="index.html",
             default_behavior=cloudfront.BehaviorOptions(
-                origin=origins.S3BucketOrigin.with_origin_access_control(self.files),
+                origin=origins.S3BucketOrigin.with_origin_access_control(
+                    self.files, origin_access_control=self._reader()
+                ),
                 viewer_protocol_policy=cloudfront.ViewerProtocolPolicy.REDIRECT_TO_HTTPS,
                 allowed_methods=cloudfront.AllowedMethods.ALLOW_GET_HEAD,
                 cache_policy=cloudfront.CachePolicy.CACHING_OPTIMIZED,
                 response_headers_policy=self._headers(*called),
                 compress=True,
             ),
+            additional_behaviors=dict.fromkeys(_API_PATHS, _to_api(api_url)),
+            **self._domain(),
             http_version=cloudfront.HttpVersion.HTTP2_AND_3,
             price_class=cloudfront.PriceClass.PRICE_CLASS_100,
         )
@@ -92,12 +109,12 @@ class PageStack(Stack):
         accept(
             distribution,
             "AwsSolutions-CFR2",
-            "Static files without input; a firewall would cost more than the page.",
+            "Files are static, and the firewall stands on the API's stage, which has an address of its own.",
         )
         accept(
             distribution,
             "AwsSolutions-CFR3",
-            "The page is public and static; who calls the API is in the API's log.",
+            "Files are public and static; who calls the API is in the API's log.",
         )
         accept(
             distribution,
@@ -106,10 +123,28 @@ class PageStack(Stack):
         )
         return distribution
 
+    def _reader(self) -> cloudfront.S3OriginAccessControl:
+        """Its name is the account's, not the region's; the CDK's own would be the same in every region."""
+        return cloudfront.S3OriginAccessControl(
+            self, "Reader", origin_access_control_name=f"{self._stage.prefix}-page-{self.region}"
+        )
+
+    def _domain(self) -> dict[str, Any]:
+        if not self._edge.domain:
+            return {}
+        certificate = acm.Certificate.from_certificate_arn(self, "Certificate", self._edge.certificate_arn)
+        return {
+            "domain_names": [self._edge.domain],
+            "certificate": certificate,
+            "minimum_protocol_version": cloudfront.SecurityPolicyProtocol.TLS_V1_2_2021,
+        }
+
     def _headers(self, *called: str) -> cloudfront.ResponseHeadersPolicy:
         return cloudfront.ResponseHeadersPolicy(
             self,
             "Headers",
+            # the account's, like the reader's name
+            response_headers_policy_name=f"{self._stage.prefix}-page-{self.region}",
             comment=f"Security headers of the page of {self._stage.prefix}",
             security_headers_behavior=cloudfront.ResponseSecurityHeadersBehavior(
                 content_security_policy=cloudfront.ResponseHeadersContentSecurityPolicy(
@@ -173,12 +208,24 @@ class PageStack(Stack):
             )
 
 
-def _origin(url: str) -> str:
-    """``https://host`` of a URL, for one that is known only at deployment too."""
-    if not Token.is_unresolved(url):
-        parts = urlsplit(url)
-        return f"{parts.scheme}://{parts.netloc}"
-    return Fn.join("", ["https://", Fn.select(2, Fn.split("/", url))])
+def _to_api(url: str) -> cloudfront.BehaviorOptions:
+    """Everything as the client sent it but the host, by which API Gateway finds its API; nothing cached.
+
+    An event stream sends a comment every 15 s, so it never meets the read time-out.
+    """
+    return cloudfront.BehaviorOptions(
+        origin=origins.HttpOrigin(
+            Fn.select(2, Fn.split("/", url)),
+            origin_path=f"/{STAGE_NAME}",
+            protocol_policy=cloudfront.OriginProtocolPolicy.HTTPS_ONLY,
+            read_timeout=_READ_TIMEOUT,
+        ),
+        viewer_protocol_policy=cloudfront.ViewerProtocolPolicy.HTTPS_ONLY,
+        allowed_methods=cloudfront.AllowedMethods.ALLOW_ALL,
+        cache_policy=cloudfront.CachePolicy.CACHING_DISABLED,
+        origin_request_policy=cloudfront.OriginRequestPolicy.ALL_VIEWER_EXCEPT_HOST_HEADER,
+        compress=False,
+    )
 
 
 def _bucket_origins(bucket: str, region: str) -> tuple[str, str]:

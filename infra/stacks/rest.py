@@ -6,33 +6,46 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from aws_cdk import Duration, RemovalPolicy, Token
+from aws_cdk import CfnOutput, Duration, RemovalPolicy, Token
 from aws_cdk import aws_apigateway as apigateway
+from aws_cdk import aws_certificatemanager as acm
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 from dualtrack.api.attachments import BINARY_TYPES
 from dualtrack.api.route import EVENTS_PATH
 from dualtrack.api.table import ROUTES
 
+from infra.edge import PLAIN
 from infra.stacks.findings import accept
+from infra.stacks.firewall import Firewall
 from infra.stacks.functions import ALIAS
 
 if TYPE_CHECKING:
     from aws_cdk import aws_cognito as cognito
 
+    from infra.edge import Edge
     from infra.stacks.functions import Function
     from infra.stages import StageSettings
 
 STAGE_NAME: Final = ALIAS
 _EVENTS_SECONDS: Final = 130
+_HEALTH: Final = "/health"
+OPEN_RATE: Final = 10
+OPEN_BURST: Final = 20
+"""What all callers together get of an open route, requests a second: whoever asks more of them than a probe does must
+not use up what the gateway lets through for users.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An error that the gateway itself answers, in the contract's form (CONTRACT 4)."""
+    """An error that the gateway itself answers, in the contract's form (CONTRACT 4).
+
+    ``status``: None where the gateway's own stands for whatever has no answer of its own.
+    """
 
     type: apigateway.ResponseType
-    status: int
+    status: int | None
     code: str
     message: str
 
@@ -60,6 +73,8 @@ def _refusals() -> tuple[Refusal, ...]:
         Refusal(kind.AUTHORIZER_FAILURE, 500, "internal", "Internal error."),
         Refusal(kind.INTEGRATION_FAILURE, 503, "unavailable", "The service is not available; try again."),
         Refusal(kind.INTEGRATION_TIMEOUT, 504, "timeout", "The request took too long."),
+        Refusal(kind.DEFAULT_4_XX, None, "invalid_request", "The request is not valid."),
+        Refusal(kind.DEFAULT_5_XX, None, "internal", "Internal error."),
     )
 
 
@@ -76,6 +91,7 @@ class Rest(Construct):
         api: Function,
         stream: Function,
         allowed_origins: str,
+        edge: Edge = PLAIN,
     ) -> None:
         super().__init__(scope, construct_id)
         # A parameter (local) cannot be taken apart and stands for one origin.
@@ -100,13 +116,22 @@ class Rest(Construct):
                 stage_name=STAGE_NAME,
                 throttling_rate_limit=stage.request_rate,
                 throttling_burst_limit=stage.request_burst,
-                logging_level=apigateway.MethodLoggingLevel.ERROR,
+                # API Gateway would write execution logs to a group that it makes itself, kept for ever and left
+                # behind by the stack; what went wrong stands in the access log
+                logging_level=apigateway.MethodLoggingLevel.OFF,
                 data_trace_enabled=False,
                 # by method they cost more than everything else that is idle; those of the API are free
                 metrics_enabled=False,
                 tracing_enabled=True,
                 access_log_destination=apigateway.LogGroupLogDestination(self.access_log),
                 access_log_format=_access_log_format(),
+                method_options={
+                    f"{route.path}/{route.method.upper()}": apigateway.MethodDeploymentOptions(
+                        throttling_rate_limit=OPEN_RATE, throttling_burst_limit=OPEN_BURST
+                    )
+                    for route in ROUTES
+                    if route.access == "open"
+                },
             ),
         )
         accept(
@@ -116,9 +141,19 @@ class Rest(Construct):
         )
         accept(
             self.rest,
-            "AwsSolutions-APIG3",
-            "Every route but two needs a token and is throttled; a web ACL costs while idle and is the team's choice.",
+            "AwsSolutions-APIG6",
+            "Execution logs have no retention of ours; the access log says what failed, where and why.",
         )
+        if edge.firewall:
+            Firewall(self, "Firewall", stage=stage, on=self.rest.deployment_stage)
+        else:
+            accept(
+                self.rest,
+                "AwsSolutions-APIG3",
+                "Every route but two needs a token and is throttled; a web ACL costs while idle and is a setting.",
+            )
+        if edge.domain and not stage.page:
+            self._domain(edge)
         accept(
             self.rest,
             "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs]",
@@ -146,7 +181,8 @@ class Rest(Construct):
         root = self.rest.root
         for route in ROUTES:
             if route.access == "open":
-                self._open(root.resource_for_path(route.path), to_api)
+                resource = root.resource_for_path(route.path)
+                self._health(resource) if route.path == _HEALTH else self._open(resource, to_api)
         self._guarded(root.add_resource("{proxy+}"), "ANY", to_api)
         # A resource on the way to a deeper one shadows the proxy, so it needs the method itself.
         *above, events = EVENTS_PATH.strip("/").split("/")
@@ -155,8 +191,41 @@ class Rest(Construct):
             self._guarded(resource, "ANY", to_api)
         self._guarded(shadows[-1].add_resource(events), "GET", to_stream)
 
-    def _open(self, resource: apigateway.Resource, target: apigateway.Integration) -> None:
-        method = resource.add_method("GET", target, authorization_type=apigateway.AuthorizationType.NONE)
+    def _domain(self, edge: Edge) -> None:
+        """The API's own host name, for a stage without CloudFront. Output ``DomainTarget``: what DNS has to name."""
+        certificate = acm.Certificate.from_certificate_arn(self, "Certificate", edge.certificate_arn)
+        domain = self.rest.add_domain_name(
+            "Domain",
+            domain_name=edge.domain,
+            certificate=certificate,
+            endpoint_type=apigateway.EndpointType.REGIONAL,
+            security_policy=apigateway.SecurityPolicy.TLS_1_2,
+        )
+        target = CfnOutput(self, "DomainTarget", value=domain.domain_name_alias_domain_name)
+        target.override_logical_id("DomainTarget")
+
+    def _health(self, resource: apigateway.Resource) -> None:
+        """Answered by the gateway itself: whoever asks it all day starts no function."""
+        answer = apigateway.MockIntegration(
+            request_templates={"application/json": '{"statusCode": 200}'},
+            passthrough_behavior=apigateway.PassthroughBehavior.NEVER,
+            integration_responses=[
+                apigateway.IntegrationResponse(
+                    status_code="200", response_templates={"application/json": '{"status": "ok"}'}
+                )
+            ],
+        )
+        self._open(resource, answer, [apigateway.MethodResponse(status_code="200")])
+
+    def _open(
+        self,
+        resource: apigateway.Resource,
+        target: apigateway.Integration,
+        answers: list[apigateway.MethodResponse] | None = None,
+    ) -> None:
+        method = resource.add_method(
+            "GET", target, authorization_type=apigateway.AuthorizationType.NONE, method_responses=answers
+        )
         for rule in ("AwsSolutions-APIG4", "AwsSolutions-COG4"):
             accept(
                 method, rule, "Health and the API's description are public: they tell nothing of any user."
@@ -184,7 +253,7 @@ class Rest(Construct):
         self.rest.add_gateway_response(
             f"Gateway{refusal.type.response_type}",
             type=refusal.type,
-            status_code=str(refusal.status),
+            status_code=str(refusal.status) if refusal.status else None,
             response_headers=headers,
             templates={"application/json": json.dumps(body)},
         )
@@ -207,6 +276,8 @@ def _access_log_format() -> apigateway.AccessLogFormat:
                 "ms": field.context_response_latency(),
                 "bytes": field.context_response_length(),
                 "error": field.context_error_response_type(),
+                "integration_error": "$context.integration.error",
+                "authorizer_error": "$context.authorizer.error",
             }
         )
     )

@@ -4,9 +4,9 @@ cold `turn` costs in processor time.
     uv run python -m tests.bench.function_memory            # print the table (two minutes)
     uv run python -m tests.bench.function_memory --write    # and write it to infra/measured.json
 
-What is measured is the peak resident size of a function's processes (``VmHWM``), which on the local stack import
+What is measured is the peak resident size of a function's processes (``VmHWM``) with those that they run, which on the local stack import
 what they import on Lambda and nothing else. The set is the heaviest that the contract allows: twenty results at
-once, 2 MB of tool text, 4 MB of files, a course of a megabyte, every kind of search, deletions, an erased user.
+once, 2 MB of tool text, 4 MB of files, a course of a megabyte, a graph of 100,000 nodes, every kind of search, deletions, an erased user.
 `tests/infra/test_memory_sizes.py` compares the sizes with the table.
 """
 
@@ -78,10 +78,11 @@ class Peaks:
         self._thread.join()
 
     def look(self, name: str, pid: int) -> None:
-        """Take one process's peak; one that has gone says nothing."""
+        """Take one process's peak, with that of a process that it runs; one that has gone says nothing."""
         with contextlib.suppress(OSError, ValueError, IndexError):
-            status = Path(f"/proc/{pid}/status").read_text()
-            kilobytes = int(status.split("VmHWM:")[1].split()[0])
+            kilobytes = _peak(pid)
+            for thread in Path(f"/proc/{pid}/task").iterdir():
+                kilobytes += sum(_peak(int(child)) for child in (thread / "children").read_text().split())
             self.megabytes[name] = max(self.megabytes.get(name, 0.0), kilobytes / 1024)
 
     def _watch(self) -> None:
@@ -94,6 +95,11 @@ class Peaks:
                     for function, name in self._functions.items():
                         if function in arguments:
                             self.look(name, int(folder.name))
+
+
+def _peak(pid: int) -> int:
+    """``VmHWM``, in KB."""
+    return int(Path(f"/proc/{pid}/status").read_text().split("VmHWM:")[1].split()[0])
 
 
 def cold_turn() -> float:
@@ -125,6 +131,7 @@ class Work:
         for number in range(6):
             self._chat(f"long {number}", [(f"{NAME}_echo", {"text": "word " * 5_000})] * 5, conversation)
         self._courses()
+        self._graph()
         self._stream(first["chat_id"])
         self._failure()
         for name, event in (("Sweep", {}), ("CreditReset", {}), ("Github", {"action": "refresh"})):
@@ -157,27 +164,38 @@ class Work:
         self._person.finish(self._person.http.post("/v1/chats", json=body).json()["chat_id"])
 
     def _courses(self) -> None:
-        admin = Person(self._root.stack.url, self._root.stack.token("corpus-admin", admin=True))
         lessons = "\n\n".join(
             f"Lesson {n}: Part {n}\n" + " ".join(f"Sentence {n}.{i} says what it says." for i in range(700))
             for n in range(40)
         )
         data = f"Course Title: Heavy\n\n{lessons}\n".encode()
-        corpus = "/v1/admin/corpora/courses"
-        body = {"files": [{"name": "heavy.txt", "size": len(data)}]}
-        (upload,) = admin.http.post(f"{corpus}/uploads", json=body).json()["uploads"]
+        self._ingest("courses", "heavy.txt", data)
+        self._ask_profile("courses", "search_course_content", {"query": "what it says"})
+
+    def _graph(self) -> None:
+        nodes = [{"node_id": f"n{n}", "label": f"L{n % 9}", "name": f"Node {n}"} for n in range(100_000)]
+        edges = [{"from": f"n{n}", "type": "NEXT", "to": f"n{n // 2}"} for n in range(1, 100_000)]
+        self._ingest("graph", "heavy.json", json.dumps({"nodes": nodes, "edges": edges}).encode())
+        self._ask_profile("graph", "count_related_by_name", {"name": "Node 1"})
+
+    def _ingest(self, corpus: str, name: str, data: bytes) -> None:
+        admin = Person(self._root.stack.url, self._root.stack.token("corpus-admin", admin=True))
+        address = f"/v1/admin/corpora/{corpus}"
+        body = {"files": [{"name": name, "size": len(data)}]}
+        (upload,) = admin.http.post(f"{address}/uploads", json=body).json()["uploads"]
         httpx.put(upload["url"], content=data, headers=upload["headers"], trust_env=False).raise_for_status()
-        files = [{"upload_id": upload["upload_id"], "name": "heavy.txt"}]
-        job = admin.http.post(f"{corpus}/jobs", json={"files": files}).json()
+        files = [{"upload_id": upload["upload_id"], "name": name}]
+        job = admin.http.post(f"{address}/jobs", json={"files": files}).json()
         wait_for(lambda: admin.get(job["url"])["status"] in ("done", "failed"), 400)
+        assert admin.get(job["url"])["status"] == "done", admin.get(job["url"])
+
+    def _ask_profile(self, profile: str, tool: str, given: dict[str, Any]) -> None:
         key = f"marker-{uuid.uuid4().hex[:12]}:"
-        call = {"type": "tool_use", "name": "search_course_content", "input": {"query": "what it says"}}
+        call = {"type": "tool_use", "name": tool, "input": given}
         self._model.script.add({"match": key, "content": [call] * 4})
         self._model.script.add({"match": key, "text": "So it says."})
-        started = self._person.http.post(
-            "/v1/chats", json={"message": f"{key} search", "profile": "courses"}
-        ).json()
-        self._person.finish(started["chat_id"])
+        body = {"message": f"{key} search", "profile": profile}
+        self._person.finish(self._person.http.post("/v1/chats", json=body).json()["chat_id"])
 
     def _failure(self) -> None:
         """A chat that its workflow gives up, for `abort`, which is then called again."""

@@ -9,13 +9,13 @@ from dualtrack.storage.vector_indexes import index_name
 
 from infra.stages import course_index_from
 from tests.drivers.templates import STACKS, Stage, readable
-from tests.infra.test_aws_rules import VARIANTS
+from tests.infra.rules.registry import VARIANTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-WITH_VECTORS = "prod with MCP, an address for alarms, and S3 Vectors"
+WITH_VECTORS = "prod with everything set"
 INDEXES = f"dualtrack-prod-course-vectors-arn/index/{index_name('courses', '*')}"
 
 

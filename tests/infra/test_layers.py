@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
-from typing import TYPE_CHECKING
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
 from infra import layers
 from infra.stacks.function_specs import SPECS
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ADAPTER_BYTES = 15_000_000
 """Lambda Web Adapter, which AWS publishes; its layer is not here to be measured."""
@@ -70,9 +73,6 @@ def test_compiled_code_is_for_lambdas_processor_and_python(built: dict[str, Path
         assert tag is None or tag[1] == "313", path
 
 
-@pytest.mark.skipif(
-    not layers.has_compiler(), reason="no Python of Lambda's version here: .ci/install_pyodide.sh"
-)
 def test_bytecode_outlives_the_zip(built: dict[str, Path]) -> None:
     """A .pyc that checks mtimes is void once the asset's zip has normalised them."""
     for folder in built.values():
@@ -80,3 +80,67 @@ def test_bytecode_outlives_the_zip(built: dict[str, Path]) -> None:
         assert compiled
         for path in compiled:
             assert int.from_bytes(path.read_bytes()[4:8], "little") == 1, path  # hash-based, unchecked
+
+
+BUILDING = """
+import os, sys
+os.umask(int(sys.argv[1], 8))
+from infra import layers
+print(layers.build(layers.ROLES["stream"]))
+print(layers.build_core())
+"""
+ELSEWHERE = {"LC_ALL": "C", "TZ": "Asia/Tokyo", "PYTHONHASHSEED": "2"}
+
+
+def built_elsewhere(root: Path) -> list[Path]:
+    """A dependency layer and the library, built from a copy of the sources under another umask and locale."""
+    ignored = shutil.ignore_patterns("__pycache__", "*.pyc")
+    shutil.copytree(layers.ROOT / "layers", root / "layers", ignore=ignored)
+    (root / "infra").mkdir()
+    for name in (
+        "infra/__init__.py",
+        "infra/layers.py",
+        "infra/compile_bytecode.mjs",
+        "uv.lock",
+        "pyproject.toml",
+    ):
+        shutil.copyfile(layers.ROOT / name, root / name)
+    done = subprocess.run(
+        [sys.executable, "-c", BUILDING, "077"],
+        cwd=root,
+        env={**os.environ, **ELSEWHERE, "PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return [Path(line) for line in done.stdout.split("\n") if line]
+
+
+def content(folder: Path) -> dict[str, tuple[int, str]]:
+    """Mode and hash of everything in a layer."""
+    return {
+        str(path.relative_to(folder)): (
+            stat.S_IMODE(path.stat().st_mode),
+            hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else "",
+        )
+        for path in sorted(folder.rglob("*"))
+    }
+
+
+def test_a_layer_is_the_same_wherever_it_is_built(built: dict[str, Path], tmp_path: Path) -> None:
+    here = [built["stream"], built["core"]]
+    there = built_elsewhere(tmp_path / "ci" / "with a longer path")
+    assert [layers.key_of(folder) for folder in here] == [layers.key_of(folder) for folder in there]
+    for one, other in zip(here, there, strict=True):
+        assert one != other
+        assert content(one) == content(other)
+
+
+def test_without_a_compiler_no_layer_is_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One without bytecode would be another layer than CI's, and start at half the speed."""
+    (tmp_path / "module.py").write_text("")
+    monkeypatch.setattr(layers, "lambda_python", lambda: None)
+    monkeypatch.setattr(layers, "pyodide", lambda: None)
+    with pytest.raises(layers.NoCompiler, match="uv python install"):
+        layers._compile(tmp_path)

@@ -9,7 +9,9 @@ from typing import Any
 import aws_cdk as cdk
 from aws_cdk.assertions import Template
 from cdk_nag import AwsSolutionsChecks
+from dualtrack.api.table import ROUTES
 
+from infra.edge import PLAIN, Edge
 from infra.page import vendor, web
 from infra.settings import STAGES
 from infra.stacks.page import PageStack
@@ -21,7 +23,7 @@ SIGN_IN = "https://dualtrack-prod-123456789012.auth.eu-central-1.amazoncognito.c
 BUCKET = "dualtrack-prod-bodies"
 
 
-def made(api_url: str = API, *, nag: bool = False) -> tuple[cdk.App, PageStack]:
+def made(api_url: str = API, *, nag: bool = False, edge: Edge = PLAIN) -> tuple[cdk.App, PageStack]:
     app = cdk.App()
     if nag:
         cdk.Validations.of(app).add_plugins(AwsSolutionsChecks())
@@ -33,6 +35,7 @@ def made(api_url: str = API, *, nag: bool = False) -> tuple[cdk.App, PageStack]:
         sign_in_url=SIGN_IN,
         client_id="client-1",
         uploads_bucket=BUCKET,
+        edge=edge,
     )
     return app, stack
 
@@ -77,7 +80,7 @@ def test_visitors_get_https_and_no_other_method_than_reading() -> None:
     assert "ResponseHeadersPolicyId" in behaviour
 
 
-def test_the_policy_lets_the_page_call_its_api_its_sign_in_and_its_bucket_and_nobody_else() -> None:
+def test_the_policy_lets_the_page_call_its_origin_its_sign_in_and_its_bucket_and_nobody_else() -> None:
     app = cdk.App()
     env = cdk.Environment(account="123456789012", region="eu-central-1")
     stack = PageStack(
@@ -95,7 +98,6 @@ def test_the_policy_lets_the_page_call_its_api_its_sign_in_and_its_bucket_and_no
     assert policy["script-src"] == policy["style-src"] == "'self'"
     assert policy["connect-src"].split() == [
         "'self'",
-        API.removesuffix("/live/"),
         SIGN_IN,
         f"https://{BUCKET}.s3.eu-central-1.amazonaws.com",
         f"https://{BUCKET}.s3.amazonaws.com",
@@ -106,21 +108,37 @@ def test_the_policy_lets_the_page_call_its_api_its_sign_in_and_its_bucket_and_no
     assert security["FrameOptions"]["FrameOption"] == "DENY"
 
 
-def test_an_api_url_that_is_known_only_at_deployment_becomes_its_origin() -> None:
-    app = cdk.App()
-    api = cdk.Stack(app, "Api")
-    url = cdk.CfnParameter(api, "Url").value_as_string
-    stack = PageStack(
-        app,
-        "Page",
-        stage=STAGES["prod"],
-        api_url=url,
-        sign_in_url=SIGN_IN,
-        client_id="client-1",
-        uploads_bucket=BUCKET,
-    )
-    policy = json.dumps(policy_of(Template.from_stack(stack))["SecurityHeadersConfig"])
-    assert '"Fn::Select": [2, {"Fn::Split": ["/"' in policy
+def behaviours() -> dict[str, dict[str, Any]]:
+    found = only("AWS::CloudFront::Distribution")["DistributionConfig"]["CacheBehaviors"]
+    return {one["PathPattern"]: one for one in found}
+
+
+def test_the_api_is_asked_at_its_own_host_and_stage() -> None:
+    config = only("AWS::CloudFront::Distribution")["DistributionConfig"]
+    origins = {one["Id"]: one for one in config["Origins"]}
+    for behaviour in behaviours().values():
+        origin = origins[behaviour["TargetOriginId"]]
+        assert origin["OriginPath"] == "/live"
+        assert origin["DomainName"] == "abc123.execute-api.eu-central-1.amazonaws.com"
+        assert origin["CustomOriginConfig"]["OriginProtocolPolicy"] == "https-only"
+        assert behaviour["ViewerProtocolPolicy"] == "https-only"
+        assert behaviour["Compress"] is False  # a compressed stream waits for a block to fill
+
+
+def test_every_route_of_the_api_is_behind_the_page_and_no_file_is() -> None:
+    patterns = [pattern.replace("*", "") for pattern in behaviours()]
+    assert all(route.path.startswith(tuple(patterns)) for route in ROUTES)
+    files = [f"/{path.relative_to(web.FOLDER)}" for path in web.FOLDER.rglob("*") if path.is_file()]
+    assert not [path for path in files if path.startswith(tuple(patterns))]
+
+
+def test_a_domain_of_its_own_brings_its_certificate() -> None:
+    edge = Edge("chat.example.org", f"arn:aws:acm:us-east-1:123456789012:certificate/{'1' * 36}")
+    config = only("AWS::CloudFront::Distribution", Template.from_stack(made(edge=edge)[1]))
+    assert config["DistributionConfig"]["Aliases"] == [edge.domain]
+    viewers = config["DistributionConfig"]["ViewerCertificate"]
+    assert viewers["AcmCertificateArn"] == edge.certificate_arn
+    assert viewers["MinimumProtocolVersion"] == "TLSv1.2_2021"
 
 
 def test_no_source_and_no_local_configuration_is_deployed() -> None:

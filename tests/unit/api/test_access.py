@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin
 
 import pytest
 from dualtrack.api.identity import groups_of
@@ -347,3 +348,19 @@ def test_an_error_of_ours_says_nothing_of_its_cause(api: Api, monkeypatch: pytes
 
 def test_answers_are_nobody_elses_to_keep(api: Api) -> None:
     assert api.call("GET", "/v1/credits").headers["Cache-Control"] == "no-store"
+
+
+@pytest.mark.parametrize(
+    ("address", "api"),
+    [
+        ("https://chat.example.org/openapi.json", "https://chat.example.org/"),
+        (
+            "https://a1.execute-api.eu-central-1.amazonaws.com/live/openapi.json",
+            "https://a1.execute-api.eu-central-1.amazonaws.com/live/",
+        ),
+    ],
+)
+def test_the_document_names_its_server_at_every_address(address: str, api: str) -> None:
+    """OpenAPI 3.1, "Server Object": a relative address is resolved against the document's own."""
+    (server,) = openapi_document(ROUTES)["servers"]
+    assert urljoin(address, server["url"]) == api

@@ -129,7 +129,7 @@ class TestChat:
         assert script.requests == []
 
     def test_a_fork_that_is_refused_says_why(self) -> None:
-        refusal = (404, {"code": "not_found", "message": "There is no such conversation."}, {})
+        refusal: Refusal = (404, {"code": "not_found", "message": "There is no such conversation."}, {})
         script = Script(events=answered(), refusals={"POST /v1/conversations/cv_8/fork": [refusal]})
         result = ask(script, "Again", "--fork", "cv_8", "--before", "q7")
         assert (result.exit_code, "no such conversation" in result.stderr) == (2, True)

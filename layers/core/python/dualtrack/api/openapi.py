@@ -43,6 +43,8 @@ def openapi_document(routes: tuple[Route, ...]) -> dict[str, Any]:
             "version": VERSION,
             "description": "Chats with tools and a two-track memory.",
         },
+        # relative to where the document lies: the page's origin, an own domain, or the gateway's address with its stage
+        "servers": [{"url": "."}],
         "paths": paths,
         "components": {
             "schemas": _schemas(routes),

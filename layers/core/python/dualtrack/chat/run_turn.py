@@ -80,7 +80,8 @@ _UNPAID: Final = "Tool execution failed: not enough credits, so it was not run."
 @dataclass(frozen=True, slots=True)
 class TurnDeps:
     """What a turn needs beside the stores. ``model_name``: of a profile that names none of its own;
-    ``invalid`` checks a tool's input against its schema."""
+    ``invalid`` checks a tool's input against its schema; ``first_text`` is told the seconds from a request to the
+    first text of its answer, if it has any."""
 
     stores: Stores
     model: Model
@@ -91,6 +92,7 @@ class TurnDeps:
     summary_model: str = ""
     """Who writes summaries one by one; empty for the turn's own."""
     summary_characters: int = DEFAULT_CHARACTERS
+    first_text: Callable[[float], None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +284,7 @@ def _is_read_again(run: _Run, state: QueryState, frame: Mapping[str, Any], view:
 def _ask(run: _Run, request: Mapping[str, Any], on_text: Callable[[str], None]) -> ModelReply:
     """The model's answer. One that was cut off in its thinking is asked for once more without; both are counted."""
     asked_at = time.monotonic()
+    on_text = _telling_first(on_text, run.deps.first_text, asked_at)
     reply = run.deps.model.stream(request, on_text)
     again = without_thinking(request, run.profile.max_tokens) if reply.is_thought_alone else None
     left = CALL_SECONDS - (time.monotonic() - asked_at)
@@ -292,6 +295,22 @@ def _ask(run: _Run, request: Mapping[str, Any], on_text: Callable[[str], None]) 
     except ModelRefused:
         return reply
     return replace(second, usage=reply.usage + second.usage, calls=2)
+
+
+def _telling_first(
+    on_text: Callable[[str], None], first_text: Callable[[float], None], asked_at: float
+) -> Callable[[str], None]:
+    """``on_text``, which also tells how long its first text took."""
+    is_first = True
+
+    def told(text: str) -> None:
+        nonlocal is_first
+        if is_first:
+            is_first = False
+            first_text(time.monotonic() - asked_at)
+        on_text(text)
+
+    return told
 
 
 def _no_commit(event: StoredEvent) -> None:

@@ -1,0 +1,245 @@
+"""Alarms: who hears them, and what raises one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.infra.rules.registry import (
+    WITH_ADDRESS,
+    WITH_ALARMS,
+    alarmed_topics,
+    allowed,
+    many,
+    named,
+    of_kind,
+    rule,
+    statements,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.infra.rules.registry import Template
+
+
+@rule({"Alarm": {"Type": "AWS::CloudWatch::Alarm", "Properties": {}}})
+def an_alarm_has_an_action(template: Template) -> Iterator[str]:
+    """Amazon CloudWatch User Guide, "Alarm actions": an alarm without one changes its colour in the console alone."""
+    alarms = of_kind(template, "AWS::CloudWatch::Alarm").items()
+    yield from (key for key, alarm in alarms if not alarm.get("AlarmActions"))
+
+
+_TOPIC: Final = {
+    "Topic": {"Type": "AWS::SNS::Topic", "Properties": {}},
+    "Alarm": {"Type": "AWS::CloudWatch::Alarm", "Properties": {"AlarmActions": [{"Ref": "Topic"}]}},
+}
+_DENY: Final = {
+    "Action": "sns:Publish", "Effect": "Deny", "Principal": "*", "Resource": {"Ref": "Topic"},
+}  # fmt: skip
+
+
+@rule(
+    {
+        **_TOPIC,
+        "Policy": {
+            "Type": "AWS::SNS::TopicPolicy",
+            "Properties": {"Topics": [{"Ref": "Topic"}], "PolicyDocument": {"Statement": [_DENY]}},
+        },
+    }
+)
+def an_alarm_may_publish_to_its_topic(template: Template) -> Iterator[str]:
+    """Amazon SNS Developer Guide, "Example cases for Amazon SNS access control": CloudWatch alarms publish as
+    cloudwatch.amazonaws.com, under aws:SourceAccount. A TopicPolicy takes the place of the default policy, which let
+    the account do so. Release 1's held a Deny alone.
+    """
+    for topic in alarmed_topics(template):
+        policies = [
+            policy
+            for policy in of_kind(template, "AWS::SNS::TopicPolicy").values()
+            if topic in map(named, policy["Topics"])
+        ]
+        found = allowed(statements(policies), "sns:Publish", topic)
+        if policies and not any(_is_for_own_alarms(statement) for statement in found):
+            yield topic
+
+
+def _is_for_own_alarms(statement: dict[str, Any]) -> bool:
+    principal = statement["Principal"]
+    own = {"StringEquals": {"aws:SourceAccount": {"Ref": "AWS::AccountId"}}}
+    return principal == {"Service": "cloudwatch.amazonaws.com"} and statement.get("Condition") == own
+
+
+@rule(
+    {
+        **_TOPIC,
+        "Topic": {"Type": "AWS::SNS::Topic", "Properties": {"KmsMasterKeyId": "alias/aws/sns"}},
+    }
+)
+def an_alarm_may_use_the_key_of_its_topic(template: Template) -> Iterator[str]:
+    """Amazon SNS Developer Guide, "Enable compatibility between event sources from AWS services and encrypted topics":
+    the key's policy allows the service kms:GenerateDataKey* and kms:Decrypt, which AWS's own key never does.
+    """
+    topics = of_kind(template, "AWS::SNS::Topic")
+    keys = of_kind(template, "AWS::KMS::Key")
+    for topic in alarmed_topics(template) & set(topics):
+        key = named(topics[topic].get("KmsMasterKeyId"))
+        if key and not _lets_cloudwatch_encrypt(keys.get(key)):
+            yield topic
+
+
+def _lets_cloudwatch_encrypt(key: dict[str, Any] | None) -> bool:
+    found = key["KeyPolicy"]["Statement"] if key else []
+    actions = {
+        action
+        for statement in found
+        if statement["Effect"] == "Allow"
+        and statement["Principal"] == {"Service": "cloudwatch.amazonaws.com"}
+        for action in many(statement["Action"])
+    }
+    return actions >= {"kms:Decrypt", "kms:GenerateDataKey*"}
+
+
+@rule(_TOPIC, WITH_ADDRESS)
+def an_alarm_reaches_somebody(template: Template) -> Iterator[str]:
+    """Amazon SNS Developer Guide, "Creating a subscription": what is published to a topic without one is gone."""
+    subscriptions = of_kind(template, "AWS::SNS::Subscription").values()
+    yield from alarmed_topics(template) - {named(one["TopicArn"]) for one in subscriptions}
+
+
+def alarms_of(template: Template) -> dict[str, Any]:
+    return of_kind(template, "AWS::CloudWatch::Alarm")
+
+
+def watched_metrics(alarm: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """(namespace, metric, logical id or text of the first dimension) of everything that an alarm looks at."""
+    stats = [one["MetricStat"]["Metric"] for one in alarm.get("Metrics", []) if "MetricStat" in one]
+    for metric in stats or [alarm]:
+        dimensions = metric.get("Dimensions") or [{"Value": ""}]
+        yield metric["Namespace"], metric["MetricName"], named(dimensions[0]["Value"])
+
+
+@rule(
+    {
+        "Alarm": {
+            "Type": "AWS::CloudWatch::Alarm",
+            "Properties": {"Statistic": "Sum", "Threshold": 5, "EvaluationPeriods": 1},
+        },
+        "Lasting": {
+            "Type": "AWS::CloudWatch::Alarm",
+            "Properties": {"Statistic": "Sum", "Threshold": 1, "EvaluationPeriods": 3},
+        },
+    },
+    WITH_ALARMS,
+)
+def an_alarm_fires_in_a_quiet_hour(template: Template) -> Iterator[str]:
+    """Amazon CloudWatch User Guide, "Configuring how CloudWatch alarms treat missing data": a period without data is no
+    breach here, so a sum that needs several events, or events in several periods, is never reached where a chat an hour
+    fails. An alarm is a share of what happened, or a sum from one on in one period. Release 1 asked for 5 in 5 minutes,
+    and for two failures of a sweep that runs once in that time.
+    """
+    for key, alarm in alarms_of(template).items():
+        periods = alarm.get("DatapointsToAlarm", alarm.get("EvaluationPeriods", 1))
+        if alarm.get("Statistic") == "Sum" and (alarm["Threshold"] > 1 or periods > 1):
+            yield key
+
+
+@rule(
+    {
+        "Alarm": {
+            "Type": "AWS::CloudWatch::Alarm",
+            "Properties": {"Metrics": [{"MetricStat": {}}] * 11 + [{"Expression": "SUM(METRICS())"}]},
+        }
+    }
+)
+def an_alarm_adds_up_ten_metrics_at_most(template: Template) -> Iterator[str]:
+    """Amazon CloudWatch User Guide, "Create a CloudWatch alarm based on a metric math expression": up to 10 metrics."""
+    for key, alarm in alarms_of(template).items():
+        if sum("MetricStat" in one for one in alarm.get("Metrics", [])) > 10:
+            yield key
+
+
+_CHATS_FAIL: Final = {
+    "Type": "AWS::CloudWatch::Alarm",
+    "Properties": {
+        "Namespace": "AWS/States",
+        "MetricName": "ExecutionsFailed",
+        "Dimensions": [{"Value": {"Ref": "Machine"}}],
+    },
+}
+
+
+@rule({"Alarm": _CHATS_FAIL}, WITH_ALARMS)
+def a_timeout_raises_an_alarm(template: Template) -> Iterator[str]:
+    """AWS Step Functions Developer Guide, "Monitoring Step Functions metrics using Amazon CloudWatch": executions that
+    time out are counted as ExecutionsTimedOut, not as ExecutionsFailed.
+    """
+    watched = {one for alarm in alarms_of(template).values() for one in watched_metrics(alarm)}
+    for namespace, metric, machine in watched:
+        if metric == "ExecutionsFailed" and (namespace, "ExecutionsTimedOut", machine) not in watched:
+            yield machine
+
+
+@rule(
+    {
+        "Alarm": _CHATS_FAIL,
+        "Function": {"Type": "AWS::Lambda::Function", "Properties": {}},
+    },
+    WITH_ALARMS,
+)
+def a_throttle_raises_an_alarm(template: Template) -> Iterator[str]:
+    """AWS Lambda Developer Guide, "Using CloudWatch metrics with Lambda": throttled requests count neither as
+    invocations nor as errors.
+    """
+    alarms = alarms_of(template).values()
+    watched = {one[2] for alarm in alarms for one in watched_metrics(alarm) if one[1] == "Throttles"}
+    yield from set(of_kind(template, "AWS::Lambda::Function")) - watched if alarms else ()
+
+
+OWN_METRICS: Final = {"McpListingsFailed", "CreditAccountsLeft", "FirstTextMilliseconds"}
+ERRORS: Final = ("Abort", "Stream", "Sweep", "CreditReset")
+
+
+@rule({"Alarm": _CHATS_FAIL}, WITH_ALARMS)
+def what_no_error_tells_raises_an_alarm(template: Template) -> Iterator[str]:
+    """AWS Well-Architected Serverless Applications Lens, "OPS 1: metrics": business metrics beside those of the
+    services. These are failures that are handled, and so are no errors of a function: a listing, an account, a slow
+    model.
+    """
+    alarms = alarms_of(template).values()
+    watched = {one[1] for alarm in alarms for one in watched_metrics(alarm) if one[0] == "dualtrack"}
+    yield from OWN_METRICS - watched if alarms else ()
+
+
+@rule({"Alarm": _CHATS_FAIL}, WITH_ALARMS)
+def an_error_that_nobody_is_told_raises_an_alarm(template: Template) -> Iterator[str]:
+    """AWS Lambda Developer Guide, "Using CloudWatch metrics with Lambda", "Errors": of functions whose caller is a
+    schedule, an event, or a reader that has seen the first half of its answer.
+    """
+    alarms = alarms_of(template).values()
+    watched = {one[2] for alarm in alarms for one in watched_metrics(alarm) if one[1] == "Errors"}
+    for name in ERRORS if alarms else ():
+        if not any(key.startswith(f"{name}Function") for key in watched):
+            yield name
+
+
+@rule(
+    {
+        "Alarm": _CHATS_FAIL,
+        "GithubFunction": {"Type": "AWS::Lambda::Function", "Properties": {"VpcConfig": {"SubnetIds": []}}},
+    },
+    WITH_ALARMS,
+)
+def a_task_that_is_gone_raises_an_alarm(template: Template) -> Iterator[str]:
+    """Amazon ECS Developer Guide, "Amazon ECS service RUNNING task count": the sample count of CPUUtilization is the
+    number of tasks that run; where none runs there is no sample, so missing data has to breach.
+    """
+    tasks = [
+        alarm
+        for alarm in alarms_of(template).values()
+        if alarm.get("Namespace") == "AWS/ECS"
+        and alarm["Statistic"] == "SampleCount"
+        and alarm["TreatMissingData"] == "breaching"
+    ]
+    functions = of_kind(template, "AWS::Lambda::Function").items()
+    if not tasks:
+        yield from (key for key, function in functions if "VpcConfig" in function)

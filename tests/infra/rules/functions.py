@@ -1,0 +1,88 @@
+"""Lambda's functions, versions and layers."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from tests.drivers.templates import readable
+from tests.infra.rules.registry import is_deleted, named, of_kind, rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.infra.rules.registry import Template
+
+
+@rule(
+    {
+        "Function": {
+            "Type": "AWS::Lambda::Function",
+            "Properties": {"Environment": {"Variables": {"LIST": "x" * 4093}}},
+        }
+    }
+)
+def an_environment_fits(template: Template) -> Iterator[str]:
+    """AWS Lambda Developer Guide, "Lambda quotas": 4 KB for all environment variables together, names included.
+
+    What is known at deployment alone is counted with 150 bytes, which the longest ARN of ours stays under.
+    """
+    for key, function in of_kind(template, "AWS::Lambda::Function").items():
+        variables = function.get("Environment", {}).get("Variables", {})
+        texts = (value if isinstance(value, str) else "?" * 150 for value in variables.values())
+        size = sum(len(text.encode()) for text in (*variables, *texts))
+        if size > 4096:
+            yield f"{key}: {size} bytes"
+
+
+@rule(
+    {"Function": {"Type": "AWS::Lambda::Function", "Properties": {"Layers": ["a", "b", "c", "d", "e", "f"]}}}
+)
+def a_function_has_at_most_five_layers(template: Template) -> Iterator[str]:
+    """AWS Lambda Developer Guide, "Lambda quotas": five layers a function. Their size is tests/infra/test_layers.py's."""
+    functions = of_kind(template, "AWS::Lambda::Function").items()
+    yield from (key for key, function in functions if len(function.get("Layers", [])) > 5)
+
+
+_ADAPTER: Final = re.compile(r":layer:LambdaAdapterLayer\w+?:(\d+)$")
+
+
+@rule(
+    {
+        "Function": {
+            "Type": "AWS::Lambda::Function",
+            "Properties": {
+                "Layers": ["arn:aws:lambda:eu-central-1:753240598075:layer:LambdaAdapterLayerArm64:27"]
+            },
+        }
+    }
+)
+def the_web_adapter_has_its_security_fixes(template: Template) -> Iterator[str]:
+    """aws/aws-lambda-web-adapter, release "v1.0.1": fixes of security reports; its layer is number 28, 27 is 1.0.0."""
+    for key, function in of_kind(template, "AWS::Lambda::Function").items():
+        for layer in map(readable, function.get("Layers", [])):
+            found = _ADAPTER.search(layer)
+            if found and int(found[1]) < 28:
+                yield f"{key}: {layer}"
+
+
+@rule({"Version": {"Type": "AWS::Lambda::Version", "Properties": {}}})
+def a_version_outlives_the_next_deployment(template: Template) -> Iterator[str]:
+    """CloudFormation Template Reference, "AWS::Lambda::Version", and User Guide, "UpdateReplacePolicy attribute": a
+    version of other code is another resource, and the one before is deleted unless it is retained. Executions and
+    retries that it has begun would fail.
+    """
+    for key, resource in template["Resources"].items():
+        if resource["Type"] == "AWS::Lambda::Version" and is_deleted(resource):
+            yield key
+
+
+@rule({"Function": {"Type": "AWS::Lambda::Function", "Properties": {}}})
+def a_function_writes_to_a_group_of_its_stack(template: Template) -> Iterator[str]:
+    """AWS Lambda Developer Guide, "Configuring CloudWatch log groups": where none is named Lambda makes
+    /aws/lambda/NAME itself, whose lines never expire and which no stack deletes.
+    """
+    groups = of_kind(template, "AWS::Logs::LogGroup")
+    for key, function in of_kind(template, "AWS::Lambda::Function").items():
+        if named(function.get("LoggingConfig", {}).get("LogGroup")) not in groups:
+            yield key

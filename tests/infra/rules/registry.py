@@ -1,0 +1,179 @@
+"""Where rules over the synthesised templates are registered, and what they read templates with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from tests.drivers.templates import WITH_MCP, readable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    Template = dict[str, Any]
+    Check = Callable[[Template], Iterator[str]]
+
+ALL_SET: Final = {
+    **WITH_MCP,
+    "ALARM_EMAIL": "operators@example.org",
+    "DUALTRACK_COURSE_INDEX": "s3vectors",
+    "DOMAIN": "chat.example.org",
+    "CERTIFICATE_ARN": f"arn:aws:acm:us-east-1:123456789012:certificate/{'1' * 8}-1111-1111-1111-{'1' * 12}",
+    "WAF": "on",
+    "OIDC_ISSUER": "https://login.example.org",
+    "OIDC_CLIENT_ID": "dualtrack",
+    "OIDC_SECRET_NAME": "login/dualtrack",
+    "SAML_METADATA_URL": "https://directory.example.org/metadata.xml",
+    "SES_FROM": "dualtrack@example.org",
+}
+VARIANTS: Final[dict[str, tuple[str, dict[str, str]]]] = {
+    "local": ("local", {}),
+    "staging": ("staging", {}),
+    "prod": ("prod", {}),
+    "prod with everything set": ("prod", ALL_SET),
+}
+"""Stage and settings of everything that the rules are run over."""
+
+ON_AWS: Final = tuple(VARIANTS)[1:]
+IN_PROD: Final = tuple(VARIANTS)[2:]
+WITH_ALARMS: Final = IN_PROD
+WITH_ADDRESS: Final = tuple(VARIANTS)[3:]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A check, the resources of a template that breaks it, and the variants that it is for."""
+
+    check: Check
+    broken: dict[str, Any]
+    variants: tuple[str, ...]
+
+
+RULES: Final[list[Rule]] = []
+
+
+def rule(broken: dict[str, Any], variants: tuple[str, ...] = tuple(VARIANTS)) -> Callable[[Check], Check]:
+    """Register a check. ``broken``: the resources of the smallest template in which it finds something."""
+
+    def register(check: Check) -> Check:
+        RULES.append(Rule(check, broken, variants))
+        return check
+
+    return register
+
+
+# ── reading a template ────────────────────────────────────────────────────────────────────────────
+
+
+def of_kind(template: Template, kind: str) -> dict[str, Any]:
+    """Properties by logical id."""
+    found = template["Resources"].items()
+    return {key: value.get("Properties", {}) for key, value in found if value["Type"] == kind}
+
+
+def named(value: Any) -> str:
+    """The logical id that a ``Ref`` or ``Fn::GetAtt`` names; text for anything else."""
+    return readable(value).split(".")[0] if value else ""
+
+
+def many(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def statements(policies: Iterator[Any] | list[Any]) -> Iterator[dict[str, Any]]:
+    for policy in policies:
+        yield from policy["PolicyDocument"]["Statement"]
+
+
+def allowed(found: Iterator[dict[str, Any]], action: str, resource: str) -> Iterator[dict[str, Any]]:
+    """The statements that allow an action on what a logical id names."""
+    for statement in found:
+        is_meant = action in many(statement["Action"]) and statement["Effect"] == "Allow"
+        if is_meant and resource in map(named, many(statement["Resource"])):
+            yield statement
+
+
+def may_by_role(template: Template, role: str, action: str, resource: str) -> bool:
+    policies = [
+        policy
+        for policy in of_kind(template, "AWS::IAM::Policy").values()
+        if role in map(named, policy["Roles"])
+    ]
+    return any(allowed(statements(policies), action, resource))
+
+
+def dependencies(template: Template, logical_id: str) -> set[str]:
+    """Every resource that CloudFormation makes before this one, by reference or ``DependsOn``, over others too."""
+    seen: set[str] = set()
+    left = [logical_id]
+    while left:
+        resource = template["Resources"].get(left.pop(), {})
+        found = {*_references(resource.get("Properties")), *many(resource.get("DependsOn", []))} - seen
+        seen |= found
+        left += found
+    return seen
+
+
+def _references(value: Any) -> Iterator[str]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _references(item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if key in ("Ref", "Fn::GetAtt"):
+                yield named({key: item})
+            else:
+                yield from _references(item)
+
+
+def alarmed_topics(template: Template) -> set[str]:
+    alarms = of_kind(template, "AWS::CloudWatch::Alarm").values()
+    return {named(action) for alarm in alarms for action in alarm.get("AlarmActions", [])}
+
+
+def deliveries(template: Template) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Targets of rules and schedules, with the logical id of what has them."""
+    for key, found in of_kind(template, "AWS::Events::Rule").items():
+        yield from ((key, target) for target in found.get("Targets", []))
+    for key, found in of_kind(template, "AWS::Scheduler::Schedule").items():
+        yield key, found["Target"]
+
+
+def called_asynchronously(template: Template) -> dict[str, str]:
+    """What is invoked so (the logical id of a function or an alias) → by what."""
+    calls = [(target["Arn"], key) for key, target in deliveries(template)]
+    for key, bucket in of_kind(template, "AWS::S3::Bucket").items():
+        configured = bucket.get("NotificationConfiguration", {}).get("LambdaConfigurations", [])
+        calls += [(one["Function"], key) for one in configured]
+    for key, subscription in of_kind(template, "AWS::SNS::Subscription").items():
+        if subscription["Protocol"] == "lambda":
+            calls.append((subscription["Endpoint"], key))
+    return {named(arn): key for arn, key in calls}
+
+
+def failure_configs(template: Template) -> Iterator[tuple[str, str, str, str]]:
+    """(logical id, function, qualifier, queue) of everything that names a failure destination."""
+    for key, found in of_kind(template, "AWS::Lambda::EventInvokeConfig").items():
+        destination = found.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination")
+        if destination:
+            yield key, named(found["FunctionName"]), found["Qualifier"], named(destination)
+
+
+def failure_queues(template: Template) -> set[str]:
+    """Queues into which something falls that went wrong."""
+    dead_letters = {
+        named(target["DeadLetterConfig"]["Arn"])
+        for _, target in deliveries(template)
+        if "DeadLetterConfig" in target
+    }
+    redriven = {
+        named(queue["RedrivePolicy"]["deadLetterTargetArn"])
+        for queue in of_kind(template, "AWS::SQS::Queue").values()
+        if "RedrivePolicy" in queue
+    }
+    return dead_letters | redriven | {queue for *_, queue in failure_configs(template)}
+
+
+def is_deleted(resource: dict[str, Any]) -> bool:
+    """Whether a resource goes with its stack (CloudFormation User Guide, "DeletionPolicy attribute")."""
+    return bool(resource.get("DeletionPolicy", "Delete") == "Delete")

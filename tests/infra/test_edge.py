@@ -1,0 +1,78 @@
+"""The stage's own domain and firewall, and a stage without CloudFront."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING
+
+import aws_cdk as cdk
+import pytest
+
+from infra.app import build
+from infra.edge import Edge, edge_from
+from infra.settings import STAGES
+from infra.stages import services_from
+from tests.infra.conftest import built_layers
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PROD = STAGES["prod"]
+WITHOUT_PAGE = dataclasses.replace(PROD, page=False)
+
+
+def certificate(region: str) -> str:
+    return f"arn:aws:acm:{region}:123456789012:certificate/12345678-1234-1234-1234-123456789012"
+
+
+def test_nothing_set_is_awss_own_address_and_no_firewall() -> None:
+    assert edge_from({}, PROD) == Edge("", "", firewall=False)
+
+
+def test_a_domain_its_certificate_and_the_firewall() -> None:
+    given = {"DOMAIN": "chat.example.org", "CERTIFICATE_ARN": certificate("us-east-1"), "WAF": "on"}
+    edge = edge_from(given, PROD)
+    assert edge == Edge("chat.example.org", certificate("us-east-1"), firewall=True)
+    assert edge.url == "https://chat.example.org/"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"DOMAIN": "chat.example.org"}, "CERTIFICATE_ARN"),
+        ({"CERTIFICATE_ARN": certificate("us-east-1")}, "DOMAIN"),
+        ({"DOMAIN": "https://chat.example.org", "CERTIFICATE_ARN": certificate("us-east-1")}, "DOMAIN"),
+        ({"DOMAIN": "localhost", "CERTIFICATE_ARN": certificate("us-east-1")}, "DOMAIN"),
+        ({"DOMAIN": "chat.example.org", "CERTIFICATE_ARN": "mine"}, "CERTIFICATE_ARN"),
+        ({"DOMAIN": "chat.example.org", "CERTIFICATE_ARN": certificate("eu-central-1")}, "us-east-1"),
+        ({"WAF": "yes"}, "WAF"),
+    ],
+)
+def test_what_aws_would_refuse_is_refused_before(wrong: dict[str, str], named: str) -> None:
+    with pytest.raises(ValueError, match=named):
+        edge_from(wrong, PROD)
+
+
+def test_without_cloudfront_the_certificate_is_the_regions() -> None:
+    given = {"DOMAIN": "api.example.org", "CERTIFICATE_ARN": certificate("eu-central-1")}
+    assert edge_from(given, WITHOUT_PAGE).domain == "api.example.org"
+
+
+def test_a_stage_without_its_page_needs_no_cloudfront(tmp_path: Path) -> None:
+    """CloudFront refuses accounts that AWS has not verified yet."""
+    built_layers()
+    app = cdk.App(outdir=str(tmp_path), context={"aws:cdk:disable-asset-staging": True})
+    edge = Edge("api.example.org", certificate("eu-central-1"), firewall=True)
+    build(app, WITHOUT_PAGE, services_from({}), edge=edge)
+    app.synth()
+    templates = {path.name: json.loads(path.read_text()) for path in tmp_path.glob("*.template.json")}
+    assert set(templates) == {"Chat.template.json", "Data.template.json", "Identity.template.json"}
+    resources = [one for template in templates.values() for one in template["Resources"].values()]
+    assert not [one for one in resources if "CloudFront" in one["Type"]]
+    (domain,) = [one["Properties"] for one in resources if one["Type"] == "AWS::ApiGateway::DomainName"]
+    assert domain["EndpointConfiguration"]["Types"] == ["REGIONAL"]
+    assert domain["SecurityPolicy"] == "TLS_1_2"
+    (acl,) = [one["Properties"] for one in resources if one["Type"] == "AWS::WAFv2::WebACL"]
+    rates = [one["Statement"]["RateBasedStatement"] for one in acl["Rules"] if "Action" in one]
+    assert [one["AggregateKeyType"] for one in rates] == ["IP"]  # nobody stands before the gateway

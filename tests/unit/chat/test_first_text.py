@@ -1,0 +1,29 @@
+"""How long a turn's first text takes is told once, and only if there is any."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from dualtrack.chat.run_turn import run_turn
+
+from tests.drivers.world import make_world, ref_of
+
+ASK: dict[str, Any] = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "port"}}
+
+
+def told(content: list[dict[str, Any]]) -> list[float]:
+    seconds: list[float] = []
+    with make_world() as world:
+        world.model.script.add({"match": "Hello.", "content": content})
+        run_turn(ref_of(world.start("Hello.")), replace(world.turn_deps, first_text=seconds.append))
+    return seconds
+
+
+def test_the_first_text_of_a_turn_is_told_once() -> None:
+    (seconds,) = told([{"type": "text", "text": "A long answer, streamed in pieces. " * 20}])
+    assert seconds >= 0
+
+
+def test_a_turn_without_text_tells_nothing() -> None:
+    assert told([ASK]) == []
