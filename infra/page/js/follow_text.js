@@ -28,6 +28,14 @@ export class FollowText {
     this.#top = this.#thread.scrollTop;
   }
 
+  /** Goes to a passage and stays there. */
+  to(element) {
+    this.#set(false);
+    element.scrollIntoView({ block: "start" });
+    this.#top = this.#thread.scrollTop;
+    if (this.#distance < NEAR) this.#set(true);
+  }
+
   get #distance() {
     return this.#thread.scrollHeight - this.#thread.scrollTop - this.#thread.clientHeight;
   }
