@@ -5,6 +5,7 @@
  * Files stay in memory.
  */
 const KEY = "dualtrack.drafts";
+const OWNER = "dualtrack.drafts-of";
 const MOST = 50;
 const EMPTY = { text: "", files: [] };
 
@@ -36,7 +37,12 @@ export function keepDraft(place, draft) {
 /** Both, the first one first: neither is lost. */
 export const joined = (one, other) => ({ text: [one.text, other.text].filter(Boolean).join("\n\n"), files: [...one.files, ...other.files] });
 
-/** Forgets all of them, for whoever signs in next. */
+/** Nobody finds what somebody else has begun to write. */
+export function claimDrafts(user) {
+  if (sessionStorage.getItem(OWNER) !== user) dropDrafts();
+  sessionStorage.setItem(OWNER, user);
+}
+
 export function dropDrafts() {
   texts = {};
   files.clear();

@@ -14,7 +14,7 @@ import { Composer } from "./composer.js";
 import { Conversation } from "./conversation.js";
 import { openCredits, shortageNotice } from "./credits_view.js";
 import { announce, byId, h, icon } from "./dom.js";
-import { dropDrafts } from "./drafts.js";
+import { claimDrafts, dropDrafts } from "./drafts.js";
 import { FollowText } from "./follow_text.js";
 import { count } from "./format.js";
 import { drawMemory } from "./memory_view.js";
@@ -465,6 +465,7 @@ async function boot() {
       location.reload();
     };
     const api = new Api(config, session, signedOut);
+    claimDrafts(session.name);
     const page = new Page(api, session);
     if (session.kind === "local") showMode();
     await page.start();
