@@ -143,16 +143,24 @@ class ApiClient:
             "message": message,
             **{name: value for name, value in optional.items() if value is not None},
         }
+        answer = self._post_once("/v1/chats", body)
+        return Started(answer["chat_id"], answer["conversation_id"])
+
+    def fork(self, conversation_id: str, before: str) -> str:
+        """POST …/fork; the id of the conversation that shares the queries before one."""
+        path = f"/v1/conversations/{quote(conversation_id, safe='')}/fork"
+        return str(self._post_once(path, {"before": before})["conversation_id"])
+
+    def _post_once(self, path: str, body: Mapping[str, Any]) -> Any:
+        """The answer; one that is lost on the way is asked for again under the same idempotency key."""
         headers = {"Idempotency-Key": str(uuid.uuid4())}
         for attempt in range(1, _START_ATTEMPTS + 1):
             try:
-                answer = self.call("POST", "/v1/chats", body=body, headers=headers)
+                return self.call("POST", path, body=body, headers=headers)
             except (Unreachable, Refused) as error:
                 if attempt == _START_ATTEMPTS or not _lost_on_the_way(error):
                     raise
                 self._sleep(0.5 * attempt)
-            else:
-                return Started(answer["chat_id"], answer["conversation_id"])
         raise AssertionError("the last attempt returns or raises")
 
     def chat(self, chat_id: str) -> Any:

@@ -57,6 +57,10 @@ main.add_command(course_commands)
 @main.command()
 @click.argument("message")
 @click.option("--conversation", metavar="ID", help="Go on with a conversation.")
+@click.option("--fork", metavar="ID", help="Ask in a new conversation that shares the past of this one.")
+@click.option(
+    "--before", metavar="QUERY", help="With --fork: the first query that it does not share, such as q7."
+)
 @click.option("--profile", metavar="NAME", help="The agent to talk to, in a new conversation.")
 @click.option(
     "--file",
@@ -72,13 +76,16 @@ def chat(
     stack: Wanted,
     message: str,
     conversation: str | None,
+    fork: str | None,
+    before: str | None,
     profile: str | None,
     paths: tuple[Path, ...],
     as_json: bool,
 ) -> None:
     """Ask MESSAGE and watch the chat until its end.
 
-    A MESSAGE of "-" is read from stdin.
+    A MESSAGE of "-" is read from stdin. To ask something else at q7, or the same once more:
+    --fork ID --before q7. The conversation ID stays as it is.
 
     \b
     Exit codes: 0 answered, 2 usage, 3 not enough credits, 4 failed,
@@ -87,6 +94,10 @@ def chat(
     text = sys.stdin.read() if message == "-" else message
     if not text.strip():
         raise click.UsageError("MESSAGE is empty.")
+    if (fork is None) != (before is None):
+        raise click.UsageError("--fork and --before go together.")
+    if fork is not None and (conversation is not None or profile is not None):
+        raise click.UsageError("A fork has its own conversation and profile: leave out the option for it.")
     files = _files(paths)
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
         from dualtrack_cli.progress import view_on  # noqa: PLC0415 - rich loads while nobody waits for --help
@@ -94,6 +105,9 @@ def chat(
         with view_on(sys.stderr if as_json else sys.stdout, progress_only=as_json) as view:
             if target.mode == "offline":
                 view.notice(_OFFLINE)
+            if fork is not None and before is not None:
+                conversation = client.fork(fork, before)
+                view.notice(f"Forked before {one_line(before, 20)}: {one_line(conversation, 100)}")
             outcome = _converse(client, view, client.start_chat(text, conversation, profile, files))
         code = _conclude(outcome, stack, as_json=as_json)
     sys.exit(code)

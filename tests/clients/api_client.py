@@ -40,6 +40,7 @@ BODIES: dict[type, dict[str, Any]] = {
     models.ChatBody: {"message": "Hello.", "profile": "assistant", "attachments": []},
     models.ConversationBody: {"title": "Plans", "profile": "assistant"},
     models.TitleBody: {"title": "Plans"},
+    models.ForkBody: {"before": "q1"},
     models.ConnectionBody: {"token": "github_pat_" + "a" * 40},
     models.PlanBody: {"plan": "pro"},
     models.UploadsBody: {"files": [{"name": "course.txt", "size": 5}]},

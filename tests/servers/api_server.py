@@ -115,6 +115,17 @@ def chat_object(**changed: Any) -> dict[str, Any]:
     }
 
 
+def _fork(parent: str) -> dict[str, Any]:
+    return {
+        "conversation_id": f"{parent}_fork",
+        "title": "",
+        "profile": "assistant",
+        "created_at": AT,
+        "updated_at": AT,
+        "forked_from": parent,
+    }
+
+
 def answered(response: str = "Use **OAuth 2.0**.", **changed: Any) -> list[tuple[str, dict[str, Any]]]:
     """The events of a chat with one tool and an answer."""
     call = {"id": "q1-t1", "tool": "retrieve_documentation"}
@@ -194,6 +205,7 @@ class _Server:
         chat = f"/v1/chats/{CHAT_ID}"
         known: dict[tuple[str, str], Callable[[], Response]] = {
             ("POST", "/v1/chats"): lambda: self._start(request, body),
+            ("POST", "/v1/conversations/cv_9/fork"): lambda: JSONResponse(_fork("cv_9"), 201),
             ("GET", chat): lambda: JSONResponse(self.script.chat()),
             ("DELETE", chat): lambda: JSONResponse(chat_object(status="cancelled", stop="cancelled")),
             ("GET", f"{chat}/events"): lambda: self._events(request),

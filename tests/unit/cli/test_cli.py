@@ -102,6 +102,39 @@ class TestChat:
         ]
         assert len(script.chats) == 2, "each chat has an idempotency key of its own"
 
+    @pytest.mark.parametrize(("lost", "tries"), [([], 1), (["POST /v1/conversations/cv_9/fork"], 2)])
+    def test_a_fork_is_made_and_asked_in(self, lost: list[str], tries: int) -> None:
+        script = Script(events=answered(), lost=lost)
+        result = ask(script, "Again", "--fork", "cv_9", "--before", "q7")
+        assert result.exit_code == 0
+        assert "Forked before q7: cv_9_fork" in result.stdout
+        made = script.asked("POST", "/v1/conversations/cv_9/fork")
+        assert made == [{"before": "q7"}] * tries
+        assert script.asked("POST", "/v1/chats") == [{"message": "Again", "conversation_id": "cv_9_fork"}]
+
+    @pytest.mark.parametrize(
+        "arguments",
+        [
+            ("--fork", "cv_9"),
+            ("--before", "q7"),
+            ("--fork", "cv_9", "--before", "q7", "--conversation", "cv_8"),
+            ("--fork", "cv_9", "--before", "q7", "--profile", "courses"),
+        ],
+    )
+    def test_a_fork_needs_both_its_options_and_no_other_conversation(
+        self, arguments: tuple[str, ...]
+    ) -> None:
+        script = Script(events=answered())
+        assert ask(script, "Again", *arguments).exit_code == 2
+        assert script.requests == []
+
+    def test_a_fork_that_is_refused_says_why(self) -> None:
+        refusal = (404, {"code": "not_found", "message": "There is no such conversation."}, {})
+        script = Script(events=answered(), refusals={"POST /v1/conversations/cv_8/fork": [refusal]})
+        result = ask(script, "Again", "--fork", "cv_8", "--before", "q7")
+        assert (result.exit_code, "no such conversation" in result.stderr) == (2, True)
+        assert script.asked("POST", "/v1/chats") == []
+
     def test_files_go_along_under_their_names_and_types(self, tmp_path: Path) -> None:
         contents = {
             "notes.md": (b"# Notes", "text/markdown"),
