@@ -38,7 +38,7 @@ export function branchesOf(known, conversationId) {
     const begins = (one, other) => (one.created_at < other.created_at ? -1 : 1);
     const ids = forks.filter(isSibling).sort(begins).map((one) => one.conversation_id);
     if (ids.length === 0) continue;
-    const ways = [{ home: origin, open: shownBy(known, conversationId, origin, number) }, ...ids.map((id) => ({ home: id, open: id }))].filter((way) => way.open);
+    const ways = [origin, ...ids].map((home) => ({ home, open: shownBy(known, conversationId, home, number) })).filter((way) => way.open);
     const at = ways.findIndex((way) => way.home === homeOf(known, conversationId, number));
     if (at >= 0 && ways.length > 1) found.set(number, { at, ids: ways.map((way) => way.open) });
   }

@@ -23,8 +23,13 @@ function row(id, number, conversation, isHere) {
   return h(
     "li",
     {},
-    h("a", { href: placeIn(id, number), "aria-current": isHere ? "true" : null, onclick: () => close() }, h("span", { class: "branch-text" }, "…"), h("span", { class: "fine muted" }, isHere ? `${when} · this one` : when)),
+    h("button", { type: "button", "aria-current": isHere ? "true" : null, onclick: () => go(placeIn(id, number)) }, h("span", { class: "branch-text" }, "…"), h("span", { class: "fine muted" }, isHere ? `${when} · this one` : when)),
   );
+}
+
+function go(place) {
+  close();
+  location.hash = place;
 }
 
 async function questionOf(api, conversationId, number) {

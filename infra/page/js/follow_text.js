@@ -18,6 +18,7 @@ export class FollowText {
     this.#thread.addEventListener("scroll", () => this.#look(), { passive: true });
     const grown = new ResizeObserver(() => this.#keep());
     grown.observe(byId("exchanges"));
+    grown.observe(byId("next-branches"));
     grown.observe(this.#thread);
     this.toEnd();
   }

@@ -227,7 +227,7 @@ class Page {
     if (!parent) return;
     const { before } = this.#relatives.known.get(this.#stored.conversation_id) ?? {};
     const place = before ? placeIn(parent.conversation_id, before) : `#${parent.conversation_id}`;
-    byId("branched-from").replaceChildren("Branched from ", h("a", { href: place }, titleOf(parent)), before ? ` at question ${before}` : "");
+    byId("branched-from").replaceChildren(h("span", { class: "wide-only" }, "Branched "), "from ", h("a", { href: place }, titleOf(parent)), before ? ` at question ${before}` : "");
   }
 
   /** Begins a branch with question `number`. Throws what the API says. */
@@ -248,6 +248,7 @@ class Page {
     this.#composer.place = fork.conversation_id;
     this.#composer.notice("");
     this.#setTitle(titleOf(fork));
+    this.#setAgent(fork.profile);
     this.#setOpen(fork);
     this.#loadRelatives();
     this.#follow.toEnd();

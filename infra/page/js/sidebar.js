@@ -116,8 +116,8 @@ export class Sidebar {
   /** A branch inherits its title; one of its own says more. */
   #branchTitle(branch, { title }) {
     const before = branch.forked_before?.slice(1) ?? forkedBefore(branch.conversation_id);
-    const name = branch.title !== title ? titleOf(branch) : before ? `Branch at question ${before}` : "Branch";
-    return [icon("branch"), `${name}, `, h("span", { class: "muted" }, moment(branch.updated_at))];
+    const name = branch.title !== title ? titleOf(branch) : before ? `Question ${before}` : "At some question";
+    return [icon("branch"), h("span", { class: "visually-hidden" }, "Branch: "), `${name}, `, h("span", { class: "muted" }, moment(branch.updated_at))];
   }
 
   #item(one, name, branches) {
