@@ -105,10 +105,11 @@ class _Parser:
         return lambda names, item: _compare(names, item, token, operator, right)
 
     def changes(self) -> Callable[[_Names, Wire, Wire], None]:
-        """``SET a = :a, b = if_not_exists(b, :b) REMOVE c``."""
+        """``SET a = :a, b = if_not_exists(b, :b) REMOVE c ADD d :d``."""
         steps: list[Callable[[_Names, Wire, Wire], None]] = []
         while self.peek():
-            step = self._assignment if self.take("SET", "REMOVE") == "SET" else self._removal
+            kinds = {"SET": self._assignment, "REMOVE": self._removal, "ADD": self._addition}
+            step = kinds[self.take(*kinds)]
             steps.append(step())
             while self.peek() == ",":
                 self.take()
@@ -137,9 +138,17 @@ class _Parser:
 
         return assign
 
+    def _addition(self) -> Callable[[_Names, Wire, Wire], None]:
+        path, value = self.take(), self.take()
+        return lambda names, old, new: _add(new, names.path(path), names.operand(value, old))
+
     def _removal(self) -> Callable[[_Names, Wire, Wire], None]:
         path = self.take()
         return lambda names, old, new: _forget(new, names.path(path))
+
+
+def _add(item: Wire, name: str, value: Wire) -> None:
+    item[name] = {"N": str(int(item.get(name, {"N": "0"})["N"]) + int(value["N"]))}
 
 
 def _forget(item: Wire, name: str) -> None:
@@ -338,6 +347,9 @@ class MemoryAws:
         limit = request.get("Limit", len(listed))
         found = list(itertools.islice((item for item in listed if test(names, item)), limit + 1))
         page = found[:limit]
+        if wanted := request.get("ProjectionExpression"):
+            paths = [names.path(token) for token in wanted.split(", ")]
+            page = [{path: item[path] for path in paths if path in item} for item in page]
         more = (
             {"LastEvaluatedKey": {name: page[-1][name] for name in ("pk", "sk")}}
             if len(page) < len(found)

@@ -1,0 +1,210 @@
+"""Forks of forks, chats and deletions in any order, against a plain model, byte for byte (CONTRACT 4, 6).
+
+The model of a conversation is the list of what each of its queries showed when it had ended; a fork's is the
+beginning of its parent's. ``DUALTRACK_FORK_EXAMPLES`` makes it long: 1,000 take about ten minutes.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from dataclasses import replace
+from typing import Any, Final
+
+import pytest
+from dualtrack.api.conversations import find_conversation, find_record, list_forks, list_records
+from dualtrack.chat.delete_conversation import WRITERS_SECONDS, delete_conversation
+from dualtrack.chat.fork_conversation import fork_conversation
+from dualtrack.errors import ApiError
+from dualtrack.frozen import dumps
+from dualtrack.profiles import all_profiles
+from hypothesis import Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    rule,
+    run_state_machine_as_test,
+)
+
+from tests.drivers.crash_world import (
+    BIG,
+    DOCUMENTATION,
+    IMAGE,
+    READ,
+    SEARCH,
+    TEXT_FILE,
+    USER,
+    Scenario,
+    World,
+    ref_of,
+)
+from tests.drivers.faults import Process
+from tests.drivers.invariants import chat_faults
+
+EXAMPLES: Final = int(os.environ.get("DUALTRACK_FORK_EXAMPLES", "8"))
+TALK: Final = Scenario(
+    "forked",
+    rounds=((DOCUMENTATION, READ, SEARCH),),
+    charged=19,
+    result=BIG[:3_000],
+    files=(TEXT_FILE, IMAGE),
+    always_asks=True,
+)
+"""Every query has the same long result and the same files: their bodies are shared by what goes and what stays."""
+
+HUGE: Final = replace(TALK, result=BIG[:600_000])
+"""The same with results that lie in S3."""
+
+
+class Talk(World):
+    """Many conversations at once: a query number says nothing about which one a call is for."""
+
+    def _note_start(self, query: int, body: dict[str, Any]) -> None:
+        """Another conversation has another past."""
+
+
+def pages(world: World, conversation_id: str, track: Any) -> list[Any]:
+    stores = world.look()
+    one = find_conversation(stores, USER, conversation_id)
+    found, cursor = [], ""
+    while True:
+        page = list_records(stores, one, track, cursor)
+        found += page.items
+        cursor = page.cursor
+        if not cursor:
+            return found
+
+
+def number_of(record: dict[str, Any]) -> int:
+    return int(record["record_id"].partition("-")[0][1:])
+
+
+def shown(world: World, conversation_id: str) -> list[str]:
+    """What each query shows in both tracks, in order; digests aside."""
+    queries: dict[int, list[Any]] = {}
+    for track in ("full", "summarised"):
+        for record in pages(world, conversation_id, track):
+            if record["type"] != "digest":
+                queries.setdefault(number_of(record), []).append(record)
+    return [dumps(queries[number]) for number in sorted(queries)]
+
+
+class Forks(RuleBasedStateMachine):
+    """Conversations by id, each with what its queries showed."""
+
+    conversations = Bundle("conversations")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.model: dict[str, list[str]] = {}
+        self.parents: dict[str, str] = {}
+
+    @initialize(huge=st.booleans())
+    def begin(self, huge: bool) -> None:
+        self.world = Talk(HUGE if huge else TALK)
+        self.words = random.Random(3)
+        self.world.look().ledger.grant(USER, "g", 100_000, "test", self.world.clock())
+
+    def ask(self, conversation_id: str) -> str:
+        """A query from its start to its end, in a new conversation without an id; its conversation."""
+        world, known = self.world, {chat.chat_id for chat in self.world.chats()}
+        text = f"{self.words.random()} " + self.words.choice(("short", "long " * 500))
+        world.post(text, conversation_id)
+        (chat,) = [chat for chat in world.chats() if chat.chat_id not in known]
+        world.machine(ref_of(chat))
+        (chat,) = [chat for chat in world.chats() if chat.chat_id not in known]
+        assert (chat.status, chat_faults(world.look(), chat)) == ("done", [])
+        return chat.conversation_id
+
+    @rule(target=conversations)
+    def new(self) -> str:
+        own = self.ask("")
+        self.model[own] = shown(self.world, own)
+        return own
+
+    @rule(own=conversations)
+    def go_on(self, own: str) -> None:
+        self.ask(own)
+        now = shown(self.world, own)
+        assert now[:-1] == self.model[own]
+        self.model[own] = now
+
+    @rule(target=conversations, parent=conversations, share=st.floats(0, 1))
+    def fork(self, parent: str, share: float) -> str:
+        through = round(share * len(self.model[parent]))
+        own = fork_conversation(self.world.look(), USER, parent, through + 1).conversation_id
+        self.model[own] = self.model[parent][:through]
+        self.parents[own] = parent
+        return own
+
+    @rule(own=consumes(conversations), in_time=st.booleans())
+    def delete(self, own: str, in_time: bool) -> None:
+        """By the request, or only hidden by it and left to the sweep."""
+        delete_conversation(self.world.look(), USER, own, lambda: in_time)
+        del self.model[own]
+        with pytest.raises(ApiError, match="no such conversation"):
+            find_conversation(self.world.look(), USER, own)
+
+    @rule()
+    def sweep(self) -> None:
+        self.world.clock.now += 300
+        self.world.look_at_deletions(Process(self.world.quiet, "sweep"))
+
+    @rule(own=conversations)
+    def read_beyond(self, own: str) -> None:
+        """What a query that is not the conversation's own shows is found by no id."""
+        stores = self.world.look()
+        one, last = find_conversation(stores, USER, own), len(self.model[own])
+        for tail in ("", "-r", "-t1", "-f1", "-r-sum", "-a1"):
+            with pytest.raises(ApiError, match="no such record"):
+                find_record(stores, one, f"q{last + 1}{tail}", 0)
+
+    def check(self) -> None:
+        """Every conversation shows what the model has, and its forks."""
+        for own, queries in self.model.items():
+            assert shown(self.world, own) == queries
+            listed = list_forks(self.world.look(), USER, own, "", 100).items
+            expected = {one for one, parent in self.parents.items() if parent == own and one in self.model}
+            assert {one["conversation_id"] for one in listed} == expected
+        assert self.world.complaints == []
+
+    def teardown(self) -> None:
+        if not hasattr(self, "world"):
+            return
+        self.check()
+        for own in self.words.sample(list(self.model), len(self.model)):
+            delete_conversation(self.world.look(), USER, own)
+            del self.model[own]
+            self.check()
+        for _ in range(3):
+            self.world.clock.now += WRITERS_SECONDS + 1
+            self.world.look_at_deletions(Process(self.world.quiet, "sweep"))
+        left = [
+            (name, key)
+            for name, table in self.world.aws.tables.items()
+            for key in table
+            if name in ("history", "chats") and not key[1].startswith(("IDEM#", "RATE#"))
+        ]
+        assert left == []
+        assert dict(self.world.aws.objects) == {}
+
+
+@pytest.mark.parametrize("track_tokens", [24_000, 700])
+def test_what_each_shows_is_what_a_plain_model_says(
+    track_tokens: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a past that fits, and with one that is folded every few queries."""
+    changed = replace(all_profiles()["assistant"], track_tokens=track_tokens)
+    monkeypatch.setitem(all_profiles(), "assistant", changed)
+    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+        Forks,
+        settings=settings(
+            max_examples=EXAMPLES,
+            stateful_step_count=14,
+            phases=(Phase.explicit, Phase.reuse, Phase.generate),
+            print_blob=True,
+        ),
+    )
