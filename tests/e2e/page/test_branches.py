@@ -7,6 +7,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from dualtrack.chat.fork_conversation import fork_conversation
+
 from tests.clients.browser import axe_source
 
 if TYPE_CHECKING:
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import FilePayload, Locator
 
     from tests.clients.page_reader import Reader
+    from tests.clients.stack_client import Root
     from tests.e2e.conftest import Script
 
 PNG = base64.b64decode(
@@ -214,20 +217,19 @@ def test_where_branches_part(reader: Reader) -> None:
     assert seen["families"] == [["a", "xedcb"]]
 
 
-def test_fifty_branches_are_readable(visit: Callable[..., Reader], script: Script) -> None:
+def test_fifty_branches_are_readable(visit: Callable[..., Reader], root: Root, script: Script) -> None:
     axe = axe_source()
     reader = visit(reduced_motion="reduce", color_scheme="dark")
     reader.sign_in()
     script.says("Yes.")
     reader.ask(script.question())
-    fork = """async id => {
-        const { token } = JSON.parse(sessionStorage.getItem("dualtrack.session"));
-        const headers = { Authorization: `Bearer ${token}`, "Content-Type": "application/json" };
-        const one = () => fetch(`/v1/conversations/${id}/fork`, { method: "POST", headers, body: '{"before":"q1"}' });
+    user = root.stack.token(reader.name).user_id
+    forks = [fork_conversation(root.stores(), user, reader.place, 1).conversation_id for _ in range(49)]
+    remember = """async ids => {
         const { rememberFork } = await import("/js/remembered.js");
-        for (let number = 0; number < 49; number += 1) rememberFork((await (await one()).json()).conversation_id, 1);
+        for (const id of ids) rememberFork(id, 1);
     }"""
-    reader.page.evaluate(fork, reader.place)
+    reader.page.evaluate(remember, forks)
     reader.page.reload()
     reader.page.locator('[data-branches="1"]', has_text="1/50").wait_for()
 
