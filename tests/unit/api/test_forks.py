@@ -166,28 +166,6 @@ def test_forks_of_forks_have_a_depth(api: Api, monkeypatch: pytest.MonkeyPatch) 
     assert records(api, fork(api, own, "q4")["conversation_id"]) == records(api, own)[:-2]
 
 
-def test_as_many_writes_for_a_long_past_as_for_a_short_one(api: Api) -> None:
-    """Counted on the wire, items and bytes, with a digest and without."""
-    sizes = []
-    for queries in (3, 60):
-        parent = converse(api, queries)
-        written: Counter[str] = Counter()
-
-        def count(params: Any, written: Counter[str] = written, **_: Any) -> None:
-            for action in params.get("TransactItems", ()):
-                ((kind, _),) = action.items()
-                written[kind] += 1
-
-        events = api.world.stores.dynamodb.meta.events
-        events.register("provide-client-params.dynamodb.TransactWriteItems", count, unique_id="forks")
-        try:
-            fork(api, parent, f"q{queries}")
-        finally:
-            events.unregister("provide-client-params.dynamodb.TransactWriteItems", unique_id="forks")
-        sizes.append(dict(written))
-    assert sizes == [{"Put": 2, "Update": 1}] * 2
-
-
 # ── read ──────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -12,6 +12,8 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from dualtrack.api.conversations import find_conversation, list_records
+from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.profiles import all_profiles
 from dualtrack.tools.conversation.search import run as search_conversation
 from dualtrack.tools.running import Running
@@ -90,6 +92,30 @@ def test_a_conversation_of_an_earlier_release_is_searched(path: Path) -> None:
     by_both = search_conversation(running, search_needs(stores, local=LocalVectors())).content
     assert "q1 (query): " in by_words
     assert f"q{chat.query}-t1 (result of " in by_both
+
+
+@pytest.mark.parametrize("path", FIXTURES, ids=lambda path: f"{path.parent.name} {path.stem}")
+def test_a_conversation_of_an_earlier_release_is_forked(path: Path) -> None:
+    """Before its last query and behind it; the fork shows the same records and takes the next query."""
+    moment = load(path)
+    world = moment.world()
+    chat = world.chats()[-1]
+    world.go_on(ref_of(chat), moment.state, moment.turn, moment.calls)
+    stores = world.stores(Process(world.quiet, "check"))
+    parent = find_conversation(stores, USER, chat.conversation_id)
+    whole = list_records(stores, parent, "full", "").items
+    for before in (chat.query, chat.query + 1):
+        own = fork_conversation(stores, USER, parent.conversation_id, before)
+        shared = tuple(one for one in whole if int(one["record_id"].split("-")[0][1:]) < before)
+        assert list_records(stores, own, "full", "").items == shared
+    known = {one.chat_id for one in world.chats()}
+    world.look().ledger.grant(USER, "fork", 100, "test", world.clock())
+    world.post("And in the fork?", own.conversation_id)
+    (asked,) = [one for one in world.chats() if one.chat_id not in known]
+    world.machine(ref_of(asked))
+    (asked,) = [one for one in world.chats() if one.chat_id not in known]
+    assert (asked.status, asked.stop, asked.query) == ("done", "complete", chat.query + 1)
+    assert _wrong(world) == []
 
 
 def _wrong(world: World) -> list[str]:

@@ -1,0 +1,159 @@
+"""Outside calls of a fork's request, and of deletions while forks live, gone wrong in some way (docs/faults.md).
+
+Some of each; ``DUALTRACK_FORK_CASES=1000`` has all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from dualtrack.chat.delete_conversation import delete_conversation
+from dualtrack.chat.fork_conversation import first_fork, fork_conversation
+from dualtrack.chat.start_chat import Repeat
+from dualtrack.errors import ApiError
+
+from tests.drivers.crash_world import USER, World, ref_of
+from tests.drivers.faults import PATIENCE, Fault, Process, Trace, kinds_at, start_late
+from tests.property.test_forks import TALK, Talk, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+KEY: Final = Repeat("fork-1", "the same body")
+SWEEPS: Final = 6
+CASES: Final = int(os.environ.get("DUALTRACK_FORK_CASES", "8"))
+SEED: Final = os.environ.get("DUALTRACK_CRASH_SEED", "20261122")
+
+
+class Family:
+    """A conversation of three queries whose last is not summed up yet, a fork of it with one more, a fork of that.
+
+    ``act``: what meets the fault; it is repeated, as a client does, until it is answered.
+    """
+
+    def __init__(self, act: str, fault: Fault | None) -> None:
+        self.world: World = Talk(TALK)
+        self.world.look().ledger.grant(USER, "g", 1_000, "test", self.world.clock())
+        self.act = act
+        self.parent = self.ask("")
+        self.ask(self.parent)
+        self.ask(self.parent, is_summed_up=act != "fork")
+        self.trace = Trace(self.world.aws, fault)
+        self.made: list[str] = []
+        if act != "fork":
+            self.child = fork_conversation(self.world.look(), USER, self.parent, 3).conversation_id
+            self.ask(self.child)
+            self.grandchild = fork_conversation(self.world.look(), USER, self.child, 4).conversation_id
+        self.before = shown(self.world, self.parent)
+
+    def ask(self, conversation_id: str, *, is_summed_up: bool = True) -> str:
+        world, known = self.world, {chat.chat_id for chat in self.world.chats()}
+        world.post("What is it? " * 200, conversation_id)
+        (chat,) = [chat for chat in world.chats() if chat.chat_id not in known]
+        if is_summed_up:
+            world.machine(ref_of(chat))
+            return chat.conversation_id
+        turn = world.turn(ref_of(chat), Process(world.quiet, "turn 1"))
+        for call in turn["calls"]:
+            world.tool(replace(ref_of(chat), turn=1), call["id"], Process(world.quiet, "tool"))
+        assert world.turn(replace(ref_of(chat), turn=1), Process(world.quiet, "turn 2"))["next"] == "answered"
+        return chat.conversation_id
+
+    def run(self) -> None:
+        """The request and its repeats, then sweeps until long after."""
+        bodies: dict[str, Callable[[Process], None]] = {
+            "fork": self.fork,
+            "delete the parent": partial(self.delete, self.parent),
+            "delete the fork": partial(self.delete, getattr(self, "child", "")),
+        }
+        if self.act == "delete the fork":
+            self.delete(self.parent, Process(self.world.quiet, "before"))
+        for _ in range(3):
+            with contextlib.suppress(Exception):  # a 500 for the client
+                self.deliver(self.act, bodies[self.act])
+                break
+        for number in range(SWEEPS):
+            self.world.clock.now += 300
+            with contextlib.suppress(Exception):
+                self.deliver(f"sweep {number}", self.world.look_at_deletions)
+
+    def deliver(self, step: str, body: Callable[[Process], None]) -> None:
+        """A step; one that is held goes on when the same has been done beside it."""
+        process = Process(self.trace, step)
+        late, outcome = start_late(step, partial(body, process))
+        while late.is_alive() and not process.held.wait(0.001):
+            pass
+        if process.held.is_set():
+            with contextlib.suppress(Exception):
+                body(Process(self.world.quiet, f"{step} beside"))
+            process.released.set()
+        late.join(PATIENCE)
+        if isinstance(outcome[0], BaseException):
+            raise outcome[0]
+
+    def fork(self, process: Process) -> None:
+        stores = self.world.stores(process)
+        one = first_fork(stores, USER, KEY) or fork_conversation(stores, USER, self.parent, 4, KEY)
+        self.made.append(one.conversation_id)
+
+    def delete(self, conversation_id: str, process: Process) -> None:
+        with contextlib.suppress(ApiError):  # it is hidden already: 404
+            delete_conversation(self.world.stores(process), USER, conversation_id)
+
+    def faults(self) -> list[str]:
+        """What is wrong afterwards; then everything is deleted, and what is left."""
+        world, wrong = self.world, []
+        living = {key[1] for key in world.aws.table("history") if key[1].startswith("CONV#")}
+        if self.act == "fork":
+            if len(set(self.made)) != 1 or len(living - {f"CONV#{self.parent}"}) != 1:
+                wrong.append(f"forks {self.made}, there are {living}")
+            if self.made and shown(world, self.made[0]) != shown(world, self.parent):
+                wrong.append("the fork shows something else")
+            rest = [self.parent, *self.made[:1]]
+        else:
+            if self.act == "delete the parent" and shown(world, self.child)[:2] != self.before[:2]:
+                wrong.append("the fork lost something")
+            if (
+                shown(world, self.grandchild)[:2] != self.before[:2]
+                or len(shown(world, self.grandchild)) != 3
+            ):
+                wrong.append("the fork of the fork lost something")
+            rest = [self.grandchild, self.child]
+        for one in rest:
+            self.delete(one, Process(world.quiet, "the end"))
+            for _ in range(8):
+                world.clock.now += 300
+                world.look_at_deletions(Process(world.quiet, "the end"))
+        left = [
+            key
+            for name in ("history", "chats")
+            for key in world.aws.table(name)
+            if not key[1].startswith(("IDEM#", "RATE#"))
+        ]
+        return wrong + [f"{left} is left"] * bool(left) + [f"{one} is left" for one in world.aws.objects]
+
+
+@pytest.mark.parametrize("act", ["fork", "delete the parent", "delete the fork"])
+def test_whatever_goes_wrong_once_nothing_is_lost_and_nothing_is_left(act: str) -> None:
+    """A call once, with a kind of fault that is drawn for it."""
+    quiet = Family(act, None)
+    quiet.run()
+    sites = list(dict.fromkeys(quiet.trace.sites))
+    assert quiet.faults() == []
+    drawn = random.Random(f"{SEED} {act}")
+    taken = drawn.sample(sites, min(CASES, len(sites)))
+    cases = [Fault(site, drawn.choice([*kinds_at(site), "held"])) for site in taken]
+    broken = []
+    for fault in cases:
+        family = Family(act, fault)
+        family.run()
+        assert family.trace.struck, fault
+        broken += [f"{fault}: {wrong}" for wrong in family.faults()]
+    assert len(cases) > 5
+    assert broken == []
