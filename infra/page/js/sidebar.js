@@ -99,7 +99,7 @@ export class Sidebar {
     const shown = branches.filter((branch, place) => unfolded || place < BRANCHES || branch.conversation_id === this.#current);
     return [
       this.#item(one, this.#titled(one), branches.length),
-      ...shown.map((branch) => this.#item(branch, this.#branchTitle(branch, one), 0)),
+      ...shown.map((branch) => this.#item(branch, this.#branchTitle(branch, this.find(branch.forked_from)), 0)),
       branches.length > BRANCHES && h("li", { class: "conversation branch" }, h("button", { type: "button", class: "link-button fine", "data-family": id, "aria-expanded": String(unfolded), onclick: () => this.#unfold(id) }, unfolded ? "Fewer branches" : `All ${branches.length} branches`)),
     ].filter(Boolean);
   }
@@ -113,7 +113,7 @@ export class Sidebar {
     return [titleOf(one), this.#namesAgents ? h("span", { class: "agent-of" }, agentName(one.profile)) : ""];
   }
 
-  /** A branch inherits its title; one of its own says more. */
+  /** A branch inherits its parent's title; one of its own says more. */
   #branchTitle(branch, { title }) {
     const before = branch.forked_before?.slice(1) ?? forkedBefore(branch.conversation_id);
     const name = branch.title !== title ? titleOf(branch) : before ? `Question ${before}` : "At some question";
