@@ -69,7 +69,8 @@ class Talk(World):
 def pages(world: World, conversation_id: str, track: Any) -> list[Any]:
     stores = world.look()
     one = find_conversation(stores, USER, conversation_id)
-    found, cursor = [], ""
+    found: list[Any] = []
+    cursor = ""
     while True:
         page = list_records(stores, one, track, cursor)
         found += page.items
@@ -204,7 +205,7 @@ def test_what_each_shows_is_what_a_plain_model_says(
     """With a past that fits, and with one that is folded every few queries."""
     changed = replace(all_profiles()["assistant"], track_tokens=track_tokens)
     monkeypatch.setitem(all_profiles(), "assistant", changed)
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(
         Forks,
         settings=settings(
             max_examples=EXAMPLES,
