@@ -59,7 +59,10 @@ class Page {
     this.#sidebar = new Sidebar(api, {
       onRenamed: (one) => one.conversation_id === this.#conversation.conversationId && this.#setTitle(titleOf(one)),
       onDeleted: (id) => this.#deleted(id),
-      onListed: (conversations) => this.#relatives.learn(conversations),
+      onListed: (conversations) => {
+        this.#relatives.learn(conversations);
+        this.#showBranches();
+      },
       onProblem: (problem) => this.#composer.notice(problem.message),
     });
     this.#conversation = new Conversation(api, this.#files, {
@@ -80,16 +83,17 @@ class Page {
 
   #wire(session) {
     byId("who").textContent = session.name;
-    byId("sign-out").addEventListener("click", () => {
+    const signOut = () => {
       dropDrafts();
       session.signOut();
-    });
+    };
+    byId("sign-out").addEventListener("click", signOut);
     byId("new-conversation").addEventListener("click", () => this.#go(""));
     byId("show-chat").addEventListener("click", () => this.#switchTo("chat"));
     byId("show-corpus").hidden = !isAdmin(session);
     byId("show-corpus").addEventListener("click", () => this.#go(CORPUS));
     byId("show-memory").addEventListener("click", () => this.#switchTo("memory"));
-    byId("credits").addEventListener("click", () => openCredits(this.#api, () => session.signOut()));
+    byId("credits").addEventListener("click", () => openCredits(this.#api, signOut));
     byId("skip").addEventListener("click", (event) => {
       event.preventDefault(); // the address belongs to the conversation
       this.#composer.focus();
@@ -118,6 +122,7 @@ class Page {
     const { conversationId, chatId, messageId, view, jobId } = placeOf(location.hash);
     this.#composer.notice("");
     this.#corpus?.close();
+    if (messageId) this.#drawView(view); // what is hidden cannot be scrolled to
     if (conversationId !== this.#conversation.conversationId || !conversationId) await this.#open(conversationId, chatId, messageId);
     else if (messageId) this.#goTo(messageId);
     if (placeOf(location.hash).conversationId !== conversationId) return; // the reader has gone on
@@ -275,7 +280,8 @@ class Page {
       await this.#branch(number, message);
     } catch (problem) {
       if (problem.code !== "insufficient_credits") this.#composer.notice(problem.message);
-      button.removeAttribute("aria-disabled");
+    } finally {
+      button.removeAttribute("aria-disabled"); // of a shared answer it is still there
     }
   }
 

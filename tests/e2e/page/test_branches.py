@@ -100,6 +100,8 @@ def test_another_next_question_begins_a_branch_that_starts_empty(reader: Reader,
     assert reader.page.evaluate("document.activeElement.id") == "message"
     reader.ask(script.question("instead"))
     assert not reader.page.locator("#next-branches").is_visible()
+    again = reader.page.get_by_role("button", name="Branch from here, after question 1")
+    assert again.get_attribute("aria-disabled") is None, "it was used, and can be used again"
     assert figure(reader, 2) == "2/2"
     came_from = reader.page.locator("#branched-from")
     assert came_from.inner_text().startswith("Branched from ")
@@ -118,8 +120,10 @@ def test_another_next_question_begins_a_branch_that_starts_empty(reader: Reader,
     side = reader.page.get_by_role("navigation", name="Conversations")
     side.get_by_role("link", name="Branch: Question 2").click()
     reader.sees("Instead.")
+    reader.page.get_by_role("button", name="Memory").click()
     came_from.get_by_role("link").click()
     reader.sees("Two.")
+    reader.page.locator('[data-branches="2"]:focus').wait_for()
 
     side.get_by_role("button", name=re.compile("^Delete")).first.click()
     assert "Its branches stay" in reader.page.get_by_role("dialog").inner_text()
