@@ -135,12 +135,19 @@ def test_another_next_question_begins_a_branch_that_starts_empty(reader: Reader,
     reader.ask(script.question("on"))
 
 
-def test_an_edit_that_cannot_be_sent_keeps_its_text_and_leaves_no_branch(reader: Reader, script: Script) -> None:
+def test_an_edit_that_cannot_be_sent_keeps_its_text_and_leaves_no_branch(
+    reader: Reader, script: Script
+) -> None:
     page = reader.page
     script.says("Yes.")
     reader.ask(script.question())
     place = reader.place
-    poor: dict[str, Any] = {"code": "insufficient_credits", "message": "Not enough.", "required": 5, "available": 0}
+    poor: dict[str, Any] = {
+        "code": "insufficient_credits",
+        "message": "Not enough.",
+        "required": 5,
+        "available": 0,
+    }
     poor |= {"resets_at": "2026-01-01T00:00:00Z", "upgrade": {"message": "", "plans": [], "packs": []}}
     page.route("**/v1/chats", lambda route: route.fulfill(status=402, json={"error": poor}))
     editor = edit(reader, 1, "Something else")
@@ -240,7 +247,9 @@ def test_fifty_branches_are_readable(visit: Callable[..., Reader], root: Root, s
     def check(where: str) -> None:
         reader.page.evaluate(axe)
         found = reader.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-        assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]] == [], where
+        assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]] == [], (
+            where
+        )
         assert reader.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), where
 
     def look_around(size: str) -> None:

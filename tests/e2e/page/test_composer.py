@@ -70,9 +70,7 @@ def test_each_conversation_has_its_draft_which_a_reload_keeps(reader: Reader, sc
     assert reader.page.evaluate("sessionStorage.getItem('dualtrack.drafts')") is None
 
 
-def test_what_is_written_during_an_answer_stays_and_the_page_says_why(
-    reader: Reader, script: Script
-) -> None:
+def test_what_is_written_during_an_answer_stays_and_the_page_says_why(reader: Reader, script: Script) -> None:
     script.says("word " * 400, chunk=5, delay_chunk=0.1)
     reader.send(script.question())
     reader.shows("word word")
@@ -91,7 +89,11 @@ def test_what_is_written_during_an_answer_stays_and_the_page_says_why(
 
 def test_a_refused_message_comes_back_before_what_was_written_since(reader: Reader) -> None:
     waiting: list[Route] = []
-    reader.page.route("**/v1/chats", lambda route: waiting.append(route))
+
+    def hold(route: Route) -> None:
+        waiting.append(route)
+
+    reader.page.route("**/v1/chats", hold)
     with reader.page.expect_request("**/v1/chats"):
         reader.send("first")
     reader.field.fill("second")
