@@ -118,7 +118,8 @@ export class Conversation {
     const past = this.#views.filter(({ exchange }) => exchange.chatId && !isOpen(exchange)).slice(-CHATS_SHOWN);
     for (const view of past.reverse()) {
       try {
-        view.update(withChat(view.exchange, await this.#api.chat(view.exchange.chatId, signal)));
+        const chat = await this.#api.chat(view.exchange.chatId, signal);
+        view.update(withChat(view.exchange, chat)); // as it is now: its branches may have come meanwhile
       } catch (problem) {
         if (!(problem instanceof Refusal)) return;
       }
@@ -181,7 +182,8 @@ export class Conversation {
   /** The events are gone (24 hours after the end), or never were: the chat object tells the end. */
   async #settle(view, chatId, problem) {
     try {
-      view.update(withChat(view.exchange, await this.#api.chat(chatId)));
+      const chat = await this.#api.chat(chatId);
+      view.update(withChat(view.exchange, chat));
     } catch {
       view.update({ ...view.exchange, status: "failed", error: { message: problem.message } });
     }

@@ -303,16 +303,19 @@ class Page {
     byId("views").hidden = false;
     this.#sidebar.current = chat.conversation_id;
     this.#showBranches();
-    if (!isNew) return;
-    this.#composer.moveTo(chat.conversation_id);
-    this.#setAgent(this.#agents.chosen);
-    this.#loadTitle(chat.conversation_id);
+    if (isNew) {
+      this.#composer.moveTo(chat.conversation_id);
+      this.#setAgent(this.#agents.chosen);
+    }
+    if (!this.#stored?.title) this.#loadTitle(chat.conversation_id); // nor has a branch before the first question one yet
   }
 
   async #loadTitle(conversationId) {
     await this.#sidebar.refresh();
     const found = this.#sidebar.find(conversationId);
-    if (found && this.#conversation.conversationId === conversationId) this.#setTitle(titleOf(found));
+    if (!found || this.#conversation.conversationId !== conversationId) return;
+    this.#setTitle(titleOf(found));
+    this.#setOpen(found);
   }
 
   #answered() {

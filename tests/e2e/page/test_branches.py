@@ -14,7 +14,7 @@ from tests.clients.browser import axe_source
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from playwright.sync_api import FilePayload, Locator
+    from playwright.sync_api import FilePayload, Locator, Route
 
     from tests.clients.page_reader import Reader
     from tests.clients.stack_client import Root
@@ -64,6 +64,7 @@ def test_a_question_is_asked_differently_and_again_with_its_files(reader: Reader
     reader.sees("Plans only.")
     reader.exchange("done")
     assert questions(reader) == [second]
+    reader.page.get_by_role("heading", level=1, name=second).wait_for()
     assert reader.exchange().locator(".question .file").all_inner_texts() == ["plan.md\n1 KB"]
     asked = json.dumps(script.requests()[-1]["messages"])
     assert "Launch on 4 May." in asked
@@ -108,8 +109,19 @@ def test_another_next_question_begins_a_branch_that_starts_empty(reader: Reader,
     branch = reader.place
 
     reader.page.evaluate("localStorage.clear()")  # as on another device
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    reader.page.route("**/v1/chats/ch_*", hold)
     reader.page.reload()
     reader.page.locator('[data-branches="2"]', has_text="2/2").wait_for()
+    reader.page.unroute("**/v1/chats/ch_*")
+    for route in held:
+        route.continue_()
+    reader.exchange().locator(".figures", has_text="5 credits").wait_for()
+    assert figure(reader, 2) == "2/2", "figures that come late leave it"
     reader.page.locator('[data-branches="2"]').click()
     dialog = reader.page.get_by_role("dialog")
     dialog.get_by_text(script.question("second")).wait_for()
