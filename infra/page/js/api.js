@@ -93,6 +93,21 @@ export class Api {
     return whole;
   }
 
+  /** The conversation itself, without reading all of its records. */
+  conversationHead(conversationId, signal) {
+    return this.#json("GET", `/v1/conversations/${conversationId}?track=summarised`, { signal });
+  }
+
+  /** The newest forks that were made of a conversation. */
+  forks(conversationId, signal) {
+    return this.#json("GET", `/v1/conversations?limit=100&forked_from=${conversationId}`, { signal });
+  }
+
+  /** A new conversation that shares the questions before one. */
+  fork(conversationId, before, key) {
+    return this.#json("POST", `/v1/conversations/${conversationId}/fork`, { body: { before }, headers: { "Idempotency-Key": key } });
+  }
+
   renameConversation(conversationId, title) {
     return this.#json("PATCH", `/v1/conversations/${conversationId}`, { body: { title } });
   }

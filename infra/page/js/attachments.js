@@ -13,9 +13,12 @@ export class Attachments {
   #files = [];
   #list = byId("files");
   #onProblem;
+  #onChange;
 
-  constructor(onProblem) {
+  /** `onProblem(text)`, `onChange()` when the reader has added or removed a file. */
+  constructor(onProblem, onChange) {
     this.#onProblem = onProblem;
+    this.#onChange = onChange;
     byId("attach").append(icon("attach"));
     byId("attach").addEventListener("click", () => byId("picker").click());
     byId("picker").addEventListener("change", () => {
@@ -37,6 +40,7 @@ export class Attachments {
     this.#draw();
   }
 
+  /** Takes files as far as they are allowed; whether all were. */
   async add(chosen) {
     const problems = [];
     for (const file of [...chosen]) { // a picker's own list empties while a text is read
@@ -48,6 +52,8 @@ export class Attachments {
     }
     this.#onProblem(problems.join(" "));
     this.#draw();
+    this.#onChange();
+    return problems.length === 0;
   }
 
   #tooMuch(file) {
@@ -65,6 +71,7 @@ export class Attachments {
   #item(one) {
     const remove = () => {
       this.files = this.#files.filter((other) => other !== one);
+      this.#onChange();
       byId("message").focus();
     };
     return h(

@@ -1,14 +1,21 @@
-/** The message field with its files, its send and its stop button. */
+/** The message field with its files, its send and its stop button. What is written is kept for each conversation. */
 import { Attachments } from "./attachments.js";
 import { byId, h } from "./dom.js";
+import { draftOf, joined, keepDraft } from "./drafts.js";
+import { excess, tooLong } from "./message.js";
+
+const ANSWERING = "The answer is still being written. Your message stays here: send it when the answer is there, or stop the answer first.";
+const NO_TEXT = "Say what the files are for: they are sent along with a message.";
 
 export class Composer {
   #field = byId("message");
   #send = byId("send");
   #stop = byId("stop");
   #running = false;
+  #place = "";
+  #told = ""; // the notice that speaks of the text, and goes when the text changes
   #touch = matchMedia("(pointer: coarse)").matches;
-  #attachments = new Attachments((problem) => this.notice(problem));
+  #attachments = new Attachments((problem) => this.notice(problem), () => this.#keep());
 
   /** `onSend({text, files})`, `onStop()`. */
   constructor({ onSend, onStop }) {
@@ -18,25 +25,57 @@ export class Composer {
       this.#submit(onSend);
     });
     this.#field.addEventListener("keydown", (event) => {
-      // on a touch keyboard Enter is the only way to a new line; while a word is composed it accepts it
-      const sends = event.key === "Enter" && !event.isComposing && (event.ctrlKey || event.metaKey || (!event.shiftKey && !this.#touch));
-      if (!sends) return;
+      if (!sends(event, this.#touch)) return;
       event.preventDefault();
       this.#submit(onSend);
     });
-    this.#field.addEventListener("input", () => this.#fit());
+    this.#field.addEventListener("input", () => this.#changed());
     this.#stop.addEventListener("click", () => {
       this.#stop.disabled = true;
       onStop();
     });
+    this.place = "";
   }
 
   #submit(onSend) {
     const text = this.#field.value.trim();
-    if (!text || this.#running) return;
     const { files } = this.#attachments;
+    const problem = this.#problem(text, files);
+    if (problem) this.#tell(problem);
+    if (problem || !text) return;
     this.clear();
     onSend({ text, files });
+  }
+
+  #problem(text, files) {
+    if (!text) return files.length > 0 && NO_TEXT;
+    if (excess(text)) return [tooLong(text), " Shorten it, or ", this.#asFile(), "."];
+    return this.#running && ANSWERING;
+  }
+
+  /** A button that makes a file of a text that is too long for a message. */
+  #asFile() {
+    const attach = async () => {
+      const text = this.#field.value;
+      const name = "message.txt";
+      if (!(await this.#attachments.add([new File([text], name, { type: "text/plain" })]))) return;
+      this.#field.value = "";
+      this.#changed();
+      this.focus();
+    };
+    return h("button", { type: "button", class: "link-button", onclick: attach }, "send it as a file");
+  }
+
+  #tell(problem) {
+    this.notice(problem);
+    this.#told = problem;
+  }
+
+  #changed() {
+    this.#fit();
+    this.#keep();
+    if (excess(this.#field.value)) this.#tell(this.#problem(this.#field.value.trim(), []));
+    else if (this.#told) this.notice("");
   }
 
   /** While a chat runs it can be stopped, and the next message can be written. */
@@ -46,31 +85,53 @@ export class Composer {
     this.#stop.disabled = false;
     this.#stop.hidden = !running;
     this.#send.hidden = running;
+    if (this.#told === ANSWERING) this.notice("");
     if (focused && !this.#touch) this.focus(); // there it would open the keyboard
   }
 
-  get isEmpty() {
-    return this.#field.value === "" && this.#attachments.files.length === 0;
+  /** Whose message is written: a conversation's; empty is a new one's. Each has its draft. */
+  set place(place) {
+    this.#place = place;
+    this.#show(draftOf(place));
   }
 
-  clear() {
-    this.#field.value = "";
-    this.#attachments.files = [];
-    this.notice("");
-    this.#fit();
+  /** The new conversation, whose first message was sent, has an id now; what has been written since goes with it. */
+  moveTo(place) {
+    const draft = this.#draft;
+    keepDraft(this.#place, { text: "", files: [] });
+    this.#place = place;
+    keepDraft(place, draft);
   }
 
-  /** Puts a message back that could not be sent. */
-  restore({ text, files }) {
-    if (!this.isEmpty) return;
+  get #draft() {
+    return { text: this.#field.value, files: this.#attachments.files };
+  }
+
+  #keep() {
+    keepDraft(this.#place, this.#draft);
+  }
+
+  #show({ text, files }) {
     this.#field.value = text;
     this.#attachments.files = files;
     this.#fit();
   }
 
+  clear() {
+    this.#show({ text: "", files: [] });
+    this.#keep();
+    this.notice("");
+  }
+
+  /** Puts a message back that could not be sent, before what has been written since. */
+  restore(message, place = this.#place) {
+    keepDraft(place, joined(message, draftOf(place)));
+    if (place === this.#place) this.#show(draftOf(place));
+  }
+
   fill(text) {
     this.#field.value = text;
-    this.#fit();
+    this.#changed();
     this.focus();
   }
 
@@ -80,12 +141,23 @@ export class Composer {
 
   /** Says what is wrong, with what to do; text or elements. An empty text takes it away. */
   notice(...content) {
-    const shown = content.some((one) => one);
+    const shown = content.flat().some((one) => one);
+    this.#told = "";
     byId("notice").replaceChildren(shown ? h("div", { class: "notice" }, content) : "");
   }
 
   #fit() {
-    this.#field.style.height = "auto";
-    this.#field.style.height = `${Math.min(this.#field.scrollHeight, 240)}px`;
+    fit(this.#field, 240);
   }
+}
+
+/** Whether a key sends: on a touch keyboard Enter is the only way to a new line; while a word is composed it accepts it. */
+export function sends(event, touch) {
+  return event.key === "Enter" && !event.isComposing && (event.ctrlKey || event.metaKey || (!event.shiftKey && !touch));
+}
+
+/** Makes a field as high as its text, up to so many pixels. */
+export function fit(field, most) {
+  field.style.height = "auto";
+  field.style.height = `${Math.min(field.scrollHeight, most)}px`;
 }

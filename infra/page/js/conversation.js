@@ -3,15 +3,18 @@
  */
 import { Refusal, Unreachable } from "./api.js";
 import { encoded } from "./attachments.js";
+import { branchLinks } from "./branch_links.js";
+import { numberOf } from "./branches.js";
 import { byId } from "./dom.js";
 import { follow } from "./events.js";
 import { admitted, ask, fromRecords, isOpen, reduce, withChat } from "./exchange.js";
 import { ExchangeView, tick } from "./exchange_view.js";
-import { chatsOf, remember } from "./remembered.js";
+import { chatsOf, remember, rememberFork } from "./remembered.js";
 
 const ATTEMPTS = 3;
 const TICK = 200;
 const CHATS_SHOWN = 20; // chat objects fetched for the figures of past answers
+const RUNNING = "An answer is being written in this conversation.";
 
 export class Conversation {
   conversationId = "";
@@ -23,7 +26,7 @@ export class Conversation {
   #running = null;
   #opened = new AbortController();
 
-  /** `listener`: onRunning(boolean), onAdmitted(chat), onAnswered(exchange), onEnded(exchange), onCredits(number), onRefused(problem, message), onEmpty(boolean). */
+  /** `listener`: onRunning(boolean), onAdmitted(chat), onAnswered(exchange), onEnded(exchange), onCredits(number), onRefused(problem, message, conversationId), onEmpty(boolean). */
   constructor(api, files, listener) {
     this.#api = api;
     this.#files = files;
@@ -40,7 +43,25 @@ export class Conversation {
   }
 
   exchangeOf(element) {
-    return this.#views.find((view) => view.element.contains(element))?.exchange;
+    return this.viewOf(element)?.exchange;
+  }
+
+  viewOf(element) {
+    return this.#views.find((view) => view.element.contains(element));
+  }
+
+  viewAt(messageId) {
+    return this.#views.find((view) => view.exchange.messageId === messageId);
+  }
+
+  /** The number that the next question has. */
+  get next() {
+    return Math.max(0, ...this.#views.map((view) => numberOf(view.exchange.messageId) || 0)) + 1;
+  }
+
+  /** Aborted when the reader goes elsewhere. */
+  get signal() {
+    return this.#opened.signal;
   }
 
   /** An empty conversation, which begins with its first message. */
@@ -50,6 +71,7 @@ export class Conversation {
     this.conversationId = "";
     this.#views = [];
     this.#list.replaceChildren();
+    byId("next-branches").hidden = true;
     this.#files.forget();
     this.#setRunning(null);
     this.#listener.onEmpty(true);
@@ -62,6 +84,7 @@ export class Conversation {
     this.#listener.onEmpty(false);
     const { signal } = this.#opened;
     const conversation = await this.#api.conversation(conversationId, "full", signal);
+    if (conversation.forked_from) rememberFork(conversationId, firstOwn(conversation));
     const known = chatsOf(conversationId);
     const exchanges = fromRecords(conversation.records).map((one) => ({ ...one, chatId: one.chatId || known[one.messageId] || "" }));
     for (const exchange of exchanges) this.#add(exchange);
@@ -95,7 +118,8 @@ export class Conversation {
     const past = this.#views.filter(({ exchange }) => exchange.chatId && !isOpen(exchange)).slice(-CHATS_SHOWN);
     for (const view of past.reverse()) {
       try {
-        view.update(withChat(view.exchange, await this.#api.chat(view.exchange.chatId, signal)));
+        const chat = await this.#api.chat(view.exchange.chatId, signal);
+        view.update(withChat(view.exchange, chat)); // as it is now: its branches may have come meanwhile
       } catch (problem) {
         if (!(problem instanceof Refusal)) return;
       }
@@ -127,23 +151,13 @@ export class Conversation {
       if (this.#running?.stopWanted) this.#cancel(view, chat.chat_id);
       await this.#follow(view, chat.chat_id, signal);
     } catch (problem) {
-      if (signal.aborted) return;
-      this.#takeBack(view);
-      this.#listener.onRefused(problem, message);
+      if (!signal.aborted) this.#takeBack(view);
+      this.#listener.onRefused(problem, message, conversationId);
     }
   }
 
-  async #admit(body) {
-    const key = crypto.randomUUID();
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        return await this.#api.startChat(body, key);
-      } catch (problem) {
-        const passing = problem instanceof Unreachable || problem.status === 503;
-        if (!passing || attempt === ATTEMPTS) throw problem;
-        await new Promise((resolve) => setTimeout(resolve, 400 * attempt));
-      }
-    }
+  #admit(body) {
+    return patiently((key) => this.#api.startChat(body, key));
   }
 
   #takeBack(view) {
@@ -168,7 +182,8 @@ export class Conversation {
   /** The events are gone (24 hours after the end), or never were: the chat object tells the end. */
   async #settle(view, chatId, problem) {
     try {
-      view.update(withChat(view.exchange, await this.#api.chat(chatId)));
+      const chat = await this.#api.chat(chatId);
+      view.update(withChat(view.exchange, chat));
     } catch {
       view.update({ ...view.exchange, status: "failed", error: { message: problem.message } });
     }
@@ -203,6 +218,99 @@ export class Conversation {
 
   #setRunning(running) {
     this.#running = running;
+    for (const view of this.#views) view.locked = running ? RUNNING : "";
+    byId("next-branches").hidden ||= running !== null;
     this.#listener.onRunning(running !== null);
+  }
+
+  // ── branches ────────────────────────────────────────────────────────────────────────────────────
+
+  /**
+   * Begins a branch with question `number`: a fork of the conversation `home` before it (of the open one if that is
+   * gone), with a message, or with an empty field if that is null. Throws what the API says; then all is as it was.
+   *
+   * `onForked(fork)` is called when the page is to go there: not if the reader has gone elsewhere meanwhile.
+   */
+  async branch(home, number, message, onForked) {
+    const { conversationId, signal } = this;
+    const files = message ? await this.#files.toSend(conversationId, message.files) : [];
+    const attachments = await encoded(files);
+    const fork = await this.#fork(home, number).catch((problem) => {
+      if (problem.status !== 404 || home === conversationId) throw problem;
+      return this.#fork(conversationId, number);
+    });
+    const chat = message && (await this.#askIn(fork, { message: message.text, ...(attachments.length > 0 && { attachments }) }));
+    if (signal.aborted) return; // the branch stands in the list
+    this.#enter(fork, number);
+    onForked(fork);
+    if (!chat) return;
+    const view = this.#add(admitted(ask(message.text, files), chat));
+    this.#listener.onAdmitted(chat);
+    this.#follow(view, chat.chat_id, this.#opened.signal);
+  }
+
+  async #fork(conversationId, number) {
+    const fork = await patiently((key) => this.#api.fork(conversationId, `q${number}`, key));
+    rememberFork(fork.conversation_id, number);
+    return fork;
+  }
+
+  /** The chat that a branch begins with. If it is refused, the branch was made for nothing. */
+  async #askIn({ conversation_id }, body) {
+    try {
+      const chat = await this.#admit({ ...body, conversation_id });
+      remember(conversation_id, chat.message_id, chat.chat_id);
+      return chat;
+    } catch (problem) {
+      // without an answer the chat may run all the same; an empty branch that cannot be deleted stays in the list
+      if (problem instanceof Refusal && problem.status < 500) this.#api.deleteConversation(conversation_id).catch(() => {});
+      throw problem;
+    }
+  }
+
+  /** Goes on in a fork: what it shares is on the page already. */
+  #enter(fork, number) {
+    this.#opened.abort();
+    this.#opened = new AbortController();
+    this.conversationId = fork.conversation_id;
+    const shared = ({ exchange: { messageId } }) => messageId && numberOf(messageId) < number;
+    for (const view of this.#views) if (!shared(view)) view.element.remove();
+    this.#views = this.#views.filter(shared);
+    this.#setRunning(null);
+    this.#addFigures(this.#opened.signal);
+    this.#listener.onEmpty(this.#views.length === 0);
+  }
+
+  /** Shows where the branches part, as `branchesOf` found it; one that is empty so far says it at its end. */
+  showBranches(found) {
+    for (const view of this.#views) {
+      const branches = found.get(numberOf(view.exchange.messageId)) ?? null;
+      if (JSON.stringify(branches) !== JSON.stringify(view.exchange.branches)) view.update({ ...view.exchange, branches });
+    }
+    const { next } = this;
+    const parting = found.get(next);
+    byId("next-branches").hidden = !parting || this.#running !== null;
+    byId("next-branches").replaceChildren(...(parting ? [branchLinks(next, parting), "This branch goes on with your next question."] : []));
+  }
+}
+
+/** The number of the first question that was asked in the fork itself, not before it was made. */
+function firstOwn({ created_at: made, records }) {
+  const questions = records.filter((record) => /^q\d+$/.test(record.record_id));
+  const own = questions.find((record) => record.created_at >= made);
+  return own ? numberOf(own.record_id) : questions.length + 1;
+}
+
+/** What `request(key)` brings: a lost connection is tried again under the same key, so nothing is done twice. */
+async function patiently(request) {
+  const key = crypto.randomUUID();
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await request(key);
+    } catch (problem) {
+      const passing = problem instanceof Unreachable || problem.status === 503;
+      if (!passing || attempt === ATTEMPTS) throw problem;
+      await new Promise((resolve) => setTimeout(resolve, 400 * attempt));
+    }
   }
 }

@@ -21,14 +21,17 @@ const SVG = "http://www.w3.org/2000/svg";
 const PATHS = {
   attach: "M8 12.5 14.2 6.3a3 3 0 0 1 4.3 4.3l-8 8a5 5 0 0 1-7-7l7.6-7.7",
   bin: "M5 7h14M10 7V5h4v2M7 7l.8 12h8.4L17 7M10.5 10.5v5M13.5 10.5v5",
+  branch: "M7 4v9M7 13a2.5 2.5 0 1 0 .01 5A2.5 2.5 0 0 0 7 13M17 4.5a2 2 0 1 0 .01 4 2 2 0 0 0-.01-4M17 8.5c0 5-6 3-9 6",
   check: "M5 12.5l4.5 4.5L19 7.5",
   close: "M6 6l12 12M18 6 6 18",
   copy: "M9 9h10v11H9zM15 9V4H5v11h4",
   cross: "M7 7l10 10M17 7 7 17",
   down: "M12 5v14M6 13l6 6 6-6",
   file: "M7 3h7l4 4v14H7zM14 3v4h4",
+  left: "M14.5 6 8.5 12l6 6",
   menu: "M4 7h16M4 12h16M4 17h10",
   pencil: "M5 19l1-4L16.5 4.5l3 3L9 18z",
+  right: "M9.5 6l6 6-6 6",
 };
 
 /** A decorative icon; whoever uses it names the control. */

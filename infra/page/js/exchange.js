@@ -5,6 +5,7 @@
  * object adds what records do not tell (`withChat`).
  *
  * status: sending | running | answered | done | failed | cancelled
+ * branches: null, or the conversations between which one can go back and forth here (`branchesOf`)
  * turns: [{turn, maxTurns, final, text, began, ended, calls: [id]}], calls: {id: {…, state}}
  */
 import { placed } from "./file_chip.js";
@@ -15,6 +16,7 @@ export function ask(question, attachments = []) {
   return {
     messageId: "", chatId: "", question, attachments, status: "sending", turns: [], calls: {}, response: null,
     responseId: "", sources: [], stop: "", turnCount: 0, credits: null, shortage: null, usage: null, error: null, trouble: "",
+    branches: null,
   };
 }
 

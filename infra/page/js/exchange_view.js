@@ -1,4 +1,5 @@
 /** One exchange on the page: the question, the steps, the answer, its sources and its figures. */
+import { branchLinks } from "./branch_links.js";
 import { announce, h, icon, recordButton } from "./dom.js";
 import { isOpen, writing } from "./exchange.js";
 import { fileChips } from "./file_chip.js";
@@ -21,6 +22,8 @@ export class ExchangeView {
   element = h("li", { class: "exchange" });
   #exchange;
   #said = {};
+  #locked = "";
+  #editor = null;
   #question = h("div", { class: "question" });
   #steps = h("details", { class: "steps", hidden: true });
   #stepsHead = h("summary", {});
@@ -46,7 +49,7 @@ export class ExchangeView {
     this.#exchange = exchange;
     const changed = (...names) => !before || names.some((name) => before[name] !== exchange[name]);
     this.element.dataset.status = exchange.status;
-    if (changed("messageId", "question", "attachments")) this.#drawQuestion();
+    if (changed("messageId", "question", "attachments", "branches")) this.#drawQuestion();
     if (changed("status", "turns", "calls", "shortage", "turnCount")) this.#drawSteps(before);
     if (changed("status", "turns", "response")) this.#drawAnswer();
     if (changed("status", "sources", "usage", "stop", "error", "credits", "responseId", "response")) this.#drawFoot();
@@ -55,14 +58,34 @@ export class ExchangeView {
     if (before) this.#say(before);
   }
 
+  /** Why nothing can be asked in this conversation now; empty if it can. */
+  set locked(reason) {
+    if (reason === this.#locked) return;
+    this.#locked = reason;
+    this.#drawFoot();
+  }
+
+  /** Shows an editor in place of the question, or the question again (null). */
+  set editor(editor) {
+    this.#editor = editor;
+    this.#drawQuestion();
+    if (editor) editor.focus();
+    else this.#question.querySelector("[data-edit]")?.focus();
+  }
+
+  get isEdited() {
+    return this.#editor !== null;
+  }
+
   #drawQuestion() {
-    const { messageId, question, attachments } = this.#exchange;
+    const { messageId, question, attachments, branches } = this.#exchange;
     this.#heading.textContent = `Question ${messageId}`;
-    this.#question.replaceChildren(
-      h("p", { class: "question-text" }, question),
-      fileChips(attachments),
-      messageId ? recordButton(messageId) : "",
-    );
+    this.#question.classList.toggle("edited", this.isEdited);
+    if (this.isEdited) {
+      if (!this.#question.contains(this.#editor.element)) this.#question.replaceChildren(this.#editor.element);
+      return;
+    }
+    this.#question.replaceChildren(h("p", { class: "question-text" }, question), fileChips(attachments), messageId ? questionFoot(messageId, branches) : "");
   }
 
   #drawSteps(before) {
@@ -130,7 +153,7 @@ export class ExchangeView {
   }
 
   #figures() {
-    const { status, responseId, turnCount, credits, usage, response } = this.#exchange;
+    const { status, responseId, turnCount, credits, usage } = this.#exchange;
     const facts = [];
     if (turnCount > 0) facts.push(plural(turnCount, "turn"));
     if (credits) facts.push(plural(credits.used, "credit"));
@@ -138,15 +161,23 @@ export class ExchangeView {
     return h(
       "p",
       { class: "figures" },
-      responseId && response !== null ? recordButton(responseId) : "",
+      responseId && this.#exchange.response !== null ? recordButton(responseId) : "",
       facts.map((fact) => h("span", {}, fact)),
-      h(
-        "span",
-        { class: "actions" },
-        response ? h("button", { type: "button", class: "link-button", "data-copy": "answer" }, "Copy") : "",
-        status === "failed" || status === "cancelled" ? h("button", { type: "button", class: "link-button", "data-retry": true }, "Try again") : "",
-      ),
+      h("span", { class: "actions" }, this.#actions(status)),
     );
+  }
+
+  #actions(status) {
+    const { messageId, response } = this.#exchange;
+    const number = messageId.slice(1);
+    const ended = status === "failed" || status === "cancelled";
+    const locked = this.#locked && { "aria-disabled": "true", title: this.#locked };
+    return [
+      response ? action("Copy", { "data-copy": "answer" }) : "",
+      ended ? action("Try again", { "data-retry": true, ...locked }) : "",
+      messageId && (response || ended) ? action("Regenerate", { "data-regenerate": messageId, "aria-label": `Regenerate the answer to question ${number}`, title: "Ask the same again, in a new branch" }) : "",
+      messageId && response ? action("Branch from here", { "data-branch": messageId, "aria-label": `Branch from here, after question ${number}`, title: "Ask something else next, in a new branch" }) : "",
+    ];
   }
 
   /** A word for screen readers at each step, never the text as it streams. */
@@ -161,6 +192,19 @@ export class ExchangeView {
       announce(`Turn ${last.turn}: ${last.calls.map((id) => label(calls[id].tool)).join(", ")}`);
     }
   }
+}
+
+const action = (text, attributes) => h("button", { type: "button", class: "link-button", ...attributes }, text);
+
+function questionFoot(messageId, branches) {
+  const number = messageId.slice(1);
+  return h(
+    "div",
+    { class: "question-foot" },
+    branches ? branchLinks(number, branches) : "",
+    action("Edit", { "data-edit": messageId, "aria-label": `Edit question ${number}`, title: "Ask it differently, in a new branch" }),
+    recordButton(messageId),
+  );
 }
 
 const isOpenBefore = (before) => before !== undefined && isOpen(before);

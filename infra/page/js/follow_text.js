@@ -18,6 +18,7 @@ export class FollowText {
     this.#thread.addEventListener("scroll", () => this.#look(), { passive: true });
     const grown = new ResizeObserver(() => this.#keep());
     grown.observe(byId("exchanges"));
+    grown.observe(byId("next-branches"));
     grown.observe(this.#thread);
     this.toEnd();
   }
@@ -26,6 +27,14 @@ export class FollowText {
     this.#set(true);
     this.#thread.scrollTop = this.#thread.scrollHeight;
     this.#top = this.#thread.scrollTop;
+  }
+
+  /** Goes to a passage and stays there. */
+  to(element) {
+    this.#set(false);
+    element.scrollIntoView({ block: "start" });
+    this.#top = this.#thread.scrollTop;
+    if (this.#distance < NEAR) this.#set(true);
   }
 
   get #distance() {

@@ -1,32 +1,39 @@
 /**
  * The page: signs in, then shows the conversation that the address names.
  *
- * `#cv_…` is a conversation, `#cv_…/ch_…` one in which that chat runs, `#cv_…/memory` its two tracks;
+ * `#cv_…` is a conversation, `#cv_…/ch_…` one in which that chat runs, `#cv_…/q3` one of its questions,
+ * `#cv_…/memory` its two tracks;
  * `#courses` and `#graph` are the corpora of these names, `#courses/jb_…` with a job that works on it.
  */
 import { agentName, Agents } from "./agents.js";
 import { Api, Refusal, Unreachable } from "./api.js";
+import { placeIn } from "./branch_links.js";
+import { branchesOf, numberOf } from "./branches.js";
+import { openBranches } from "./branches_dialog.js";
 import { Composer } from "./composer.js";
 import { Conversation } from "./conversation.js";
 import { CORPORA, isCorpus } from "./corpora.js";
 import { openCredits, shortageNotice } from "./credits_view.js";
 import { announce, byId, h, icon } from "./dom.js";
+import { claimDrafts, dropDrafts } from "./drafts.js";
 import { FollowText } from "./follow_text.js";
 import { count } from "./format.js";
 import { drawMemory } from "./memory_view.js";
+import { QuestionEditor } from "./question_editor.js";
 import { openRecord } from "./record_dialog.js";
+import { Relatives } from "./relatives.js";
 import { forget } from "./remembered.js";
 import { isAdmin, sessionFor } from "./session.js";
 import { Sidebar, titleOf } from "./sidebar.js";
 import { StoredFiles } from "./stored_files.js";
 
-/** `{conversationId, chatId, view, corpus, jobId}` of the address; view: chat | memory | corpus. Pure. */
+/** `{conversationId, chatId, messageId, view, corpus, jobId}` of the address; view: chat | memory | corpus. Pure. */
 export function placeOf(hash) {
   const [first = "", rest = ""] = hash.replace(/^#/, "").split("/");
-  const nowhere = { conversationId: "", chatId: "", view: "chat", corpus: "", jobId: "" };
+  const nowhere = { conversationId: "", chatId: "", messageId: "", view: "chat", corpus: "", jobId: "" };
   if (isCorpus(first)) return { ...nowhere, view: "corpus", corpus: first, jobId: /^jb_[0-9a-z]+$/.test(rest) ? rest : "" };
   if (!/^cv_[0-9a-z]+$/.test(first)) return nowhere;
-  return { ...nowhere, conversationId: first, chatId: /^ch_[0-9a-z]+$/.test(rest) ? rest : "", view: rest === "memory" ? "memory" : "chat" };
+  return { ...nowhere, conversationId: first, chatId: /^ch_[0-9a-z]+$/.test(rest) ? rest : "", messageId: /^q\d+$/.test(rest) ? rest : "", view: rest === "memory" ? "memory" : "chat" };
 }
 
 class Page {
@@ -40,14 +47,21 @@ class Page {
   #agents = new Agents((text) => this.#composer.fill(text));
   #corpus = null;
   #profile = ""; // the agent of the open conversation, once it has one
+  #relatives;
+  #stored = null; // the open conversation as the API shows it, once it is stored
 
   constructor(api, session) {
     this.#api = api;
     this.#files = new StoredFiles(api);
+    this.#relatives = new Relatives(api);
     this.#composer = new Composer({ onSend: (message) => this.#send(message), onStop: () => this.#conversation.stop() });
     this.#sidebar = new Sidebar(api, {
       onRenamed: (one) => one.conversation_id === this.#conversation.conversationId && this.#setTitle(titleOf(one)),
       onDeleted: (id) => this.#deleted(id),
+      onListed: (conversations) => {
+        this.#relatives.learn(conversations);
+        this.#showBranches();
+      },
       onProblem: (problem) => this.#composer.notice(problem.message),
     });
     this.#conversation = new Conversation(api, this.#files, {
@@ -58,7 +72,7 @@ class Page {
       onAnswered: () => this.#answered(),
       onEnded: () => this.#ended(),
       onCredits: (available) => this.#showCredits(available),
-      onRefused: (problem, message) => this.#refused(problem, message),
+      onRefused: (problem, message, conversationId) => this.#refused(problem, message, conversationId),
       onEmpty: (empty) => {
         byId("welcome").hidden = !empty;
       },
@@ -68,13 +82,17 @@ class Page {
 
   #wire(session) {
     byId("who").textContent = session.name;
-    byId("sign-out").addEventListener("click", () => session.signOut());
+    const signOut = () => {
+      dropDrafts();
+      session.signOut();
+    };
+    byId("sign-out").addEventListener("click", signOut);
     byId("new-conversation").addEventListener("click", () => this.#go(""));
     byId("show-chat").addEventListener("click", () => this.#switchTo("chat"));
     byId("corpora").hidden = !isAdmin(session);
     byId("corpora").append(...Object.entries(CORPORA).map(([name, { title }]) => h("button", { type: "button", class: "button", onclick: () => this.#go(name) }, title)));
     byId("show-memory").addEventListener("click", () => this.#switchTo("memory"));
-    byId("credits").addEventListener("click", () => openCredits(this.#api, () => session.signOut()));
+    byId("credits").addEventListener("click", () => openCredits(this.#api, signOut));
     byId("skip").addEventListener("click", (event) => {
       event.preventDefault(); // the address belongs to the conversation
       this.#composer.focus();
@@ -100,10 +118,12 @@ class Page {
 
   /** Shows what the address says. */
   async #show() {
-    const { conversationId, chatId, view, corpus, jobId } = placeOf(location.hash);
+    const { conversationId, chatId, messageId, view, corpus, jobId } = placeOf(location.hash);
     this.#composer.notice("");
     this.#corpus?.close();
-    if (conversationId !== this.#conversation.conversationId || !conversationId) await this.#open(conversationId, chatId);
+    if (messageId) this.#drawView(view); // what is hidden cannot be scrolled to
+    if (conversationId !== this.#conversation.conversationId || !conversationId) await this.#open(conversationId, chatId, messageId);
+    else if (messageId) this.#goTo(messageId);
     if (placeOf(location.hash).conversationId !== conversationId) return; // the reader has gone on
     this.#drawView(view);
     if (view === "corpus") await this.#openCorpus(corpus, jobId);
@@ -122,8 +142,10 @@ class Page {
     await this.#corpus.open(jobId);
   }
 
-  async #open(conversationId, chatId) {
+  async #open(conversationId, chatId, messageId) {
     this.#sidebar.current = conversationId;
+    this.#composer.place = conversationId;
+    this.#setOpen(null);
     byId("views").hidden = !conversationId;
     if (!conversationId) {
       this.#setTitle("New conversation");
@@ -136,8 +158,12 @@ class Page {
       const found = await this.#conversation.open(conversationId, chatId);
       this.#setTitle(titleOf(found));
       this.#setAgent(found.profile);
-      this.#follow.toEnd();
-      this.#composer.focus();
+      this.#setOpen(found);
+      if (!messageId || !this.#goTo(messageId)) {
+        this.#follow.toEnd();
+        this.#composer.focus();
+      }
+      this.#loadRelatives(messageId);
     } catch (problem) {
       if (problem.name === "AbortError") return;
       this.#conversation.clear();
@@ -166,6 +192,105 @@ class Page {
     this.#agents.draw(profile);
   }
 
+  // ── branches ────────────────────────────────────────────────────────────────────────────────────
+
+  /** Whether the open conversation shows this question. */
+  #goTo(messageId) {
+    const view = this.#conversation.viewAt(messageId);
+    if (view) this.#follow.to(view.element);
+    return Boolean(view);
+  }
+
+  #setOpen(conversation) {
+    this.#stored = conversation;
+    this.#showBranches();
+  }
+
+  /** `messageId`: where the reader has just come from another branch and may want to go on to the next. */
+  async #loadRelatives(messageId = "") {
+    const { conversationId, signal } = this.#conversation;
+    try {
+      await this.#relatives.load(this.#stored, signal);
+    } catch (problem) {
+      if (problem.name === "AbortError") return;
+      if (!(problem instanceof Refusal || problem instanceof Unreachable)) throw problem; // the list has the branches too
+    }
+    if (this.#conversation.conversationId !== conversationId) return;
+    this.#showBranches();
+    if (!messageId) return;
+    const parting = this.#conversation.viewAt(messageId)?.element ?? byId("next-branches");
+    parting.querySelector(".branch-figure")?.focus({ preventScroll: true });
+  }
+
+  get #branches() {
+    return branchesOf(this.#relatives.known, this.#conversation.conversationId);
+  }
+
+  #showBranches() {
+    this.#conversation.showBranches(this.#branches);
+    const parent = this.#relatives.known.get(this.#stored?.forked_from);
+    byId("branched-from").hidden = !parent;
+    if (!parent) return;
+    const { before } = this.#relatives.known.get(this.#stored.conversation_id) ?? {};
+    const place = before ? placeIn(parent.conversation_id, before) : `#${parent.conversation_id}`;
+    byId("branched-from").replaceChildren(h("span", { class: "wide-only" }, "Branched "), "from ", h("a", { href: place }, titleOf(parent)), before ? ` at question ${before}` : "");
+  }
+
+  /** Begins a branch with question `number`. Throws what the API says. */
+  async #branch(number, message) {
+    const home = this.#relatives.toFork(this.#conversation.conversationId, number);
+    try {
+      await this.#conversation.branch(home, number, message, (fork) => this.#entered(fork, number));
+      this.#sidebar.refresh();
+    } catch (problem) {
+      if (problem.code === "insufficient_credits") this.#composer.notice(...shortageNotice(problem.detail));
+      throw problem;
+    }
+  }
+
+  #entered(fork, number) {
+    history.pushState(null, "", `#${fork.conversation_id}`); // Back leads to where it was branched from
+    this.#sidebar.current = fork.conversation_id;
+    this.#composer.place = fork.conversation_id;
+    this.#composer.notice("");
+    this.#setTitle(titleOf(fork));
+    this.#setAgent(fork.profile);
+    this.#setOpen(fork);
+    this.#loadRelatives();
+    this.#follow.toEnd();
+    this.#composer.focus();
+    announce(`A new branch begins with question ${number}.`);
+  }
+
+  #edit(button) {
+    const view = this.#conversation.viewOf(button);
+    const { messageId } = view.exchange;
+    view.editor = new QuestionEditor(`${this.#conversation.conversationId}/${messageId}`, view.exchange, {
+      onSend: (message) => this.#branch(numberOf(messageId), message),
+      onCancel: () => {
+        view.editor = null;
+      },
+    });
+  }
+
+  /** Branches by a button, which says meanwhile that it works. */
+  async #branchBy(button, number, message) {
+    if (button.getAttribute("aria-disabled")) return;
+    button.setAttribute("aria-disabled", "true");
+    try {
+      await this.#branch(number, message);
+    } catch (problem) {
+      if (problem.code !== "insufficient_credits") this.#composer.notice(problem.message);
+    } finally {
+      button.removeAttribute("aria-disabled"); // of a shared answer it is still there
+    }
+  }
+
+  #regenerate(button) {
+    const { messageId, question, attachments } = this.#conversation.exchangeOf(button);
+    this.#branchBy(button, numberOf(messageId), { text: question, files: attachments });
+  }
+
   // ── a chat ──────────────────────────────────────────────────────────────────────────────────────
 
   #send(message) {
@@ -178,15 +303,20 @@ class Page {
     history.replaceState(null, "", `#${chat.conversation_id}/${chat.chat_id}`);
     byId("views").hidden = false;
     this.#sidebar.current = chat.conversation_id;
-    if (!isNew) return;
-    this.#setAgent(this.#agents.chosen);
-    this.#loadTitle(chat.conversation_id);
+    this.#showBranches();
+    if (isNew) {
+      this.#composer.moveTo(chat.conversation_id);
+      this.#setAgent(this.#agents.chosen);
+    }
+    if (!this.#stored?.title) this.#loadTitle(chat.conversation_id); // nor has a branch before the first question one yet
   }
 
   async #loadTitle(conversationId) {
     await this.#sidebar.refresh();
     const found = this.#sidebar.find(conversationId);
-    if (found && this.#conversation.conversationId === conversationId) this.#setTitle(titleOf(found));
+    if (!found || this.#conversation.conversationId !== conversationId) return;
+    this.#setTitle(titleOf(found));
+    this.#setOpen(found);
   }
 
   #answered() {
@@ -195,6 +325,7 @@ class Page {
 
   #ended() {
     this.#dropChatFromAddress();
+    this.#showBranches();
     this.#sidebar.refresh();
     this.#loadCredits();
     if (!byId("memory-view").hidden) this.#drawMemory();
@@ -206,9 +337,10 @@ class Page {
   }
 
   /** `message` is null when it was not the sending that failed. */
-  #refused(problem, message) {
-    if (message) this.#composer.restore(message);
-    if (problem.code === "insufficient_credits") this.#composer.notice(...shortageNotice(problem.detail));
+  #refused(problem, message, conversationId) {
+    if (message) this.#composer.restore(message, conversationId);
+    if (message && conversationId !== this.#conversation.conversationId) this.#composer.notice(`${problem.message} Your message waits in the conversation that it was written in.`);
+    else if (problem.code === "insufficient_credits") this.#composer.notice(...shortageNotice(problem.detail));
     else if (problem.code === "conversation_busy") this.#composer.notice("A chat is still running in this conversation. Wait for its answer, or stop it where it was started.");
     else this.#composer.notice(problem.message);
     this.#composer.focus();
@@ -217,6 +349,8 @@ class Page {
 
   #deleted(conversationId) {
     forget(conversationId);
+    this.#relatives.forget(conversationId);
+    this.#showBranches();
     if (conversationId === this.#conversation.conversationId) this.#go("");
     announce("The conversation was deleted.");
   }
@@ -277,6 +411,10 @@ class Page {
     else if (button.dataset.file) this.#files.open(this.#conversation.conversationId, button.dataset);
     else if (button.dataset.copy) this.#copy(button);
     else if (button.dataset.retry !== undefined) this.#retry(button);
+    else if (button.dataset.edit) this.#edit(button);
+    else if (button.dataset.regenerate) this.#regenerate(button);
+    else if (button.dataset.branch) this.#branchBy(button, numberOf(button.dataset.branch) + 1, null);
+    else if (button.dataset.branches) openBranches(this.#api, button.dataset.branches, this.#branches.get(Number(button.dataset.branches)), this.#relatives.known);
   }
 
   async #copy(button) {
@@ -288,9 +426,16 @@ class Page {
     setTimeout(() => button.replaceChildren(...label), 1500);
   }
 
-  #retry(button) {
+  async #retry(button) {
+    if (button.getAttribute("aria-disabled")) return this.#composer.notice(button.title);
     const { question, attachments } = this.#conversation.exchangeOf(button);
-    this.#send({ text: question, files: attachments.filter((one) => one.file) });
+    const { conversationId } = this.#conversation;
+    try {
+      const files = await this.#files.toSend(conversationId, attachments);
+      if (this.#conversation.conversationId === conversationId) this.#send({ text: question, files });
+    } catch (problem) {
+      this.#composer.notice(problem.message);
+    }
   }
 }
 
@@ -331,6 +476,7 @@ async function boot() {
       location.reload();
     };
     const api = new Api(config, session, signedOut);
+    claimDrafts(session.name);
     const page = new Page(api, session);
     if (session.kind === "local") showMode();
     await page.start();

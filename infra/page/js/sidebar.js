@@ -1,9 +1,13 @@
 /** The list of conversations: open, rename, delete; a drawer on narrow screens. */
 import { agentName } from "./agents.js";
+import { families } from "./branches.js";
 import { askText, confirm } from "./dialogs.js";
 import { byId, h, icon } from "./dom.js";
+import { moment } from "./format.js";
+import { forkedBefore } from "./remembered.js";
 
 const UNTITLED = "New conversation";
+const BRANCHES = 3; // shown of a conversation until all are asked for
 
 export const titleOf = (conversation) => conversation.title || UNTITLED;
 
@@ -14,8 +18,9 @@ export class Sidebar {
   #cursor = "";
   #current = "";
   #namesAgents = false;
+  #unfolded = new Set(); // conversations of which all branches are shown
 
-  /** `listener`: onRenamed(conversation), onDeleted(id), onProblem(problem). */
+  /** `listener`: onRenamed(conversation), onDeleted(id), onListed(conversations), onProblem(problem). */
   constructor(api, listener) {
     this.#api = api;
     this.#listener = listener;
@@ -58,6 +63,7 @@ export class Sidebar {
       const page = await this.#api.conversations(cursor);
       this.#items = cursor ? [...this.#items, ...page.conversations] : page.conversations;
       this.#cursor = page.cursor ?? "";
+      this.#listener.onListed(page.conversations);
       this.#draw();
     } catch (problem) {
       this.#listener.onProblem(problem);
@@ -81,20 +87,49 @@ export class Sidebar {
 
   #draw() {
     byId("older").hidden = this.#cursor === "";
-    const focused = document.activeElement?.closest?.("#conversations a")?.getAttribute("href");
-    byId("conversations").replaceChildren(...this.#items.map((one) => this.#item(one)));
-    if (focused) byId("conversations").querySelector(`a[href="${focused}"]`)?.focus();
+    const focused = document.activeElement?.closest?.("#conversations a, #conversations [data-family]");
+    const again = focused?.dataset.family ? `[data-family="${focused.dataset.family}"]` : `a[href="${focused?.getAttribute("href")}"]`;
+    byId("conversations").replaceChildren(...families(this.#items).flatMap((family) => this.#family(family)));
+    if (focused) byId("conversations").querySelector(again)?.focus();
   }
 
-  #item(one) {
+  #family({ one, branches }) {
+    const id = one.conversation_id;
+    const unfolded = this.#unfolded.has(id);
+    const shown = branches.filter((branch, place) => unfolded || place < BRANCHES || branch.conversation_id === this.#current);
+    return [
+      this.#item(one, this.#titled(one), branches.length),
+      ...shown.map((branch) => this.#item(branch, this.#branchTitle(branch, this.find(branch.forked_from)), 0)),
+      branches.length > BRANCHES && h("li", { class: "conversation branch" }, h("button", { type: "button", class: "link-button fine", "data-family": id, "aria-expanded": String(unfolded), onclick: () => this.#unfold(id) }, unfolded ? "Fewer branches" : `All ${branches.length} branches`)),
+    ].filter(Boolean);
+  }
+
+  #unfold(id) {
+    if (!this.#unfolded.delete(id)) this.#unfolded.add(id);
+    this.#draw();
+  }
+
+  #titled(one) {
+    return [titleOf(one), this.#namesAgents ? h("span", { class: "agent-of" }, agentName(one.profile)) : ""];
+  }
+
+  /** A branch inherits its parent's title; one of its own says more. */
+  #branchTitle(branch, { title }) {
+    const before = branch.forked_before?.slice(1) ?? forkedBefore(branch.conversation_id);
+    const name = branch.title !== title ? titleOf(branch) : before ? `Question ${before}` : "At some question";
+    return [icon("branch"), h("span", { class: "visually-hidden" }, "Branch: "), `${name}, `, h("span", { class: "muted" }, moment(branch.updated_at))];
+  }
+
+  #item(one, name, branches) {
     const title = titleOf(one);
+    const isBranch = name[0] instanceof Element;
     return h(
       "li",
-      { class: "conversation" },
-      h("a", { href: `#${one.conversation_id}`, "aria-current": one.conversation_id === this.#current ? "page" : null, title, onclick: () => this.close() }, title, this.#namesAgents ? h("span", { class: "agent-of" }, agentName(one.profile)) : ""),
+      { class: `conversation${isBranch ? " branch" : ""}` },
+      h("a", { href: `#${one.conversation_id}`, "aria-current": one.conversation_id === this.#current ? "page" : null, title, onclick: () => this.close() }, name),
       h("span", { class: "conversation-actions" },
         h("button", { type: "button", class: "icon-button small", "aria-label": `Rename ${title}`, onclick: () => this.#rename(one) }, icon("pencil")),
-        h("button", { type: "button", class: "icon-button small", "aria-label": `Delete ${title}`, onclick: () => this.#delete(one) }, icon("bin")),
+        h("button", { type: "button", class: "icon-button small", "aria-label": `Delete ${title}`, onclick: () => this.#delete(one, branches) }, icon("bin")),
       ),
     );
   }
@@ -110,8 +145,9 @@ export class Sidebar {
     }
   }
 
-  async #delete(one) {
-    if (!(await confirm("Delete the conversation?", `“${titleOf(one)}” and every record of it will be gone. This cannot be undone.`, "Delete"))) return;
+  async #delete(one, branches) {
+    const kept = branches > 0 ? " Its branches stay, with all that they show." : "";
+    if (!(await confirm("Delete the conversation?", `“${titleOf(one)}” and every record of it will be gone.${kept} This cannot be undone.`, "Delete"))) return;
     try {
       await this.#api.deleteConversation(one.conversation_id);
       this.#listener.onDeleted(one.conversation_id);

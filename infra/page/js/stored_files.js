@@ -1,6 +1,7 @@
 /** Files of stored records: read with the token, shown from memory (object URLs), any of them in the dialog. */
 import { show } from "./dialogs.js";
 import { h } from "./dom.js";
+import { nameOf } from "./file_chip.js";
 import { bytes } from "./format.js";
 
 const PREVIEW = 20_000; // characters of a text
@@ -43,6 +44,16 @@ export class StoredFiles {
     } catch (problem) {
       show(name, h("p", { class: "problem" }, problem.message));
     }
+  }
+
+  /** Files of a question to send along again: those that are stored are read. */
+  toSend(conversationId, files) {
+    return Promise.all(files.map(async (one) => {
+      if (one.file) return one;
+      const { blob, url } = await this.#file(conversationId, { file: one.of, place: one.place, size: one.size, type: one.media_type });
+      const { name = nameOf(one), media_type, size } = one;
+      return { file: blob, text: "", name, media_type, size, url: media_type.startsWith("image/") ? url : null };
+    }));
   }
 
   /** `{blob, url}`, read once. */

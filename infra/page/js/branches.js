@@ -1,0 +1,72 @@
+/**
+ * Branches: where conversations that were forked from one another part. Pure.
+ *
+ *     P:  q1 q2 q3 q4        F = fork of P before q3: its own questions begin with q3, and the two part there
+ *     F:        q3 q4
+ *
+ * `known` maps ids to conversations as the API lists them, each fork with `before`, the number of the first
+ * question of its own (0 if that is not known: it then parts from the others nowhere).
+ */
+const DEEPEST = 64; // forks of forks that are followed
+
+export const numberOf = (messageId) => Number(messageId.slice(1));
+
+/** The conversation in which a question is stored; one that is not known is the end of the way. */
+export function homeOf(known, conversationId, number) {
+  let home = conversationId;
+  for (let steps = 0; steps < DEEPEST; steps += 1) {
+    const { forked_from: parent, before } = known.get(home) ?? {};
+    if (!parent || !before || number >= before) return home;
+    home = parent;
+  }
+  return home;
+}
+
+/**
+ * Where the branches of a conversation part: `Map(number → {at, ids})`, oldest first; `at` is the place of the
+ * conversation's own among them. An id is that of a conversation to open, which shows that branch.
+ */
+export function branchesOf(known, conversationId) {
+  const begun = new Map();
+  for (const one of known.values()) {
+    if (one.forked_from && one.before) begun.set(one.before, [...(begun.get(one.before) ?? []), one]);
+  }
+  const found = new Map();
+  for (const [number, forks] of begun) {
+    const origin = homeOf(known, conversationId, number - 1);
+    const isSibling = (one) => homeOf(known, one.conversation_id, number - 1) === origin;
+    const begins = (one, other) => (one.created_at < other.created_at ? -1 : 1);
+    const ids = forks.filter(isSibling).sort(begins).map((one) => one.conversation_id);
+    if (ids.length === 0) continue;
+    const ways = [origin, ...ids].map((home) => ({ home, open: shownBy(known, conversationId, home, number) })).filter((way) => way.open);
+    const at = ways.findIndex((way) => way.home === homeOf(known, conversationId, number));
+    if (at >= 0 && ways.length > 1) found.set(number, { at, ids: ways.map((way) => way.open) });
+  }
+  return found;
+}
+
+/** A conversation that shows the question of this number that `home` stores: the open one, itself, or a fork of it. */
+function shownBy(known, open, home, number) {
+  if (homeOf(known, open, number) === home) return open;
+  if (known.has(home)) return home;
+  return [...known.keys()].find((id) => homeOf(known, id, number) === home);
+}
+
+/** A list with its forks below the conversation that they come from: `[{one, branches}]`, in the list's own order. */
+export function families(listed) {
+  const known = new Map(listed.map((one) => [one.conversation_id, one]));
+  const found = new Map();
+  for (const one of listed) {
+    const top = topOf(known, one);
+    const family = found.get(top) ?? { one: top, branches: [] };
+    found.set(top, family);
+    if (one !== top) family.branches.push(one);
+  }
+  return [...found.values()];
+}
+
+function topOf(known, one) {
+  let top = one;
+  for (let steps = 0; steps < DEEPEST && known.has(top.forked_from); steps += 1) top = known.get(top.forked_from);
+  return top;
+}

@@ -1,0 +1,41 @@
+/** All branches that part at a question, with how each puts it. */
+import { Refusal } from "./api.js";
+import { placeIn } from "./branch_links.js";
+import { close, show } from "./dialogs.js";
+import { byId, h } from "./dom.js";
+import { moment, start } from "./format.js";
+
+const MOST = 100;
+
+/** `branches`: `{at, ids}` of `branchesOf`; `known`: the conversations by id. */
+export async function openBranches(api, number, { at, ids }, known) {
+  const rows = ids.slice(0, MOST).map((id, place) => row(id, number, known.get(id), place === at));
+  show(`Branches at question ${number}`, h("ol", { class: "branch-list" }, rows), ids.length > MOST && h("p", { class: "fine muted" }, `The first ${MOST} are shown.`));
+  byId("dialog-body").querySelector("[aria-current]")?.focus();
+  for (const [place, one] of rows.entries()) {
+    if (!one.isConnected || !byId("dialog").open) return;
+    one.querySelector(".branch-text").textContent = await questionOf(api, ids[place], number);
+  }
+}
+
+function row(id, number, conversation, isHere) {
+  const when = conversation ? moment(conversation.created_at) : "";
+  return h(
+    "li",
+    {},
+    h("button", { type: "button", "aria-current": isHere ? "true" : null, onclick: () => go(placeIn(id, number)) }, h("span", { class: "branch-text" }, "…"), h("span", { class: "fine muted" }, isHere ? `${when} · this one` : when)),
+  );
+}
+
+function go(place) {
+  close();
+  location.hash = place;
+}
+
+async function questionOf(api, conversationId, number) {
+  try {
+    return start((await api.record(conversationId, `q${number}`)).content, 160);
+  } catch (problem) {
+    return problem instanceof Refusal && problem.status === 404 ? "Nothing asked here yet" : problem.message;
+  }
+}

@@ -1,0 +1,58 @@
+/** The conversations that one was forked from and that were forked from it, as far as they can be read in a few requests. */
+import { Refusal } from "./api.js";
+import { homeOf, numberOf } from "./branches.js";
+import { forkedBefore } from "./remembered.js";
+
+const GENERATIONS = 8; // conversations whose forks are listed: this one, its parent, and so on; 100 forks of each
+
+export class Relatives {
+  known = new Map();
+  #api;
+
+  constructor(api) {
+    this.#api = api;
+  }
+
+  /** Learns conversations as the API shows them. */
+  learn(conversations) {
+    for (const { records: _records, ...one } of conversations) this.known.set(one.conversation_id, { ...one, before: one.forked_from ? firstOwn(one) : 0 });
+  }
+
+  forget(conversationId) {
+    this.known.delete(conversationId);
+  }
+
+  /** Reads the relatives of a conversation. Throws what the API says, except that one of them is gone. */
+  async load(conversation, signal) {
+    this.learn([conversation]);
+    let one = conversation;
+    for (let generation = 0; one && generation < GENERATIONS; generation += 1) {
+      const { forked_from: parent } = one;
+      const [forks, found] = await Promise.all([
+        orGone(this.#api.forks(one.conversation_id, signal)),
+        parent && (this.known.get(parent) ?? orGone(this.#api.conversationHead(parent, signal))),
+      ]);
+      this.learn(forks?.conversations ?? []);
+      if (found) this.learn([found]);
+      else if (parent) this.forget(parent);
+      one = found;
+    }
+  }
+
+  /** The conversation to fork for a branch that begins with this question: the one that stores the question before, so that all such branches are its forks. */
+  toFork(conversationId, number) {
+    const home = homeOf(this.known, conversationId, number - 1);
+    return this.known.has(home) ? home : conversationId;
+  }
+}
+
+const firstOwn = (one) => (one.forked_before ? numberOf(one.forked_before) : forkedBefore(one.conversation_id));
+
+async function orGone(reading) {
+  try {
+    return await reading;
+  } catch (problem) {
+    if (problem instanceof Refusal && problem.status === 404) return null;
+    throw problem;
+  }
+}
