@@ -20,6 +20,7 @@ APART: Final = frozenset(
     {
         "test_local_stack",
         "test_restart",
+        "test_restore",
         "test_faults",
         "test_github_chat",
         "test_crash_workers",

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from dualtrack_cli.target import Target
 
 _OPERATOR: Final = "operator"
-_FILE_BYTES: Final = 20_000_000
+FILE_BYTES: Final = 20_000_000
+"""Of one upload."""
+
 _JOB_FILES: Final = 200
 _UPLOAD_TIMEOUT: Final = httpx.Timeout(120, connect=5)
 _POLL_SECONDS: Final = 1.0
@@ -49,9 +51,14 @@ def files_in(paths: Sequence[Path], endings: Collection[str], formats: str) -> l
         found += [path] if path.is_file() else []
     if not found:
         raise click.UsageError(f"There are no files of these formats: {formats}.")
-    if len(found) > _JOB_FILES:
-        raise click.UsageError(f"These are {len(found)} files; one job takes {_JOB_FILES}.")
+    check_number(found)
     return found
+
+
+def check_number(files: Sequence[object]) -> None:
+    """Raises `click.UsageError` for more files than a job takes."""
+    if len(files) > _JOB_FILES:
+        raise click.UsageError(f"These are {len(files)} files; one job takes {_JOB_FILES}.")
 
 
 def refusal(path: Path) -> str:
@@ -59,8 +66,8 @@ def refusal(path: Path) -> str:
     size = path.stat().st_size
     if not size:
         return "is empty"
-    if size > _FILE_BYTES:
-        return f"has {size / 1e6:.1f} MB; at most {_FILE_BYTES / 1e6:.0f} MB are taken"
+    if size > FILE_BYTES:
+        return f"has {size / 1e6:.1f} MB; at most {FILE_BYTES / 1e6:.0f} MB are taken"
     return ""
 
 

@@ -59,7 +59,7 @@ def ingest(stack: Wanted, paths: tuple[Path, ...], *, reset: bool, as_json: bool
     searched until everything is in.
 
     \b
-    Exit codes: 0 all are in, 2 usage, 4 no administrator, some files were refused, or the job failed,
+    Exit codes: 0 all are in, 2 usage, 4 some were refused, the job failed, or the token is no administrator's,
     5 cannot reach the stack.
     """
     files = files_in(paths, _ENDINGS, "text, Markdown, PDF, DOCX")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
 from dualtrack_cli.command import Exit, exit_codes, json_option, print_json, report, stack_options
 from dualtrack_cli.corpora import (
+    FILE_BYTES,
     as_admin,
+    check_number,
     corpus_path,
     files_in,
     has_failed,
@@ -19,6 +22,7 @@ from dualtrack_cli.corpora import (
     refused_files,
     taken_in,
 )
+from dualtrack_cli.csv_parts import Part, RowTooLong, other_parts, parts_of
 from dualtrack_cli.target import Wanted, open_target
 from dualtrack_cli.transcript import one_line
 
@@ -49,29 +53,29 @@ def graph_commands() -> None:
 @stack_options
 @json_option
 def load(stack: Wanted, paths: tuple[Path, ...], *, reset: bool, as_json: bool) -> None:
-    """Load files, or the files of folders: nodes and relationships as CSV or JSON, at most 20 MB each.
+    """Load files, or the files of folders: nodes and relationships as CSV or JSON.
 
     CSV of nodes begins `node_id,label,name`, CSV of relationships `from,type,to`; further columns are properties.
-    A file replaces the one of its name, the others stay. All or nothing: with one bad row in one file nothing is
-    loaded, and the graph that was there is asked on.
+    A CSV file of over 20 MB is loaded in parts; JSON has at most 20 MB. A file replaces the one of its name, the
+    others stay. All or nothing: with one bad row in one file nothing is loaded, and the graph that was there is
+    asked on.
 
     \b
-    Exit codes: 0 loaded, 2 usage or no administrator, 4 something was refused or the job failed,
+    Exit codes: 0 loaded, 2 usage, 4 something was refused, the job failed, or the token is no administrator's,
     5 cannot reach the stack.
     """
     files = files_in(paths, _ENDINGS, "CSV, JSON")
-    refused = [{"name": path.name, "reason": reason} for path in files if (reason := refusal(path))]
-    if refused:  # all or nothing
-        for one in refused:
-            print_refused(one["name"], one["reason"])
-        if as_json:
-            print_json({"job": None, "refused": refused, "schema": None})
-        sys.exit(Exit.FAILED)
-    with exit_codes(), open_target(stack, report) as target, as_admin(target) as client:
-        job = taken_in(client, _CORPUS, files, reset=reset)
-        schema = _schema(client.call("GET", corpus_path(_CORPUS)))
-    for bad in refused_files(job):
-        print_refused(bad["name"], bad["reason"], bad.get("problems", ()))
+    with tempfile.TemporaryDirectory(prefix="dualtrack-") as scratch:
+        parts, refused = _parts(files, Path(scratch))
+        if refused:  # all or nothing
+            _end_refused(refused, as_json=as_json)
+        with exit_codes(), open_target(stack, report) as target, as_admin(target) as client:
+            titles = [one["title"] for one in client.call("GET", corpus_path(_CORPUS))["documents"]]
+            if stale := other_parts(titles, parts) if not reset else []:
+                _end_refused([_left_over(stale)], as_json=as_json)
+            job = taken_in(client, _CORPUS, [one.path for one in parts], reset=reset)
+            schema = _schema(client.call("GET", corpus_path(_CORPUS)))
+    _print_bad(job, parts)
     if job["status"] == "failed":
         click.echo(f"Error: {one_line(job.get('error', 'The job failed.'), 600)}", err=True)
     if as_json:
@@ -79,6 +83,52 @@ def load(stack: Wanted, paths: tuple[Path, ...], *, reset: bool, as_json: bool) 
     elif not has_failed(job):
         _print_schema(schema)
     sys.exit(Exit.FAILED if has_failed(job) else Exit.ANSWERED)
+
+
+def _parts(files: Sequence[Path], scratch: Path) -> tuple[list[Part], list[dict[str, str]]]:
+    """What is uploaded, and what is refused."""
+    parts: list[Part] = []
+    refused: list[dict[str, str]] = []
+    for number, path in enumerate(files):
+        reason = refusal(path)
+        if not reason:
+            parts.append(Part(path, path.name))
+        elif path.suffix.lower() == ".csv" and path.stat().st_size > FILE_BYTES:
+            folder = scratch / str(number)
+            folder.mkdir()
+            try:
+                parts += parts_of(path, folder, FILE_BYTES)
+            except RowTooLong:
+                reason = "has a row of over 20 MB, or a quote that is never closed"
+                refused.append({"name": path.name, "reason": reason})
+        else:
+            refused.append({"name": path.name, "reason": reason})
+    check_number(parts)
+    return parts, refused
+
+
+def _left_over(stale: Sequence[str]) -> dict[str, str]:
+    more = f" (and {len(stale) - 1} more)" if len(stale) > 1 else ""
+    return {
+        "name": stale[0],
+        "reason": f"was loaded before as another part of the same file{more}: use --reset, or delete it first",
+    }
+
+
+def _end_refused(refused: Sequence[Mapping[str, str]], *, as_json: bool) -> NoReturn:
+    for one in refused:
+        print_refused(one["name"], one["reason"])
+    if as_json:
+        print_json({"job": None, "refused": refused, "schema": None})
+    sys.exit(Exit.FAILED)
+
+
+def _print_bad(job: Mapping[str, Any], parts: Sequence[Part]) -> None:
+    """The refused files; the rows of a part at their lines in the file that it is of."""
+    for bad in refused_files(job):
+        part = next(one for one in parts if one.path.name == bad["name"])
+        problems = [part.told(one) for one in bad.get("problems", ())]
+        print_refused(part.source, bad["reason"], problems)
 
 
 @graph_commands.command("schema")

@@ -99,7 +99,7 @@ def run(folder: Path, passed: dict[str, dict[str, Value]], traced: int) -> list[
     for place, (text, parameters) in enumerate(passed.items()):
         with patch.object(sys, "executable", str(wrapper) if place < traced else sys.executable):
             try:
-                rows = engine.read(text, parameters, 50)
+                rows = engine.read_foreign(text, parameters, 50)
                 outcomes["rows"] += 1
             except GraphError as error:
                 outcomes[f"{type(error).__name__}: {str(error).split(':')[0][:40]}"] += 1

@@ -151,6 +151,8 @@ class MemoryEngine:
         result.close()
         return read
 
+    read_foreign = read
+
     def close(self) -> None:
         """Its memory."""
         self.connection.close()

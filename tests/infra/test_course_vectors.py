@@ -58,7 +58,10 @@ def test_the_bucket_outlives_the_stack_of_prod_and_its_name_is_told(stage: Stage
         for key, one in stage.template("Data")["Resources"].items()
         if one["Type"].startswith("AWS::S3Vectors")
     )
-    assert (bucket["Type"], bucket["DeletionPolicy"]) == ("AWS::S3Vectors::VectorBucket", "RetainExceptOnCreate")
+    assert (bucket["Type"], bucket["DeletionPolicy"]) == (
+        "AWS::S3Vectors::VectorBucket",
+        "RetainExceptOnCreate",
+    )
     export = stage.template("Data")["Outputs"]
     (arn,) = (
         one["Value"]

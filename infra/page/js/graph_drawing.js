@@ -93,9 +93,13 @@ function neighbour({ type, out }, one, to, width, room, onAsk) {
   const label = start(one.label, 14);
   const element = svg(
     "g",
-    { class: "neighbour", role: "button", tabindex: "0", "aria-label": `${out ? type : `${type}, from`} ${one.name}, ${one.label}. Ask about it` },
+    { class: "neighbour" },
     svg("title", {}, `${one.name} (${one.label})`),
-    svg("rect", { x: to + 4, y: one.y - 13, width: width - to - 6, height: 26, rx: 6 }),
+    // the frame is the button: its name has the whole texts, those beside it may be cut
+    svg("rect", {
+      x: to + 4, y: one.y - 13, width: width - to - 6, height: 26, rx: 6,
+      role: "button", tabindex: "0", "aria-label": `${out ? type : `${type}, from`} ${one.name}, ${one.label}. Ask about it`,
+    }),
     svg("text", { x: to + 12, y: one.y + 4.5 }, name, svg("tspan", { class: "label", dx: 8 }, label)),
   );
   element.addEventListener("click", ask);

@@ -35,7 +35,7 @@ def test_there_are_enough_legal_queries() -> None:
 @pytest.mark.parametrize("query", LEGAL)
 def test_a_legal_query_passes_and_runs(engine: Ladybug, query: str) -> None:
     text, parameters = guarded(query, PARAMETERS)
-    assert engine.read(text, parameters, 50).columns
+    assert engine.read_foreign(text, parameters, 50).columns
 
 
 KNOWN = {*KEYWORDS, *QUANTIFIERS, *SUBQUERIES, *TYPES, *(name.upper() for name in FUNCTIONS.values())}
@@ -69,7 +69,7 @@ def test_what_is_no_read_is_told_so() -> None:
 def test_what_stands_in_a_parameter_or_a_string_is_a_value(engine: Ladybug) -> None:
     every = " ".join(STATEMENTS)[:3_000]
     text, parameters = guarded("RETURN $x AS x", {"x": every})
-    assert (text, engine.read(text, parameters, 1).rows) == ("RETURN $p0 AS `x`", ((every,),))
+    assert (text, engine.read_foreign(text, parameters, 1).rows) == ("RETURN $p0 AS `x`", ((every,),))
     quoted = every.replace("'", "\\'")
     text, parameters = guarded(f"RETURN '{quoted}' AS x", {})
     assert (text, parameters) == ("RETURN $p0 AS `x`", {"p0": every})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 from dataclasses import replace
@@ -110,8 +111,105 @@ SMALL = Limits(seconds=1.0, threads=1, pool=64 << 20, reserve=1 << 30)
 def test_a_runaway_ends_and_the_next_one_works(engine: Ladybug, query: str) -> None:
     small = replace(engine, limits=SMALL)
     with pytest.raises(QueryTimedOut, match="ask for less"):
-        small.read(query, {}, 1)
-    assert small.read("MATCH (a:Asset) RETURN count(a)", {}, 1).rows == ((ASSETS,),)
+        small.read_foreign(query, {}, 1)
+    assert small.read_foreign("MATCH (a:Asset) RETURN count(a)", {}, 1).rows == ((ASSETS,),)
+
+
+ALL_ASSETS = "MATCH (a:Asset) RETURN count(a)"
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
+    """The children, in the order of their starts."""
+    children: list[subprocess.Popen[bytes]] = []
+    start = subprocess.Popen
+
+    def remembered(*arguments: Any, **options: Any) -> subprocess.Popen[bytes]:
+        children.append(start(*arguments, **options))
+        return children[-1]
+
+    monkeypatch.setattr(subprocess, "Popen", remembered)
+    return children
+
+
+def alive(started: list[subprocess.Popen[bytes]]) -> list[bool]:
+    return [one.poll() is None for one in started]
+
+
+def test_one_child_answers_all_queries_of_ours(
+    engine: Ladybug, started: list[subprocess.Popen[bytes]]
+) -> None:
+    own = replace(engine)
+    for number in range(5):
+        assert own.read("RETURN $number", {"number": number}, 1).rows == ((number,),)
+    assert alive(started) == [True]
+
+
+def test_a_strangers_query_has_a_child_of_its_own_and_no_other_beside_it(
+    engine: Ladybug, started: list[subprocess.Popen[bytes]], tmp_path: Path
+) -> None:
+    own = replace(engine)
+    own.read(ALL_ASSETS, {}, 1)
+    for _ in range(2):
+        assert own.read_foreign(ALL_ASSETS, {}, 1).rows == ((ASSETS,),)
+        assert not any(alive(started))
+    own.read(ALL_ASSETS, {}, 1)
+    assert alive(started) == [False, False, False, True]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "UNWIND range(1, 1000000000000) AS x RETURN sum(x)",
+        "UNWIND range(1, 100000000) AS x RETURN collect(x)",
+    ],
+)
+def test_a_runaway_ends_the_child_and_the_next_query_has_another(
+    engine: Ladybug, started: list[subprocess.Popen[bytes]], query: str
+) -> None:
+    own = replace(engine, limits=SMALL)
+    own.read(ALL_ASSETS, {}, 1)
+    with pytest.raises(QueryTimedOut, match="ask for less"):
+        own.read(query, {}, 1)
+    assert alive(started) == [False]
+    assert own.read(ALL_ASSETS, {}, 1).rows == ((ASSETS,),)
+    assert alive(started) == [False, True]
+
+
+def test_a_child_that_died_between_two_queries_is_replaced(
+    engine: Ladybug, started: list[subprocess.Popen[bytes]]
+) -> None:
+    own = replace(engine)
+    own.read(ALL_ASSETS, {}, 1)
+    started[0].kill()
+    started[0].wait()
+    assert own.read(ALL_ASSETS, {}, 1).rows == ((ASSETS,),)
+
+
+def test_a_child_ends_with_its_engine(engine: Ladybug, started: list[subprocess.Popen[bytes]]) -> None:
+    own = replace(engine)
+    own.read(ALL_ASSETS, {}, 1)
+    del own
+    assert alive(started) == [False]
+
+
+def test_processor_time_is_counted_for_each_query(
+    engine: Ladybug, started: list[subprocess.Popen[bytes]]
+) -> None:
+    """Else a child that has answered for long would be killed by its limit."""
+    own = replace(engine)
+    own.read(ALL_ASSETS, {}, 1)
+    while (used := processor_seconds(started[0].pid)) < 2:
+        own.read("UNWIND range(1, 30000000) AS x RETURN sum(x)", {}, 1)
+    own.read(ALL_ASSETS, {}, 1)
+    limit, _ = resource.prlimit(started[0].pid, resource.RLIMIT_CPU)
+    assert limit >= used + DEFAULT_LIMITS.seconds * DEFAULT_LIMITS.threads
+
+
+def processor_seconds(pid: int) -> float:
+    """What a process has used, threads included (proc_pid_stat(5): utime and stime)."""
+    fields = Path("/proc", str(pid), "stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def test_large_rows_are_refused(engine: Ladybug) -> None:
@@ -136,13 +234,15 @@ def look(path):
         return open(path, "rb").read().decode(errors="replace")
     except OSError as error:
         return type(error).__name__
-def answer(asked):
+def opened(asked):
+    return None
+def answer(connection, asked):
     fds = [int(one) for one in os.listdir("/proc/self/fd")]
     opened = [fd for fd in fds if os.path.exists(f"/proc/self/fd/{{fd}}") and fd > 2]
     return {{"columns": ["x"], "more": False, "rows": [[json.dumps({{
         "environment": dict(os.environ), "opened": opened, "above": look(f"/proc/{{os.getppid()}}/environ"),
         "modules": sorted(sys.modules), "limits": open("/proc/self/limits").read()}})]]}}
-child.answer = answer
+child.opened, child.answer = opened, answer
 child.main()
 """
 """In place of the child's program, with its own start and end: says what a query could find there."""
@@ -157,7 +257,7 @@ from dualtrack.tools.graph import ladybug
 keep = [open("/dev/null") for _ in range(20)]
 for one in keep: os.set_inheritable(one.fileno(), False)
 ladybug._CHILD = Path({inside!r})
-print(ladybug.Ladybug(Path("/nowhere")).read("", {{}}, 1).rows[0][0])
+print(ladybug.Ladybug(Path("/nowhere")).read_foreign("", {{}}, 1).rows[0][0])
 """
 
 

@@ -324,6 +324,8 @@ class Nothing:
     def read(self, query: str, parameters: Any, limit: int) -> Any:
         raise AssertionError(query)
 
+    read_foreign = read
+
 
 @pytest.mark.parametrize("tool", sorted(TOOLS))
 def test_before_a_graph_is_loaded_every_tool_says_so(tool: str) -> None:

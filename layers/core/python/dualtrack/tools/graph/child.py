@@ -1,8 +1,9 @@
-"""Runs one query in a process of its own, which ends with it. Nothing of dualtrack is imported here.
+"""Runs queries in a process of its own, until its input ends. Nothing of dualtrack is imported here.
 
-Started as ``python -I -S -B child.py`` with an empty environment and three descriptors (`tools.graph.ladybug`).
-In:  ``{"package", "database", "query", "parameters", "limit", "threads", "pool", "reserve", "address_space",
-"seconds", "bytes"}``. Out: ``{"columns", "rows", "more"}``, ``{"failed": words}`` or ``{"exhausted": words}``.
+Started as ``python -I -S -B child.py`` with an empty environment and three descriptors (`tools.graph.ladybug`). Lines of
+JSON, first ``{"package", "database", "threads", "pool", "reserve", "address_space", "seconds"}``, then for each query
+``{"query", "parameters", "limit", "bytes"}`` in, and out ``{"columns", "rows", "more"}``, ``{"failed": words}`` or
+``{"exhausted": words}``.
 
 The engine's read-only handle does not keep a query from reading and writing other files (FACTS 14), so the limits of
 the operating system come first: no file can be written to, no core is dumped, memory and processor time end.
@@ -15,6 +16,7 @@ import math
 import os
 import resource
 import sys
+import time
 from types import ModuleType
 
 TYPE_CHECKING = False  # typing is not loaded here
@@ -29,16 +31,21 @@ class TooLarge(Exception):
     """The rows would take more than their bytes."""
 
 
-def limit_process(address_space: int, seconds: int) -> None:
+def limit_process(address_space: int) -> None:
     """The second line behind the guard."""
     for what, most in (
         (resource.RLIMIT_AS, address_space),
         (resource.RLIMIT_FSIZE, 0),
         (resource.RLIMIT_CORE, 0),
-        (resource.RLIMIT_CPU, seconds),
         (resource.RLIMIT_NOFILE, 32),
     ):
         resource.setrlimit(what, (most, most))
+
+
+def limit_query(seconds: int) -> None:
+    """Processor time from now on, that of all threads; the system counts from the process's start."""
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + 1 + seconds, hard))
 
 
 def engine(package: str) -> Any:
@@ -52,8 +59,8 @@ def engine(package: str) -> Any:
     return _lbug
 
 
-def answer(asked: dict[str, Any]) -> dict[str, Any]:
-    """The rows, at most ``limit`` and one more to know of."""
+def opened(asked: dict[str, Any]) -> Any:
+    """A connection to the database."""
     library = engine(asked["package"])
     database = library.Database(
         database_path=asked["database"],
@@ -68,7 +75,11 @@ def answer(asked: dict[str, Any]) -> dict[str, Any]:
         enable_checksums=True,
         enable_multi_writes=False,
     )
-    connection = library.Connection(database, asked["threads"])
+    return library.Connection(database, asked["threads"])
+
+
+def answer(connection: Any, asked: dict[str, Any]) -> dict[str, Any]:
+    """The rows, at most ``limit`` and one more to know of."""
     prepared = connection.prepare(asked["query"], asked["parameters"])
     if not prepared.is_success():
         return failure(prepared.get_error_message())
@@ -81,7 +92,9 @@ def answer(asked: dict[str, Any]) -> dict[str, Any]:
         if left < 0:
             raise TooLarge
         rows.append(row)
-    return {"columns": result.getColumnNames(), "rows": rows, "more": result.hasNext()}
+    told = {"columns": result.getColumnNames(), "rows": rows, "more": result.hasNext()}
+    result.close()
+    return told
 
 
 def plain(value: Any) -> Any:
@@ -114,21 +127,37 @@ def failure(words: str) -> dict[str, Any]:
     return {"exhausted" if any(sign in words.lower() for sign in TOO_MUCH) else "failed": words}
 
 
-def main() -> None:
-    asked = json.load(sys.stdin.buffer)
-    limit_process(asked["address_space"], asked["seconds"])
+def said(asked: dict[str, Any], connection: Any) -> dict[str, Any]:
+    """The rows, or why there are none."""
     try:
-        told = answer(asked)
+        return answer(connection, asked)
     except TooLarge:
-        told = {"failed": "The rows are too large: return fewer or smaller values."}
+        return {"failed": "The rows are too large: return fewer or smaller values."}
     except MemoryError:
-        told = {"exhausted": ""}
+        return {"exhausted": ""}
     except Exception as error:  # noqa: BLE001 - whatever it is, the parent is told
-        told = failure(str(error))
-    data = json.dumps(told).encode()
+        return failure(str(error))
+
+
+def main() -> None:
+    asked = json.loads(sys.stdin.buffer.readline())
+    limit_process(asked["address_space"])
+    limit_query(asked["seconds"])
+    try:
+        connection = opened(asked)
+    except Exception as error:  # noqa: BLE001 - whatever it is, the parent is told
+        write(failure(str(error)))
+        os._exit(0)
+    for line in sys.stdin.buffer:
+        limit_query(asked["seconds"])
+        write(said(json.loads(line), connection))
+    os._exit(0)  # the engine's own end takes time and may touch files
+
+
+def write(told: dict[str, Any]) -> None:
+    data = json.dumps(told).encode() + b"\n"
     while data:
         data = data[os.write(1, data) :]
-    os._exit(0)  # the engine's own end takes time and may touch files
 
 
 if __name__ == "__main__":

@@ -70,3 +70,6 @@ class Engine(Protocol):
 
         Raises `GraphError`.
         """
+
+    def read_foreign(self, query: str, parameters: Mapping[str, Value], limit: int) -> Rows:
+        """As `read`, for a text that a stranger has shaped and the guard has written anew: kept apart from all others."""

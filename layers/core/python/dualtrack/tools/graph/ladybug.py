@@ -1,7 +1,8 @@
-"""The engine ``ladybug``: each query in a child process that has the database file and little else.
+"""The engine ``ladybug`` in a child process that has the database file and little else.
 
-The child (`child.py`) is started anew for every query: nothing of the function's memory is in it, no environment, no
-descriptor but its three. What it does is bounded in time from here, in memory and in writing by its own limits.
+Nothing of the function's memory is in the child (`child.py`), no environment, no descriptor but its three. What it does
+is bounded in time from here, in memory and in writing by its own limits. One child answers the queries of our tools, for
+as long as each of them brings rows; a query of a stranger's gets one of its own, and no other lives beside it.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ import os
 import select
 import subprocess
 import sys
+import threading
 import time
-from dataclasses import dataclass
+import weakref
+from contextlib import suppress
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -52,89 +56,124 @@ class Limits:
 DEFAULT_LIMITS: Final = Limits()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class Ladybug:
-    """A database file, opened read-only by each query."""
+    """A database file, opened read-only. Its child ends with this object."""
 
     database: Path
     limits: Limits = DEFAULT_LIMITS
+    _child: _Child | None = field(default=None, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def read(self, query: str, parameters: Mapping[str, Value], limit: int) -> Rows:
         """At most ``limit`` rows, never more than `MAX_ROWS`. Raises `QueryFailed` and `QueryTimedOut`."""
-        told = self._ask(query, parameters, min(limit, MAX_ROWS))
+        with self._lock:
+            child, self._child = self._child, None
+            if child is None or child.is_dead:
+                child = _Child(self.database, self.limits)
+            rows = child.read(query, parameters, limit)
+            self._child = child  # what brought none is not asked again
+            return rows
+
+    def read_foreign(self, query: str, parameters: Mapping[str, Value], limit: int) -> Rows:
+        """As `read`, in a child that lives for this query alone."""
+        with self._lock:
+            self._child = None
+            return _Child(self.database, self.limits).read(query, parameters, limit)
+
+
+class _Child:
+    """The process. It is killed when this object goes, which is at once where nobody keeps it."""
+
+    def __init__(self, database: Path, limits: Limits) -> None:
+        self._limits = limits
+        environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        self._process = subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-I", "-S", "-B", str(_CHILD)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env=environment,
+            close_fds=True,
+            start_new_session=True,
+        )
+        self.end: Final = weakref.finalize(self, _end, self._process)
+        self._tell(
+            {
+                "package": _package(),
+                "database": str(database),
+                "threads": limits.threads,
+                "pool": limits.pool,
+                "reserve": limits.reserve,
+                "address_space": limits.address_space,
+                "seconds": int(limits.seconds * limits.threads) + 1,
+            }
+        )
+
+    @property
+    def is_dead(self) -> bool:
+        """It ended by itself: of a signal, as where the system has no memory left."""
+        return self._process.poll() is not None
+
+    def read(self, query: str, parameters: Mapping[str, Value], limit: int) -> Rows:
+        """See `Ladybug.read`. Whatever goes wrong, this child is asked nothing more."""
+        try:
+            told = self._asked(query, parameters, min(limit, MAX_ROWS))
+        except BaseException:
+            self.end()
+            raise
+        if "rows" in told:
+            rows = tuple(tuple(row) for row in told["rows"])
+            return Rows(tuple(told["columns"]), rows, told["more"])
+        self.end()
         if "failed" in told:
             raise QueryFailed(_one_line(told["failed"]))
-        if "exhausted" in told:
-            raise QueryTimedOut("the query took too much memory: ask for less.")
-        rows = tuple(tuple(row) for row in told["rows"])
-        return Rows(tuple(told["columns"]), rows, told["more"])
+        raise QueryTimedOut("the query took too much memory: ask for less.")
 
-    def _ask(self, query: str, parameters: Mapping[str, Value], limit: int) -> dict[str, Any]:
-        asked = {
-            "package": _package(),
-            "database": str(self.database),
-            "query": query,
-            "parameters": dict(parameters),
-            "limit": limit,
-            "threads": self.limits.threads,
-            "pool": self.limits.pool,
-            "reserve": self.limits.reserve,
-            "address_space": self.limits.address_space,
-            "seconds": int(self.limits.seconds * self.limits.threads) + 1,
-            "bytes": self.limits.result,
-        }
-        data = _run(json.dumps(asked).encode(), self.limits.seconds, 2 * self.limits.result)
+    def _asked(self, query: str, parameters: Mapping[str, Value], limit: int) -> dict[str, Any]:
+        deadline = time.monotonic() + self._limits.seconds
+        self._tell(
+            {
+                "query": query,
+                "parameters": dict(parameters),
+                "limit": limit,
+                "bytes": self._limits.result,
+            }
+        )
         try:
-            told: dict[str, Any] = json.loads(data)
+            told: dict[str, Any] = json.loads(self._line(deadline))
         except ValueError:
             # killed by a limit, or a crash of the engine's
             raise QueryTimedOut("the engine gave up on the query: ask for less.") from None
         return told
 
+    def _tell(self, line: Mapping[str, Any]) -> None:
+        assert self._process.stdin is not None
+        with suppress(BrokenPipeError):  # it died: what it says is then empty
+            self._process.stdin.write(json.dumps(line).encode() + b"\n")
+            self._process.stdin.flush()
 
-def _run(request: bytes, seconds: float, most: int) -> bytes:
-    """What a child says to the request. It is dead when this returns."""
-    deadline = time.monotonic() + seconds
-    environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    with subprocess.Popen(  # noqa: S603 - our own program
-        [sys.executable, "-I", "-S", "-B", str(_CHILD)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        cwd="/",
-        env=environment,
-        close_fds=True,
-        start_new_session=True,
-    ) as child:
-        try:
-            _tell(child, request)
-            return _said(child, deadline, most)
-        finally:
-            child.kill()
-
-
-def _tell(child: subprocess.Popen[bytes], request: bytes) -> None:
-    assert child.stdin is not None
-    try:
-        child.stdin.write(request)
-        child.stdin.close()
-    except BrokenPipeError:
-        pass  # it died: what it says is then empty
+    def _line(self, deadline: float) -> bytes:
+        """What it says to a query, one line; cut off where it died."""
+        assert self._process.stdout is not None
+        said = bytearray()
+        poll = select.poll()
+        poll.register(self._process.stdout, select.POLLIN | select.POLLHUP)
+        while len(said) <= 2 * self._limits.result:
+            if not poll.poll(max(0, (deadline - time.monotonic()) * 1000)):
+                raise QueryTimedOut("the query took too long: ask for less.")
+            chunk = os.read(self._process.stdout.fileno(), 1 << 16)
+            said += chunk
+            if not chunk or chunk.endswith(b"\n"):
+                return bytes(said)
+        raise QueryFailed("the rows are too large: return fewer or smaller values.")
 
 
-def _said(child: subprocess.Popen[bytes], deadline: float, most: int) -> bytes:
-    assert child.stdout is not None
-    said = bytearray()
-    poll = select.poll()
-    poll.register(child.stdout, select.POLLIN | select.POLLHUP)
-    while len(said) <= most:
-        if not poll.poll(max(0, (deadline - time.monotonic()) * 1000)):
-            raise QueryTimedOut("the query took too long: ask for less.")
-        chunk = os.read(child.stdout.fileno(), 1 << 16)
-        if not chunk:
-            return bytes(said)
-        said += chunk
-    raise QueryFailed("the rows are too large: return fewer or smaller values.")
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    with process, suppress(BrokenPipeError):  # closes what was not flushed
+        pass
 
 
 def _package() -> str:

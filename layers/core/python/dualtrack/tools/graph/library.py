@@ -43,6 +43,8 @@ class _NothingLoaded:
     def read(self, query: str, parameters: Mapping[str, Value], limit: int) -> Rows:  # noqa: ARG002 - Engine's form
         raise NoGraph
 
+    read_foreign = read
+
 
 NOTHING: Final = GraphNeeds(_NothingLoaded(), Schema())
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.text import clean, one_line
 from dualtrack.tools.graph.arguments import MAX_LIMIT, MAX_NAME
-from dualtrack.tools.graph.names import quoted
+from dualtrack.tools.graph.names import labels_of, quoted
 from dualtrack.tools.graph.results import node
 
 if TYPE_CHECKING:
@@ -29,9 +29,15 @@ def plain(text: str) -> str:
 
 
 def by_id(graph: GraphNeeds, node_id: str) -> Result | None:
-    """The node with this id."""
-    found = graph.engine.read("MATCH (n) WHERE n.node_id = $id RETURN n LIMIT 1", {"id": clean(node_id)}, 1)
-    return node(found.rows[0][0]) if found.rows else None
+    """The node with this id. Each label has an index of its ids, and nothing has one of all labels."""
+    given = {"id": clean(node_id)}
+    of_labels = [f"MATCH (n:{quoted(label)} {{node_id: $id}}) RETURN " for label in labels_of(graph.schema)]
+    labels = graph.engine.read(" UNION ALL ".join(f"{one}label(n) AS label" for one in of_labels), given, 1)
+    if not labels.rows:
+        return None
+    label = quoted(str(labels.rows[0][0]))
+    found = graph.engine.read(f"MATCH (n:{label} {{node_id: $id}}) RETURN n", given, 1)
+    return node(found.rows[0][0])
 
 
 def by_name(graph: GraphNeeds, name: str, label: str | None = None) -> tuple[tuple[Result, ...], bool]:

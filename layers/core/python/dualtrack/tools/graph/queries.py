@@ -45,7 +45,7 @@ def run_query(graph: GraphNeeds, query: Query, parameters: Parameters | None = N
     """
     labels_of(graph.schema)
     text, values = guarded(query, thaw(parameters or {}))
-    found = graph.engine.read(text, values, MAX_LIMIT)
+    found = graph.engine.read_foreign(text, values, MAX_LIMIT)
     more = {"more": "There are more rows: narrow the query, or use SKIP and LIMIT."} if found.more else {}
     return {
         "columns": list(found.columns),

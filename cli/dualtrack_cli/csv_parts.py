@@ -1,0 +1,88 @@
+"""A CSV file that is too large for one upload, as several files that each begin with its header."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+_PART: Final = re.compile(r"(?P<stem>.+)\.part[0-9]+(?P<ending>\.csv)", re.IGNORECASE)
+_LINE: Final = re.compile(r"line ([0-9]+)")
+
+
+class RowTooLong(Exception):
+    """A row, or what looks like one because a quote is never closed, that fits into no part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A file to upload. ``source``: the name of the file that it is of; ``skipped``: how many lines its own lie further
+    down there, none where it is the whole file."""
+
+    path: Path
+    source: str
+    skipped: int = 0
+
+    def told(self, problem: str) -> str:
+        """What is wrong with a row, at its line in the source."""
+        return _LINE.sub(lambda found: f"line {int(found[1]) + self.skipped}", problem, count=1)
+
+
+def parts_of(path: Path, folder: Path, most: int) -> list[Part]:
+    """The file's parts of at most ``most`` bytes, written into the folder: ``edges.part1.csv``, … Raises `RowTooLong`."""
+    parts: list[Part] = []
+    with path.open("rb") as file:
+        rows = _records(file, most)
+        header = next(rows)
+        skipped, lines, piece = 0, header.count(b"\n"), [header]
+        size = len(header)
+        for row in rows:
+            if size + len(row) > most:
+                if len(piece) == 1:
+                    raise RowTooLong
+                parts.append(_written(path, folder, len(parts) + 1, piece, skipped))
+                skipped, piece, size = lines - header.count(b"\n"), [header], len(header)
+                if size + len(row) > most:
+                    raise RowTooLong
+            piece.append(row)
+            size += len(row)
+            lines += row.count(b"\n")
+        parts.append(_written(path, folder, len(parts) + 1, piece, skipped))
+    return parts
+
+
+def _records(file: BinaryIO, most: int) -> Iterator[bytes]:
+    """Rows as they stand in the file; one that is quoted may have several lines."""
+    row, is_open = bytearray(), False
+    while line := file.readline(most + 1):
+        row += line
+        if len(row) > most:
+            raise RowTooLong
+        is_open ^= line.count(b'"') % 2 == 1
+        if not is_open:
+            yield bytes(row)
+            row.clear()
+    if row:
+        yield bytes(row)
+
+
+def _written(path: Path, folder: Path, number: int, rows: Sequence[bytes], skipped: int) -> Part:
+    part = folder / f"{path.stem}.part{number}{path.suffix}"
+    with part.open("wb") as file:
+        file.writelines(rows)
+    return Part(part, path.name, skipped)
+
+
+def other_parts(titles: Sequence[str], parts: Sequence[Part]) -> list[str]:
+    """Files that were loaded before as other parts of these sources, and would stay beside the new ones."""
+    names, sources = {one.path.name for one in parts}, {one.source for one in parts}
+    return [title for title in titles if title not in names and _source_of(title) in sources]
+
+
+def _source_of(title: str) -> str:
+    found = _PART.fullmatch(title)
+    return found["stem"] + found["ending"] if found else title

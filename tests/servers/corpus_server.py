@@ -1,0 +1,109 @@
+"""The corpora API of a graph on the loopback interface: uploads, and jobs that look at each file as the loader does.
+
+A job is done when it is made. What it publishes is its files' names, and a schema that the test gives.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dualtrack.corpora.graph.load import counted
+from dualtrack.corpora.kinds import Refused
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from infra.local.loopback import serve_in_thread
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from starlette.requests import Request
+
+CORPUS = "/v1/admin/corpora/graph"
+TOKEN = "token-of-an-administrator"
+
+
+@dataclass
+class Published:
+    """What the server has, and what was asked of it."""
+
+    most: int = 20_000_000
+    """Bytes of an upload."""
+    schema: dict[str, Any] | None = None
+    files: dict[str, bytes] = field(default_factory=dict)
+    jobs: list[dict[str, Any]] = field(default_factory=list)
+    _uploads: dict[str, bytes] = field(default_factory=dict)
+
+    async def corpus(self, request: Request) -> Response:
+        return _for_admins(
+            request, {"documents": [{"title": name} for name in self.files], "schema": self.schema}
+        )
+
+    async def uploads(self, request: Request) -> Response:
+        body = await request.json()
+        too_large = [one for one in body["files"] if not 1 <= one["size"] <= self.most]
+        if set(body) != {"files"} or too_large:
+            return _refuse(400, "invalid_request", f"{too_large}")
+        base = str(request.base_url)
+        made = [
+            {"upload_id": f"u{at}", "name": one["name"], "url": f"{base}put/u{at}", "headers": {}}
+            for at, one in enumerate(body["files"])
+        ]
+        return _for_admins(request, {"uploads": made})
+
+    async def put(self, request: Request) -> Response:
+        data = await request.body()
+        if len(data) > self.most:
+            return Response(status_code=403)
+        self._uploads[request.path_params["upload"]] = data
+        return Response()
+
+    async def job(self, request: Request) -> Response:
+        body = await request.json()
+        files = {one["name"]: self._uploads[one["upload_id"]] for one in body["files"]}
+        looked_at = [_looked_at(name, data) for name, data in files.items()]
+        job: dict[str, Any] = {"status": "done", "to_embed": 0, "url": "/", "files": looked_at}
+        if any(one["state"] == "refused" for one in looked_at):
+            job |= {"status": "failed", "error": "Nothing was loaded."}
+        else:
+            self.files = files if body["reset"] else self.files | files
+        self.jobs.append(job)
+        return _for_admins(request, job)
+
+
+def _looked_at(name: str, data: bytes) -> dict[str, Any]:
+    try:
+        counts, problems = counted(name, data)
+    except Refused as refusal:
+        return {"name": name, "state": "refused", "reason": str(refusal)}
+    if problems.count:
+        reason = f"has {problems.count} bad rows"
+        return {"name": name, "state": "refused", "reason": reason, "problems": list(problems.lines)}
+    return {"name": name, "state": "read", "title": name, "counts": dict(counts), "outcome": "added"}
+
+
+def _for_admins(request: Request, answer: dict[str, Any]) -> Response:
+    if request.headers.get("authorization") != f"Bearer {TOKEN}":
+        return _refuse(403, "forbidden", "Only for the group admin.")
+    return JSONResponse(answer)
+
+
+def _refuse(status: int, code: str, message: str) -> Response:
+    return JSONResponse({"error": {"code": code, "message": message}}, status)
+
+
+@contextmanager
+def corpus_server(published: Published) -> Iterator[str]:
+    """Serves it; the base URL."""
+    routes = [
+        Route("/dev/status", lambda _: _refuse(404, "not_found", "Not found.")),
+        Route(CORPUS, published.corpus),
+        Route(f"{CORPUS}/uploads", published.uploads, methods=["POST"]),
+        Route(f"{CORPUS}/jobs", published.job, methods=["POST"]),
+        Route("/put/{upload}", published.put, methods=["PUT"]),
+    ]
+    with serve_in_thread(Starlette(routes=routes)) as url:
+        yield url
