@@ -35,7 +35,7 @@ characters = characters_from(settings.dualtrack_summary_characters)
 @logger.inject_lambda_context(correlation_id_path="chat_id")
 @metrics.log_metrics
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
-    """``{"user", "chat_id", "conversation_id", "turn"}`` → ``{"turn", "next", "calls"}``."""
+    """``{"user", "chat_id", "conversation_id", "turn", "waits"}`` → ``{"turn", "next", "calls", "seconds"?}``."""
     deps = TurnDeps(
         stores,
         open_model(settings),
@@ -46,6 +46,10 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         summary_characters=characters,
     )
     outcome = run_turn(chat_ref(event), deps)
+    if outcome["next"] == "wait":
+        metrics.add_metric("BusyModel", MetricUnit.Count, 1)
+        logger.warning("The model is busy", turn=outcome["turn"] + 1, seconds=outcome["seconds"])
+        return outcome
     metrics.add_metric("Turns", MetricUnit.Count, 1)
     metrics.add_metric("ToolCalls", MetricUnit.Count, len(outcome["calls"]))
     logger.info("Turn recorded", turn=outcome["turn"], next=outcome["next"], calls=len(outcome["calls"]))

@@ -13,6 +13,7 @@ import json
 import random
 import re
 import threading
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
@@ -144,6 +145,9 @@ class Scenario:
     """What the next turn has written when the chat is stopped; its worker died before it was recorded."""
 
     refused_by_model: bool = False
+    busy: int = 0
+    """So many tries of each turn of the first query the model answers with 529."""
+
     window: int | None = None
     """Of the model, in tokens, while it answers the first query."""
 
@@ -240,6 +244,8 @@ class World:
         self.zombies: list[tuple[Process, threading.Thread]] = []
         self.lock = threading.Lock()
         self.pool = {self.user}
+        self.tries: Counter[tuple[int, int]] = Counter()
+        self.waits = True
         self.erased = False
         self._suffix = ""
         self._followed = False
@@ -374,6 +380,9 @@ class World:
         except RefusalError as refusal:
             self.complaints.append(f"the model refused: {refusal.message}")
             return httpx2.Response(refusal.status, json=error_body(refusal.status, refusal.message, "req_1"))
+        self.tries[query, turn] += 1
+        if query == 1 and self.tries[query, turn] <= self.scenario.busy:
+            return httpx2.Response(529, json=error_body(529, "scripted", "req_1"))
         if self.scenario.refused_by_model and query == 1:
             return httpx2.Response(400, json=error_body(400, "scripted", "req_1"))
         rounds = self.scenario.rounds if query == 1 or self.scenario.always_asks else ()
@@ -519,10 +528,13 @@ class World:
         recorded = ref.turn
         while True:
             step = f"turn {recorded + 1}"
-            asked = replace(ref, turn=recorded)
+            asked = replace(ref, turn=recorded, waits=self.waits)
             outcome = self.state(step, partial(self.turn, asked), 3)
             if self._is_over(ref, step):
                 return ""
+            if outcome["next"] == "wait" and self.waits:
+                self.clock.now += outcome["seconds"]
+                continue
             recorded = outcome["turn"]
             if outcome["next"] not in ("tools", "turn"):
                 break
