@@ -245,7 +245,6 @@ class World:
         self.lock = threading.Lock()
         self.pool = {self.user}
         self.tries: Counter[tuple[int, int]] = Counter()
-        self.waits = True
         self.erased = False
         self._suffix = ""
         self._followed = False
@@ -528,13 +527,9 @@ class World:
         recorded = ref.turn
         while True:
             step = f"turn {recorded + 1}"
-            asked = replace(ref, turn=recorded, waits=self.waits)
-            outcome = self.state(step, partial(self.turn, asked), 3)
-            if self._is_over(ref, step):
+            outcome = self._heard(replace(ref, turn=recorded, waits=True), step)
+            if outcome is None:
                 return ""
-            if outcome["next"] == "wait" and self.waits:
-                self.clock.now += outcome["seconds"]
-                continue
             recorded = outcome["turn"]
             if outcome["next"] not in ("tools", "turn"):
                 break
@@ -553,6 +548,16 @@ class World:
         if self.scenario.follow_up == "after":
             self._follow_up()
         return "SUCCEEDED"
+
+    def _heard(self, ref: ChatRef, step: str) -> dict[str, Any] | None:
+        """What a turn comes to once the model is not busy any more; None if the chat is over."""
+        while True:
+            outcome: dict[str, Any] = self.state(step, partial(self.turn, ref), 3)
+            if self._is_over(ref, step):
+                return None
+            if outcome["next"] != "wait":
+                return outcome
+            self.clock.now += outcome["seconds"]
 
     def _follow_up(self) -> None:
         """A second query, once, from its POST to its end."""

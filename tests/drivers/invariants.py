@@ -246,7 +246,9 @@ def _waits(events: Sequence[StoredEvent]) -> Iterator[str]:
         if event.event not in ("turn", "retrying"):
             continue
         turn, at = event.data["turn"], epoch_of(event.data["at"])
-        if event.event == "retrying" and (before is None or (before.event, before.data["turn"]) != ("turn", turn)):
+        if event.event == "retrying" and (
+            before is None or (before.event, before.data["turn"]) != ("turn", turn)
+        ):
             yield f"event {event.id}: a wait without a call of turn {turn}"
         if event.event == "turn" and before and before.event == "retrying":
             early = epoch_of(before.data["at"]) + before.data["seconds"] - at

@@ -5,7 +5,7 @@
  * object adds what records do not tell (`withChat`).
  *
  * status: sending | running | answered | done | failed | cancelled
- * turns: [{turn, maxTurns, final, text, began, ended, calls: [id]}], calls: {id: {…, state}}
+ * turns: [{turn, maxTurns, final, text, began, ended, calls: [id], retry?: {reason, seconds}}], calls: {id: {…, state}}
  */
 import { placed } from "./file_chip.js";
 
@@ -42,6 +42,10 @@ const HANDLERS = {
   delta: (exchange, data) => ({
     ...exchange,
     turns: exchange.turns.map((one) => (one.turn === data.turn ? { ...one, text: one.text + data.text } : one)),
+  }),
+  retrying: (exchange, data) => ({
+    ...exchange,
+    turns: exchange.turns.map((one) => (one.turn === data.turn ? { ...one, retry: { reason: data.reason, seconds: data.seconds } } : one)),
   }),
   tool_calls_start: (exchange, data) => ({
     ...exchange,

@@ -17,6 +17,9 @@ const STOPS = {
 
 const STATES = { running: "running", ok: "done", error: "failed", stopped: "stopped" };
 
+/** Why and when a turn begins anew, as the terminal says it. */
+const retrying = ({ reason, seconds: wait }) => `retrying (${reason.replaceAll("_", " ")}) in ${count(wait)} s`;
+
 export class ExchangeView {
   element = h("li", { class: "exchange" });
   #exchange;
@@ -86,6 +89,7 @@ export class ExchangeView {
     if (running) {
       const last = turns.at(-1);
       if (!last) return [spinner(), "Starting"];
+      if (last.retry) return [spinner(), `Turn ${last.turn}: ${retrying(last.retry)}`];
       const busy = all.filter((call) => call.state === "running");
       const doing = busy.length > 0 ? busy.map((call) => label(call.tool)).join(", ") : last.calls.length > 0 ? "reading the results" : "thinking";
       return [spinner(), last.final ? "Last turn: writing the answer" : `Turn ${last.turn} of ${last.maxTurns}: ${last.text && !last.calls.length ? "writing" : doing}`];
@@ -159,6 +163,8 @@ export class ExchangeView {
     } else if (last && last.calls.length > 0 && this.#said.turn !== last.turn) {
       this.#said = { turn: last.turn };
       announce(`Turn ${last.turn}: ${last.calls.map((id) => label(calls[id].tool)).join(", ")}`);
+    } else if (last?.retry && last.retry !== before.turns.at(-1)?.retry) {
+      announce(`The model is busy: ${retrying(last.retry)}`);
     }
   }
 }
