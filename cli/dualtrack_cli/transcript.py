@@ -250,6 +250,7 @@ _STOPS: Final = {
     "insufficient_credits": "the credits for more tools ran out: this is what was found until then",
     "max_tokens": "the answer reached its length limit and is cut",
     "context_window": "the context window is full",
+    "max_cost": "the chat had cost what it may: this is what was found until then",
     "timeout": "the time for the chat was up: this is what was found until then",
     "refusal": "the model declined to answer",
     "cancelled": "the chat was cancelled: this is what was written until then",

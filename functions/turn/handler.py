@@ -13,6 +13,7 @@ with collecting_later():
     from dualtrack.chat.run_turn import TurnDeps, run_turn
     from dualtrack.memory.summaries import characters_from
     from dualtrack.models.open_model import open_model
+    from dualtrack.models.spending import cap_from
     from dualtrack.models.thinking import thinking_from
     from dualtrack.requests import chat_ref
     from dualtrack.settings import settings_from
@@ -30,6 +31,7 @@ settings = settings_from(os.environ)
 stores = open_stores(settings)
 thinking = thinking_from(settings.dualtrack_thinking_tokens, settings.dualtrack_effort)
 characters = characters_from(settings.dualtrack_summary_characters)
+max_cost = cap_from(settings.dualtrack_max_cost)
 
 
 @logger.inject_lambda_context(correlation_id_path="chat_id")
@@ -44,6 +46,7 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         thinking=thinking,
         summary_model=settings.dualtrack_summary_model,
         summary_characters=characters,
+        max_cost=max_cost,
     )
     outcome = run_turn(chat_ref(event), deps)
     if outcome["next"] == "wait":

@@ -99,7 +99,9 @@ _SPECS: Final = (
         seconds=140,  # state Turn: 150 s
         memory=1536,
         layers=("base", "claude"),
-        environment=(*MEMORY, "CREDITS_TABLE", "CACHE_TABLE", *CLAUDE, *SUMMARIES, "MCP_SERVERS"),
+        environment=(
+            *MEMORY, "CREDITS_TABLE", "CACHE_TABLE", *CLAUDE, *SUMMARIES, "MCP_SERVERS", "DUALTRACK_MAX_COST",
+        ),
         permissions=lambda allow: [
             allow.table("chats", *CHANGE),
             allow.table("history", *CHANGE, "BatchGetItem"),

@@ -11,6 +11,7 @@ const STOPS = {
   insufficient_credits: "The credits did not suffice for more tools; this is the answer without them.",
   max_tokens: "The answer was cut at its greatest length.",
   context_window: "The answer was cut: the model's context window is full.",
+  max_cost: "The chat had cost what it may; this is the answer from what was found until then.",
   timeout: "The time was up; this is the answer from what was found until then.",
   refusal: "The model declined to answer.",
 };

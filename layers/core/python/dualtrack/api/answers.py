@@ -114,6 +114,7 @@ class Chat(Closed):
             "max_tokens",
             "context_window",
             "timeout",
+            "max_cost",
             "refusal",
             "cancelled",
         ]

@@ -56,8 +56,10 @@ from dualtrack.memory.sources import sources_of
 from dualtrack.memory.summaries import DEFAULT_CHARACTERS, summary_requests
 from dualtrack.memory.view import Sent, View, build
 from dualtrack.models.busy import seconds_to_wait, still_to_wait, waited_before
+from dualtrack.models.prices import dollars
 from dualtrack.models.protocol import CALL_SECONDS
-from dualtrack.models.thinking import Thinking, without_thinking
+from dualtrack.models.spending import is_spent, lowest_cap, most_of_a_call
+from dualtrack.models.thinking import Thinking, turn_fields, without_thinking
 from dualtrack.models.turn import Decision, Limit, ModelReply, ToolCall, decide
 from dualtrack.storage.chats import LAST_CALL_SECONDS, Chat, RecordedTurn, calls_to_run, with_usage
 from dualtrack.storage.dynamo import Lost
@@ -104,6 +106,8 @@ class TurnDeps:
     summary_model: str = ""
     """Who writes summaries one by one; empty for the turn's own."""
     summary_characters: int = DEFAULT_CHARACTERS
+    max_cost: float = 0.0
+    """The deployment's cap in dollars a chat; 0 for none."""
     draw: Callable[[], float] = random.random
     """From 0 to 1: the random part of a wait."""
 
@@ -171,7 +175,8 @@ def _attempt(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
     if ref.waits and (seconds := still_to_wait(newest, ref.turn + 1, stores.clock())):
         return _wait_outcome(ref.turn, seconds)
     agent = agent_of(stores, chat, deps.model_name, deps.thinking)
-    limit = limit_of(chat, ref.turn + 1, agent.profile.max_turns, stores.clock())
+    is_capped = _is_capped(agent, turns, deps.max_cost)
+    limit = limit_of(chat, ref.turn + 1, agent.profile.max_turns, stores.clock(), is_capped=is_capped)
     waited = waited_before(newest, ref.turn + 1)
     run = _Run(deps, chat, agent, log, ref.turn + 1, limit, ref.waits, waited)
     try:
@@ -183,7 +188,7 @@ def _attempt(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
         raise
 
 
-def limit_of(chat: Chat, turn: int, max_turns: int, now: float) -> Limit:
+def limit_of(chat: Chat, turn: int, max_turns: int, now: float, *, is_capped: bool = False) -> Limit:
     """Why a turn that begins ``now`` (epoch seconds) is the chat's last one (CONTRACT 7, 8).
 
     A retry may begin later and decide otherwise. The turn that is recorded counts, whichever run it was.
@@ -192,7 +197,18 @@ def limit_of(chat: Chat, turn: int, max_turns: int, now: float) -> Limit:
         return chat.limit
     if turn > max_turns:
         return "max_turns"
-    return "timeout" if now >= chat.deadline - LAST_CALL_SECONDS else ""
+    if now >= chat.deadline - LAST_CALL_SECONDS:
+        return "timeout"
+    return "max_cost" if is_capped else ""
+
+
+def _is_capped(agent: Agent, turns: Sequence[RecordedTurn], max_cost: float) -> bool:
+    """Whether the turns have cost so much that one more is the last; a turn of release 1 counts as the dearest."""
+    profile, model = agent.profile, agent.model
+    output = turn_fields(model, profile.max_tokens, agent.thinking)["max_tokens"]
+    most = most_of_a_call(model, profile.context_tokens, output)
+    spent = [dollars(model, turn.usage) if turn.usage else most for turn in turns]
+    return is_spent(lowest_cap(profile.max_cost, max_cost), spent, most)
 
 
 def _let_the_other_finish(run: _Run) -> None:
