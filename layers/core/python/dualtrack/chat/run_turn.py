@@ -242,7 +242,7 @@ def _call_or_wait(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
         left = run.chat.deadline - LAST_CALL_SECONDS - run.deps.stores.clock()
         seconds = seconds_to_wait(busy.seconds, run.waited, left, run.deps.draw()) if run.waits else 0
         if not seconds:
-            raise ModelUnavailable(f"The model is busy ({busy.reason}).") from busy
+            raise ModelUnavailable(*busy.args) from busy
         run.log.append([retrying(run.number, busy.reason, seconds)], fence=_no_other_run)
         return _wait_outcome(run.number - 1, seconds)
 
