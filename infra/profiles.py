@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
+from dualtrack.models.spending import MAX_COST
 from dualtrack.profiles import PLACEHOLDER
 from dualtrack.tools.mcp.config import NAME_PATTERN
 from dualtrack.tools.registry import IN_HOUSE
@@ -95,6 +96,7 @@ class ProfileFile(BaseModel):
     suggestions: Annotated[
         list[Annotated[str, Field(min_length=1, max_length=200)]], Field(max_length=6)
     ] = []
+    max_cost: Annotated[float, Field(ge=0, le=MAX_COST, allow_inf_nan=False)] = 0.0
 
 
 def own_profiles(environment: Mapping[str, str]) -> tuple[Path, ...]:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final, Literal, get_args
 from urllib.parse import urlsplit
 
 from dualtrack.memory.summaries import characters_from
+from dualtrack.models.spending import cap_from
 from dualtrack.models.thinking import DEFAULT_ROOM, EFFORTS
 from dualtrack.tools.courses.settings import DEFAULT, RANKINGS
 from dualtrack.tools.mcp.config import dump_servers, github_server, parse_servers
@@ -42,6 +43,7 @@ class Services:
     summary_characters: str | None
     effort: str | None
     thinking_tokens: str | None
+    max_cost: str | None
     embedding_model: str | None
     course_ranking: str | None
     mcp_servers: str | None
@@ -58,6 +60,7 @@ PARAMETER_NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "summary_characters": "SummaryCharacters",
         "effort": "Effort",
         "thinking_tokens": "ThinkingTokens",
+        "max_cost": "MaxCost",
         "embedding_model": "EmbeddingModel",
         "course_ranking": "CourseRanking",
         "mcp_servers": "McpServers",
@@ -84,6 +87,7 @@ def services_from(environment: Mapping[str, str]) -> Services:
         summary_characters=_summary_characters(environment),
         effort=_effort(environment),
         thinking_tokens=_thinking_tokens(environment),
+        max_cost=_max_cost(environment),
         embedding_model=environment.get("DUALTRACK_EMBEDDING_MODEL") or DEFAULT_EMBEDDING_MODEL,
         course_ranking=_course_ranking(environment),
         mcp_servers=_mcp_servers(environment),
@@ -128,6 +132,14 @@ def _thinking_tokens(environment: Mapping[str, str]) -> str:
     if not (given.isascii() and given.isdecimal() and int(given) <= MAX_THINKING_TOKENS):
         raise ValueError(f"DUALTRACK_THINKING_TOKENS: must be a number from 0 to {MAX_THINKING_TOKENS}")
     return given
+
+
+def _max_cost(environment: Mapping[str, str]) -> str:
+    """Dollars a chat; 0 for no cap."""
+    try:
+        return f"{cap_from(environment.get('DUALTRACK_MAX_COST', '')):g}"
+    except ValueError as error:
+        raise ValueError(f"DUALTRACK_MAX_COST: {error}") from None
 
 
 def origin_of(url: str) -> str:

@@ -23,6 +23,7 @@ from dualtrack_cli.transcript import (
     Called,
     Ended,
     Failed,
+    Retrying,
     Said,
     Transcript,
     TurnBegan,
@@ -107,6 +108,8 @@ class PlainView:
         match block:
             case TurnBegan():
                 lines = (_title(block),)
+            case Retrying():
+                lines = (f"  {_retrying(block)}",)
             case Said(text):
                 lines = tuple(f"  {line}".rstrip() for line in text.splitlines())
             case Called():
@@ -189,6 +192,8 @@ class LiveView:
             return "summarising for the next question"
         if not now.turn:
             return "starting"
+        if now.waiting:
+            return "waiting for the model"
         return "writing" if now.text.strip() else "thinking"
 
     def _moving(self, what: str, detail: str, since: float) -> ConsoleRenderable:
@@ -205,6 +210,8 @@ class LiveView:
         match block:
             case TurnBegan():
                 parts = (Text.assemble((f"{self._dot} ", "cyan"), (_title(block), "bold")),)
+            case Retrying():
+                parts = (Text(f"  {_retrying(block)}", style="yellow"),)
             case Said(text):
                 parts = (_indented(Markdown(text, style="dim")),)
             case Called():
@@ -266,6 +273,10 @@ def _indented(inner: ConsoleRenderable) -> ConsoleRenderable:
 def _title(block: TurnBegan) -> str:
     title = turn_title(block.turn, block.max_turns, final=block.final)
     return f"{title}, made anew" if block.again else title
+
+
+def _retrying(block: Retrying) -> str:
+    return f"retrying ({block.reason}) in {block.seconds} s"
 
 
 def _call(block: Called) -> str:

@@ -42,6 +42,8 @@ class Transcript:
     since: float = 0.0
     running: tuple[RunningCall, ...] = ()
     answered: bool = False
+    waiting: bool = False
+    """The model is busy, and the turn will begin anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,14 @@ class TurnBegan:
     max_turns: int
     final: bool
     again: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Retrying:
+    """The model is busy; ``reason`` in words. The turn begins anew after so many seconds."""
+
+    reason: str
+    seconds: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +111,7 @@ class Failed:
     message: str
 
 
-Block: TypeAlias = TurnBegan | Said | Called | Unpaid | Answered | Ended | Failed
+Block: TypeAlias = TurnBegan | Retrying | Said | Called | Unpaid | Answered | Ended | Failed
 Step: TypeAlias = tuple[Transcript, tuple[Block, ...]]
 
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
@@ -119,7 +129,14 @@ def _turn(before: Transcript, data: Mapping[str, Any], now: float) -> Step:
     again = number == before.turn
     settled = () if again else (*_said(before.text), *_unseen(before))
     after = Transcript(turn=number, max_turns=limit, final=final, since=now)
+    if again and before.waiting and final == before.final:
+        return after, ()  # as was announced
     return after, (*settled, TurnBegan(number, limit, final, again))
+
+
+def _retrying(before: Transcript, data: Mapping[str, Any], now: float) -> Step:
+    reason = one_line(data.get("reason", "busy"), _DETAIL_LENGTH).replace("_", " ")
+    return replace(before, waiting=True, since=now), (Retrying(reason, int(data.get("seconds") or 0)),)
 
 
 def _delta(before: Transcript, data: Mapping[str, Any], _now: float) -> Step:
@@ -182,6 +199,7 @@ def _unseen(before: Transcript) -> tuple[Block, ...]:
 
 _STEPS: Final[Mapping[str, Callable[[Transcript, Mapping[str, Any], float], Step]]] = {
     "turn": _turn,
+    "retrying": _retrying,
     "delta": _delta,
     "tool_calls_start": _calls,
     "tool_result": _result,
@@ -232,6 +250,7 @@ _STOPS: Final = {
     "insufficient_credits": "the credits for more tools ran out: this is what was found until then",
     "max_tokens": "the answer reached its length limit and is cut",
     "context_window": "the context window is full",
+    "max_cost": "the chat had cost what it may: this is what was found until then",
     "timeout": "the time for the chat was up: this is what was found until then",
     "refusal": "the model declined to answer",
     "cancelled": "the chat was cancelled: this is what was written until then",

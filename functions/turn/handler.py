@@ -13,6 +13,7 @@ with collecting_later():
     from dualtrack.chat.run_turn import TurnDeps, run_turn
     from dualtrack.memory.summaries import characters_from
     from dualtrack.models.open_model import open_model
+    from dualtrack.models.spending import cap_from
     from dualtrack.models.thinking import thinking_from
     from dualtrack.requests import chat_ref
     from dualtrack.settings import settings_from
@@ -30,12 +31,13 @@ settings = settings_from(os.environ)
 stores = open_stores(settings)
 thinking = thinking_from(settings.dualtrack_thinking_tokens, settings.dualtrack_effort)
 characters = characters_from(settings.dualtrack_summary_characters)
+max_cost = cap_from(settings.dualtrack_max_cost)
 
 
 @logger.inject_lambda_context(correlation_id_path="chat_id")
 @metrics.log_metrics
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
-    """``{"user", "chat_id", "conversation_id", "turn"}`` → ``{"turn", "next", "calls"}``."""
+    """``{"user", "chat_id", "conversation_id", "turn", "waits"}`` → ``{"turn", "next", "calls", "seconds"?}``."""
     deps = TurnDeps(
         stores,
         open_model(settings),
@@ -45,8 +47,13 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         summary_model=settings.dualtrack_summary_model,
         summary_characters=characters,
         first_text=_count_first_text,
+        max_cost=max_cost,
     )
     outcome = run_turn(chat_ref(event), deps)
+    if outcome["next"] == "wait":
+        metrics.add_metric("BusyModel", MetricUnit.Count, 1)
+        logger.warning("The model is busy", turn=outcome["turn"] + 1, seconds=outcome["seconds"])
+        return outcome
     metrics.add_metric("Turns", MetricUnit.Count, 1)
     metrics.add_metric("ToolCalls", MetricUnit.Count, len(outcome["calls"]))
     logger.info("Turn recorded", turn=outcome["turn"], next=outcome["next"], calls=len(outcome["calls"]))

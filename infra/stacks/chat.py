@@ -141,6 +141,7 @@ class ChatStack(Stack):
             "DUALTRACK_SUMMARY_CHARACTERS": self._value("summary_characters"),
             "DUALTRACK_EFFORT": self._value("effort"),
             "DUALTRACK_THINKING_TOKENS": self._value("thinking_tokens"),
+            "DUALTRACK_MAX_COST": self._value("max_cost"),
             "DUALTRACK_EMBEDDING_MODEL": self._value("embedding_model"),
             "DUALTRACK_COURSE_RANKING": self._value("course_ranking"),
             "VOYAGE_BASE_URL": self._value("voyage_base_url"),

@@ -100,7 +100,9 @@ _SPECS: Final = (
         seconds=140,  # state Turn: 150 s
         memory=640,  # the least with which a cold start takes at most 2.5 s (tests.bench.chat_cost)
         layers=("base", "claude"),
-        environment=(*MEMORY, "CREDITS_TABLE", "CACHE_TABLE", *CLAUDE, *SUMMARIES, "MCP_SERVERS"),
+        environment=(
+            *MEMORY, "CREDITS_TABLE", "CACHE_TABLE", *CLAUDE, *SUMMARIES, "MCP_SERVERS", "DUALTRACK_MAX_COST",
+        ),
         permissions=lambda allow: [
             allow.table("chats", *CHANGE),
             allow.table("history", *CHANGE, "BatchGetItem"),

@@ -13,6 +13,7 @@ import json
 import random
 import re
 import threading
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
@@ -150,6 +151,9 @@ class Scenario:
     """What the next turn has written when the chat is stopped; its worker died before it was recorded."""
 
     refused_by_model: bool = False
+    busy: int = 0
+    """So many tries of each turn of the first query the model answers with 529."""
+
     window: int | None = None
     """Of the model, in tokens, while it answers the first query."""
 
@@ -246,6 +250,7 @@ class World:
         self.zombies: list[tuple[Process, threading.Thread]] = []
         self.lock = threading.Lock()
         self.pool = {self.user}
+        self.tries: Counter[tuple[int, int]] = Counter()
         self.erased = False
         self._suffix = ""
         self._followed = False
@@ -382,6 +387,9 @@ class World:
         except RefusalError as refusal:
             self.complaints.append(f"the model refused: {refusal.message}")
             return httpx2.Response(refusal.status, json=error_body(refusal.status, refusal.message, "req_1"))
+        self.tries[query, turn] += 1
+        if query == 1 and self.tries[query, turn] <= self.scenario.busy:
+            return httpx2.Response(529, json=error_body(529, "scripted", "req_1"))
         if self.scenario.refused_by_model and query == 1:
             return httpx2.Response(400, json=error_body(400, "scripted", "req_1"))
         rounds = self.scenario.rounds if query == 1 or self.scenario.always_asks else ()
@@ -531,9 +539,8 @@ class World:
         recorded = ref.turn
         while True:
             step = f"turn {recorded + 1}"
-            asked = replace(ref, turn=recorded)
-            outcome = self.state(step, partial(self.turn, asked), 3)
-            if self._is_over(ref, step):
+            outcome = self._heard(replace(ref, turn=recorded, waits=True), step)
+            if outcome is None:
                 return ""
             recorded = outcome["turn"]
             if outcome["next"] not in ("tools", "turn"):
@@ -553,6 +560,16 @@ class World:
         if self.scenario.follow_up == "after":
             self._follow_up()
         return "SUCCEEDED"
+
+    def _heard(self, ref: ChatRef, step: str) -> dict[str, Any] | None:
+        """What a turn comes to once the model is not busy any more; None if the chat is over."""
+        while True:
+            outcome: dict[str, Any] = self.state(step, partial(self.turn, ref), 3)
+            if self._is_over(ref, step):
+                return None
+            if outcome["next"] != "wait":
+                return outcome
+            self.clock.now += outcome["seconds"]
 
     def _follow_up(self) -> None:
         """A second query, once, from its POST to its end."""

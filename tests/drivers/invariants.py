@@ -8,6 +8,7 @@ from collections import Counter
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from dualtrack.clock import epoch_of
 from dualtrack.credits.audit import Books, audit, enter
 from dualtrack.credits.plans import price_chat
 from dualtrack.events import TERMINAL
@@ -42,6 +43,7 @@ def chat_faults(stores: Stores, chat: Chat) -> list[str]:
         found.append(f"it is still {chat.status}")
     found += _ending(chat, events)
     found += _turns(stores, chat, turns, events)
+    found += _waits(events)
     found += _records(stores, chat, turns, records, events)
     found += _price(chat, turns, events)
     found += _leftovers(stores, chat)
@@ -235,6 +237,24 @@ def _turns(
         said = strip_echoes("".join(block["text"] for block in turn.content if block["type"] == "text"))
         if shown.get(turn.number, "") != said:
             yield f"turn {turn.number} showed {shown.get(turn.number, '')!r:.80} and recorded {said!r:.80}"
+
+
+def _waits(events: Sequence[StoredEvent]) -> Iterator[str]:
+    """A wait for the model is announced once behind the call that it follows, and the next call comes after it."""
+    before = None
+    for event in events:
+        if event.event not in ("turn", "retrying"):
+            continue
+        turn, at = event.data["turn"], epoch_of(event.data["at"])
+        if event.event == "retrying" and (
+            before is None or (before.event, before.data["turn"]) != ("turn", turn)
+        ):
+            yield f"event {event.id}: a wait without a call of turn {turn}"
+        if event.event == "turn" and before and before.event == "retrying":
+            early = epoch_of(before.data["at"]) + before.data["seconds"] - at
+            if early > 1 or before.data["turn"] != turn:
+                yield f"event {event.id}: turn {turn} begins {early:.1f} s before the wait is over"
+        before = event
 
 
 def _shown(events: Sequence[StoredEvent]) -> dict[int, str]:

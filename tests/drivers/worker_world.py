@@ -250,7 +250,7 @@ class WorkerWorld(World):
 
     def turn(self, ref: ChatRef, process: Process) -> Any:
         """The Turn state."""
-        return _worker(process).invoke("turn", {**_payload(ref), "turn": ref.turn})
+        return _worker(process).invoke("turn", {**_payload(ref), "turn": ref.turn, "waits": ref.waits})
 
     def tool(self, ref: ChatRef, call_id: str, process: Process, fn: str = "tool") -> Any:
         """A branch of the Map."""

@@ -109,6 +109,7 @@ class World:
     executions: NoExecutions = field(default_factory=NoExecutions)
     model_name: str = "claude-haiku-4-5-20251001"
     summary_model: str = ""
+    max_cost: float = 0.0
     thinking: Thinking = field(default_factory=Thinking)
     tools: Mapping[str, Callable[[Running], ToolResult]] = field(default_factory=lambda: MappingProxyType({}))
     documentation: Dependencies | None = None
@@ -127,6 +128,7 @@ class World:
             self.clock.sleep,
             self.thinking,
             self.summary_model,
+            max_cost=self.max_cost,
         )
 
     @property

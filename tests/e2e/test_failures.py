@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -69,7 +70,7 @@ def assert_free(person: Person, conversation_id: str, script: Script) -> None:
 
 
 def test_errors_of_the_models_service_that_pass_are_made_good(ann: Person, script: Script) -> None:
-    script.refuses(429)
+    script.refuses(500)
     script.says("Never to be seen whole. " * 20, cut_after=12)
     script.says("Well again.")
     started = ann.start(script.question())
@@ -90,8 +91,7 @@ def test_a_service_that_stays_away_fails_the_chat_and_one_that_refuses_fails_it_
     root: Root, ann: Person, script: Script
 ) -> None:
     away, refuses = script.branch("away"), script.branch("refuses")
-    for status in (500, 529, 429, 503):
-        away.refuses(status)
+    away.refuses(500, times=4)
     refuses.refuses(400)
     first, second = ann.start(away.question()), ann.start(refuses.question())
     assert_failed(ann, second["chat_id"], "internal")
@@ -101,6 +101,27 @@ def test_a_service_that_stays_away_fails_the_chat_and_one_that_refuses_fails_it_
     wait_for(lambda: root.execution_status(first["chat_id"]) == "FAILED")
     wait_for(lambda: root.execution_status(second["chat_id"]) == "FAILED")
     assert_free(ann, first["conversation_id"], away)
+
+
+def test_a_busy_model_is_waited_for_in_three_states_and_at_no_price(
+    root: Root, ann: Person, script: Script
+) -> None:
+    script.model.script.add({"match": script.key, "status": 429, "retry_after": 1})
+    script.says("Never to be seen whole. " * 20, error_after=12)
+    script.says("Well again.")
+    started = ann.start(script.question())
+    events = ann.events(started["chat_id"])
+    told = [(event.kind, event.data["turn"]) for event in events if event.kind in ("turn", "retrying")]
+    assert told == [("turn", 1), ("retrying", 1), ("turn", 1), ("retrying", 1), ("turn", 1)]
+    waits = [event.data for event in events if event.kind == "retrying"]
+    assert [data["reason"] for data in waits] == ["rate_limited", "overloaded"]
+    assert 1 <= waits[0]["seconds"] <= 3
+    chat = ann.chat(started["chat_id"])
+    assert (chat["status"], chat["stop"], chat["response"]) == ("done", "complete", "Well again.")
+    assert (chat["turns"], chat["credits_used"], ann.credits()["available"]) == (1, 5, DAILY - 5)
+    entered = Counter(event["type"] for event in root.history(chat["chat_id"]))
+    assert entered["WaitStateEntered"] == 2
+    assert sum(count for kind, count in entered.items() if str(kind).endswith("StateEntered")) == 3 + 2 * 3
 
 
 # ── tools ─────────────────────────────────────────────────────────────────────────────────────────

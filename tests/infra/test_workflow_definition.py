@@ -11,8 +11,10 @@ from typing import Any, get_args
 
 import pytest
 from dualtrack.corpora.jobs import CORPORA
+from dualtrack.storage.chats import CHAT_SECONDS, LAST_CALL_SECONDS
 from dualtrack.tool import Kind
 
+from infra.layers import ROOT
 from infra.local.synth import node
 from infra.stacks.function_specs import SPECS
 from infra.stacks.workflow import CHAT, CORPUS, steps_of
@@ -32,6 +34,7 @@ STATE_OF = {
     "ingest": "Ingest",
     "graph_load": "Ingest",
 }
+THROTTLED = "Lambda.TooManyRequestsException"
 DEFINITIONS = (CHAT, CORPUS)
 
 
@@ -116,8 +119,10 @@ def test_every_kind_of_tool_has_its_function() -> None:
 
 def test_every_task_is_retried_and_ends_somewhere() -> None:
     for name, state in tasks().items():
-        first, second = state["Retry"]
+        *throttled, first, second = state["Retry"]
         assert all(error.startswith("Lambda.") for error in first["ErrorEquals"])
+        assert [one["ErrorEquals"] for one in throttled] in ([], [[THROTTLED]])
+        assert (THROTTLED in first["ErrorEquals"]) == (not throttled)
         assert first["MaxAttempts"] == 6
         assert first["JitterStrategy"] == "FULL"
         assert "States.TaskFailed" in second["ErrorEquals"]
@@ -126,6 +131,27 @@ def test_every_task_is_retried_and_ends_somewhere() -> None:
         else:
             (catch,) = state["Catch"]
             assert catch["ErrorEquals"] == ["States.ALL"]
+
+
+def test_a_turn_waits_for_its_own_function_as_for_the_model() -> None:
+    """Up to the chat's last call on the mean of full jitter, which is half of each interval: an invocation that is
+    throttled is retried by Step Functions, unpaid.
+    """
+    throttled = tasks()["Turn"]["Retry"][0]
+    assert throttled["ErrorEquals"] == [THROTTLED]
+    waits = [min(2**attempt, throttled["MaxDelaySeconds"]) / 2 for attempt in range(throttled["MaxAttempts"])]
+    assert CHAT_SECONDS - LAST_CALL_SECONDS - 2 * throttled["MaxDelaySeconds"] < sum(waits) < CHAT_SECONDS
+
+
+def test_a_busy_model_is_waited_for_outside_of_the_functions() -> None:
+    """The definition says that it can; one of an earlier release does not, and is never told to (DESIGN 2.14)."""
+    states = definition()["States"]
+    assert states["Turn"]["Arguments"]["Payload"]["waits"] is True
+    (waits,) = [one for one in states["Route"]["Choices"] if "'wait'" in one["Condition"]]
+    assert states[waits["Next"]]["Type"] == "Wait"
+    assert states[waits["Next"]]["Next"] == "Turn"
+    earlier = json.loads((ROOT / "tests/fixtures/release-1/infrastructure/chat.asl.json").read_text())
+    assert "waits" not in earlier["States"]["Turn"]["Arguments"]["Payload"]
 
 
 def test_a_failing_tool_never_fails_the_chat() -> None:

@@ -6,7 +6,7 @@
  *
  * status: sending | running | answered | done | failed | cancelled
  * branches: null, or the conversations between which one can go back and forth here (`branchesOf`)
- * turns: [{turn, maxTurns, final, text, began, ended, calls: [id]}], calls: {id: {…, state}}
+ * turns: [{turn, maxTurns, final, text, began, ended, calls: [id], retry?: {reason, seconds}}], calls: {id: {…, state}}
  */
 import { placed } from "./file_chip.js";
 
@@ -44,6 +44,10 @@ const HANDLERS = {
   delta: (exchange, data) => ({
     ...exchange,
     turns: exchange.turns.map((one) => (one.turn === data.turn ? { ...one, text: one.text + data.text } : one)),
+  }),
+  retrying: (exchange, data) => ({
+    ...exchange,
+    turns: exchange.turns.map((one) => (one.turn === data.turn ? { ...one, retry: { reason: data.reason, seconds: data.seconds } } : one)),
   }),
   tool_calls_start: (exchange, data) => ({
     ...exchange,

@@ -12,11 +12,15 @@ const STOPS = {
   insufficient_credits: "The credits did not suffice for more tools; this is the answer without them.",
   max_tokens: "The answer was cut at its greatest length.",
   context_window: "The answer was cut: the model's context window is full.",
+  max_cost: "The chat had cost what it may; this is the answer from what was found until then.",
   timeout: "The time was up; this is the answer from what was found until then.",
   refusal: "The model declined to answer.",
 };
 
 const STATES = { running: "running", ok: "done", error: "failed", stopped: "stopped" };
+
+/** Why and when a turn begins anew, as the terminal says it. */
+const retrying = ({ reason, seconds: wait }) => `retrying (${reason.replaceAll("_", " ")}) in ${count(wait)} s`;
 
 export class ExchangeView {
   element = h("li", { class: "exchange" });
@@ -109,6 +113,7 @@ export class ExchangeView {
     if (running) {
       const last = turns.at(-1);
       if (!last) return [spinner(), "Starting"];
+      if (last.retry) return [spinner(), `Turn ${last.turn}: ${retrying(last.retry)}`];
       const busy = all.filter((call) => call.state === "running");
       const doing = busy.length > 0 ? busy.map((call) => label(call.tool)).join(", ") : last.calls.length > 0 ? "reading the results" : "thinking";
       return [spinner(), last.final ? "Last turn: writing the answer" : `Turn ${last.turn} of ${last.maxTurns}: ${last.text && !last.calls.length ? "writing" : doing}`];
@@ -190,6 +195,8 @@ export class ExchangeView {
     } else if (last && last.calls.length > 0 && this.#said.turn !== last.turn) {
       this.#said = { turn: last.turn };
       announce(`Turn ${last.turn}: ${last.calls.map((id) => label(calls[id].tool)).join(", ")}`);
+    } else if (last?.retry && last.retry !== before.turns.at(-1)?.retry) {
+      announce(`The model is busy: ${retrying(last.retry)}`);
     }
   }
 }

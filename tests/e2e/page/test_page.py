@@ -170,6 +170,15 @@ def test_a_turn_that_is_made_anew_replaces_what_it_had_written(reader: Reader, s
     assert reader.page.evaluate(seen) == "valid"
 
 
+def test_a_busy_model_is_waited_for_in_sight(reader: Reader, script: Script) -> None:
+    script.refuses(529)
+    script.says("Well again.")
+    reader.send(script.question())
+    reader.sees("retrying (overloaded) in")
+    reader.exchange("done")
+    assert reader.answer() == "Well again."
+
+
 def test_a_chat_can_be_stopped_and_asked_again(reader: Reader, script: Script, tools: ToolServer) -> None:
     script.asks(("kit_hold", {"name": script.marker}))
     reader.send(script.question())

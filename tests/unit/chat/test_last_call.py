@@ -114,6 +114,36 @@ def test_what_was_recorded_before_minute_11_stays_when_it_is_delivered_again_aft
     assert chat_faults(world.stores, ended) == []
 
 
+def test_a_chat_that_has_cost_what_it_may_answers_and_is_charged(world: World) -> None:
+    """Every other turn asks for a tool; what the turns cost is the service's count at the list price."""
+    tool_seconds(world, 1)
+    usage = {"input_tokens": 0, "output_tokens": 1_000, "cache_creation_input_tokens": 10_000}
+    world.model.script.add(
+        *[{"match": "Search.", "content": [ASK], "usage": usage}] * 3,
+        {"match": "Search.", "text": "So far.", "usage": usage},
+    )
+    each = (1.25 * 10_000 * 1 + 1_000 * 5) / 1_000_000  # dollars with Haiku 4.5
+    last = (1.25 * 95_000 * 1 + 4_096 * 5) / 1_000_000
+    chat = world.start("Search.")
+    world.max_cost = 3 * each + last  # after three turns a fourth like them and a last call would be too much
+    ended = world.run(chat)
+    assert (ended.status, ended.stop, ended.turn, ended.credits_used) == ("done", "max_cost", 4, 15)
+    assert turns_of(world, ended) == [(1, False), (2, False), (3, False), (4, True)]
+    assert requests(world)[-1]["tool_choice"] == {"type": "none"}
+    note = requests(world)[-1]["messages"][-1]["content"][-1]["text"]
+    assert note.startswith("(This chat has cost what it may.")
+    assert 4 * each <= world.max_cost
+    assert chat_faults(world.stores, ended) == []
+    assert account_faults(world.stores, "ann", [ended]) == []
+
+
+def test_time_and_turns_come_before_the_cap_and_the_cap_before_nothing() -> None:
+    minute_11 = CHAT.deadline - 4 * MINUTE
+    assert limit_of(CHAT, 2, 15, 10_000, is_capped=True) == "max_cost"
+    assert limit_of(CHAT, 16, 15, 10_000, is_capped=True) == "max_turns"
+    assert limit_of(CHAT, 2, 15, minute_11, is_capped=True) == "timeout"
+
+
 def test_credits_that_ran_out_are_the_reason_that_is_told() -> None:
     """The user can do something about them."""
     chat = Chat("ann", "ch_1", "cv_1", 1, "assistant", "", CHAT.deadline, limit="insufficient_credits")

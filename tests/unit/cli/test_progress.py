@@ -32,6 +32,22 @@ def drawn(console: Console, view: LiveView) -> str:
     return captured.get()
 
 
+def test_a_busy_model_is_waited_for_in_sight() -> None:
+    script: list[tuple[str, dict[str, Any]]] = [
+        ("turn", {"turn": 1, "max_turns": 15, "final": False}),
+        ("retrying", {"turn": 1, "reason": "overloaded", "seconds": 8}),
+    ]
+    stream, console = io.StringIO(), terminal()
+    plain, live = PlainView(stream), LiveView(console)
+    with console.capture() as captured:
+        for event in events(script):
+            plain.show(event)
+            live.show(event)
+    assert stream.getvalue().splitlines() == ["turn 1 of 15", "  retrying (overloaded) in 8 s"]
+    assert "retrying (overloaded) in 8 s" in captured.get()
+    assert "waiting for the model" in drawn(console, live)
+
+
 def test_a_pipe_gets_a_readable_transcript() -> None:
     stream = io.StringIO()
     with PlainView(stream) as view:

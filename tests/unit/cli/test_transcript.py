@@ -12,6 +12,7 @@ from dualtrack_cli.transcript import (
     Called,
     Ended,
     Failed,
+    Retrying,
     Said,
     Transcript,
     TurnBegan,
@@ -66,6 +67,20 @@ def test_a_repeated_turn_voids_its_text() -> None:
     transcript, seen = watch([turn(1), delta(1, "Half an ans"), turn(1), delta(1, "Whole")])
     assert transcript.text == "Whole"
     assert seen == [TurnBegan(1, 15, final=False, again=False), TurnBegan(1, 15, final=False, again=True)]
+
+
+def test_a_busy_model_is_named_once_for_each_wait_and_its_turn_is_no_news() -> None:
+    busy = "retrying", {"turn": 1, "reason": "rate_limited", "seconds": 8}
+    transcript, seen = watch([turn(1), delta(1, "Half"), busy, turn(1), busy])
+    assert seen == [
+        TurnBegan(1, 15, final=False, again=False),
+        Retrying("rate limited", 8),
+        Retrying("rate limited", 8),
+    ]
+    assert transcript.waiting
+    transcript, seen = watch([turn(1), busy, turn(1, final=True)])
+    assert seen[-1] == TurnBegan(1, 15, final=True, again=True)
+    assert not transcript.waiting
 
 
 def test_text_of_a_turn_without_tools_is_kept_when_the_next_turn_begins() -> None:

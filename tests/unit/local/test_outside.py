@@ -84,6 +84,14 @@ def test_the_length_of_summaries_is_checked_before_anything_is_deployed() -> Non
             outside_from({"DUALTRACK_SUMMARY_CHARACTERS": wrong})
 
 
+def test_the_cap_of_a_chat_is_checked_before_anything_is_deployed() -> None:
+    assert outside_from({}).parameters()["MaxCost"] == "0"
+    assert outside_from({"DUALTRACK_MAX_COST": "0.25"}).parameters()["MaxCost"] == "0.25"
+    for wrong in ("-1", "1001", "much", "nan", "inf"):
+        with pytest.raises(ValueError, match="DUALTRACK_MAX_COST: must be dollars from 0"):
+            outside_from({"DUALTRACK_MAX_COST": wrong})
+
+
 def test_effort_and_thinking_are_checked_before_anything_is_deployed() -> None:
     given = outside_from({"DUALTRACK_EFFORT": "low", "DUALTRACK_THINKING_TOKENS": "0"}).parameters()
     assert (given["Effort"], given["ThinkingTokens"]) == ("low", "0")

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dualtrack.errors import ModelUnavailable
+from dualtrack.errors import ModelBusy, ModelUnavailable
 from dualtrack.models.anthropic import connect
 from pydantic import BaseModel
 from starlette.applications import Starlette
@@ -91,3 +91,58 @@ def test_an_answer_of_the_form_is_a_value_of_it() -> None:
 def test_what_is_cut_declined_or_of_another_form_is_no_answer(answer: Response, reason: str) -> None:
     with answering(answer) as (model, _), pytest.raises(ModelUnavailable, match=reason):
         model.parse(REQUEST, Colour, 30)
+
+
+def error(status: int, kind: str, **headers: str) -> Response:
+    body = {"type": "error", "error": {"type": kind, "message": "scripted"}}
+    return JSONResponse(body, status, {name.replace("_", "-"): value for name, value in headers.items()})
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    ("answer", "reason", "seconds"),
+    [
+        (error(429, "rate_limit_error", retry_after="7"), "rate_limited", 7),
+        (error(529, "overloaded_error"), "overloaded", 0),
+        (error(503, "api_error", retry_after="2"), "unavailable", 2),
+        (error(500, "api_error", retry_after_ms="1500"), "unavailable", 1.5),
+    ],
+)
+def test_a_busy_service_says_so(way: str, answer: Response, reason: str, seconds: float) -> None:
+    with answering(answer) as (model, paths):
+        with pytest.raises(ModelBusy) as raised:
+            WAYS[way](model)
+        assert (raised.value.reason, raised.value.seconds) == (reason, seconds)
+        assert len(paths) == 1
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize(
+    "answer",
+    [error(500, "api_error"), error(503, "api_error"), error(504, "timeout_error"), error(408, "api_error")],
+)
+def test_what_passes_by_itself_is_not_waited_for(way: str, answer: Response) -> None:
+    with answering(answer) as (model, _), pytest.raises(ModelUnavailable) as raised:
+        WAYS[way](model)
+    assert not isinstance(raised.value, ModelBusy)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_service_that_is_not_there_is_no_busy_one(way: str) -> None:
+    """A wrong address would keep its user waiting for eleven minutes."""
+    with answering(message("never asked")) as (model, _):
+        pass
+    with pytest.raises(ModelUnavailable) as raised:
+        WAYS[way](model)
+    assert not isinstance(raised.value, ModelBusy)
+
+
+def test_an_error_inside_a_stream_may_say_that_the_service_is_busy() -> None:
+    told = 'event: error\ndata: {"type": "error", "error": {"type": "%s", "message": "scripted"}}\n\n'
+    kinds = {}
+    for kind in ("overloaded_error", "rate_limit_error", "api_error"):
+        with answering(Response(told % kind, media_type="text/event-stream")) as (model, _):
+            with pytest.raises(ModelUnavailable) as raised:
+                WAYS["stream"](model)
+            kinds[kind] = getattr(raised.value, "reason", "")
+    assert kinds == {"overloaded_error": "overloaded", "rate_limit_error": "rate_limited", "api_error": ""}

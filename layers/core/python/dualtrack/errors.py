@@ -5,6 +5,7 @@ DualtrackError
 │   (one per contract code: see the constructors below)
 ├── Transient                 a retry of the step may mend it: the workflow retries
 │   ├── ModelUnavailable      Claude answered 408/409/429/5xx, or the stream was cut
+│   │   └── ModelBusy         and says that it has too much to do: it is waited for
 │   └── Contended             a transaction lost its race too often
 ├── ModelRefused              the model's service will not take this request (4xx): no retry mends it
 ├── Superseded                a zombie: somebody else has gone on; stop without a trace
@@ -39,6 +40,19 @@ class ModelUnavailable(Transient):
 
     def __str__(self) -> str:
         return f"{type(self).__name__}: {super().__str__()}"
+
+
+class ModelBusy(ModelUnavailable):
+    """The model's service has too much to do (429, 529, ``retry-after``).
+
+    ``reason``: one of `dualtrack.models.busy.Reason`; ``seconds``: so long it asks to be left alone, 0 if it does not
+    say.
+    """
+
+    def __init__(self, text: str, reason: str, seconds: float = 0.0) -> None:
+        super().__init__(text)
+        self.reason = reason
+        self.seconds = seconds
 
 
 class ModelRefused(DualtrackError):

@@ -47,6 +47,11 @@ def turn_begins(turn: int, max_turns: int, *, final: bool) -> Event:
     return _event("turn", turn=turn, max_turns=max_turns, final=final)
 
 
+def retrying(turn: int, reason: str, seconds: int) -> Event:
+    """The model is busy: the turn begins anew after so many seconds (CONTRACT 5)."""
+    return _event("retrying", turn=turn, reason=reason, seconds=seconds)
+
+
 def delta(turn: int, text: str) -> Event:
     """Text of a turn as it is generated."""
     return _event("delta", turn=turn, text=text)

@@ -51,7 +51,8 @@ class Profile:
     characters of one tool result on the wire. ``context_tokens``: what one call may send, system, tools and room
     for the answer included; ``track_tokens``: what of it the past may take (CONTRACT 6). ``model``: of its turns, empty for the deployment's.
     ``query_template``: what a query is sent in; its record is what the user wrote.
-    ``suggestions``: first questions that a page may offer.
+    ``suggestions``: first questions that a page may offer. ``max_cost``: US dollars that the model calls of a chat may
+    take before the next one is its last; 0 for no cap.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Profile:
     model: str = ""
     query_template: str = PLACEHOLDER
     suggestions: tuple[str, ...] = ()
+    max_cost: float = 0.0
 
 
 @cache

@@ -17,8 +17,11 @@ class ChatRef:
     chat_id: str
     conversation_id: str
     turn: int = 0
+    waits: bool = False
+    """Whether the workflow that asks has a state in which a turn can be waited for: release 1's has none."""
 
 
 def chat_ref(event: Mapping[str, Any]) -> ChatRef:
-    """From the payload ``{"user", "chat_id", "conversation_id", "turn"?}``."""
-    return ChatRef(event["user"], event["chat_id"], event["conversation_id"], int(event.get("turn", 0)))
+    """From the payload ``{"user", "chat_id", "conversation_id", "turn"?, "waits"?}``."""
+    turn, waits = int(event.get("turn", 0)), bool(event.get("waits"))
+    return ChatRef(event["user"], event["chat_id"], event["conversation_id"], turn, waits)

@@ -33,6 +33,7 @@ class Settings:
     dualtrack_summary_characters: str = ""
     dualtrack_effort: str = ""
     dualtrack_thinking_tokens: str = ""
+    dualtrack_max_cost: str = ""
     jwks_url: str = ""
     token_issuer: str = ""
     token_audience: str = ""

@@ -114,6 +114,7 @@ class Chat(Closed):
             "max_tokens",
             "context_window",
             "timeout",
+            "max_cost",
             "refusal",
             "cancelled",
         ]
@@ -158,7 +159,16 @@ class Event(TypedDict):
 
     id: Annotated[str, Field(pattern="^[1-9][0-9]*$")]
     event: Literal[
-        "record", "turn", "delta", "tool_calls_start", "tool_result", "credits", "answer", "done", "error"
+        "record",
+        "turn",
+        "delta",
+        "tool_calls_start",
+        "tool_result",
+        "retrying",
+        "credits",
+        "answer",
+        "done",
+        "error",
     ]
     data: Annotated[str, Field(json_schema_extra=_EVENT_DATA)]
 

@@ -1,7 +1,9 @@
 """One turn: a model call, what it means, and the one transaction that records it (DESIGN 2.3, 3).
 
     read the log's tail ─► recorded already? return it
+      └► a wait announced that is not over? return the rest of it
       └► results of the turn before complete ─► `turn` event ─► Claude, text as `delta` events
+           └► busy ─► `retrying` event ─► wait: the workflow waits, and comes again
            └► decide ─► commit { turn, chat, thought or response, credits, events }
 
 Every step of it may run twice. A run that has been overtaken finds somebody else's event where its
@@ -10,6 +12,7 @@ own should go, and stops (`Superseded`).
 
 from __future__ import annotations
 
+import random
 import time
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,13 +26,22 @@ from dualtrack.chat.tool_results import complete_results
 from dualtrack.chat.turn_request import fixed_tokens, turn_request
 from dualtrack.clock import iso
 from dualtrack.credits.plans import price_calls
-from dualtrack.errors import ChatClosed, Contended, Gone, ModelRefused, Superseded
+from dualtrack.errors import (
+    ChatClosed,
+    Contended,
+    Gone,
+    ModelBusy,
+    ModelRefused,
+    ModelUnavailable,
+    Superseded,
+)
 from dualtrack.events import (
     Event,
     answer,
     credits_now,
     credits_short,
     record_stored,
+    retrying,
     tool_calls_start,
     turn_begins,
 )
@@ -43,8 +55,11 @@ from dualtrack.memory.sending import Sending
 from dualtrack.memory.sources import sources_of
 from dualtrack.memory.summaries import DEFAULT_CHARACTERS, summary_requests
 from dualtrack.memory.view import Sent, View, build
+from dualtrack.models.busy import seconds_to_wait, still_to_wait, waited_before
+from dualtrack.models.prices import dollars
 from dualtrack.models.protocol import CALL_SECONDS
-from dualtrack.models.thinking import Thinking, without_thinking
+from dualtrack.models.spending import is_spent, lowest_cap, most_of_a_call
+from dualtrack.models.thinking import Thinking, turn_fields, without_thinking
 from dualtrack.models.turn import Decision, Limit, ModelReply, ToolCall, decide
 from dualtrack.storage.chats import LAST_CALL_SECONDS, Chat, RecordedTurn, calls_to_run, with_usage
 from dualtrack.storage.dynamo import Lost
@@ -93,6 +108,10 @@ class TurnDeps:
     """Who writes summaries one by one; empty for the turn's own."""
     summary_characters: int = DEFAULT_CHARACTERS
     first_text: Callable[[float], None] = lambda _: None
+    max_cost: float = 0.0
+    """The deployment's cap in dollars a chat; 0 for none."""
+    draw: Callable[[], float] = random.random
+    """From 0 to 1: the random part of a wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +124,10 @@ class _Run:
     log: EventLog
     number: int
     limit: Limit
+    waits: bool
+    """Whether the workflow can wait for the model."""
+    waited: int
+    """Seconds that it has waited before this attempt."""
 
     @property
     def profile(self) -> Profile:
@@ -116,7 +139,8 @@ def run_turn(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
     """Run turn ``ref.turn`` + 1 and return ``{"turn", "next", "calls": [{"id", "fn"}]}``.
 
     Raises `Transient` for what a retry may mend. ``next`` is ``failed`` when the chat has ended
-    meanwhile or when the model's service will not take the request.
+    meanwhile or when the model's service will not take the request; ``wait``, with ``seconds`` and ``turn`` as it
+    was, when the model is busy and the workflow has said that it can wait.
     """
     for _ in range(_OVERTAKES):
         try:
@@ -138,23 +162,27 @@ def _attempt(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
     """The log's tail is read before anything else: whoever commits after this moves it, and is noticed."""
     stores = deps.stores
     log = stores.log(ref)
-    closed = _is_closed(log)
+    newest = _newest(log)
     found = stores.chats.load_with_turns(ref.user, ref.chat_id)
     if found is None:
         return _outcome(ref.turn + 1, "failed")
     chat, turns = found
     if len(turns) > ref.turn:
         recorded = turns[ref.turn]
-        if not closed:
+        if newest:
             complete_results(stores, chat, recorded, dead=False)
         return _recorded_outcome(recorded)
-    if closed:
+    if newest is None:
         raise ChatClosed(ref.chat_id)
+    if ref.waits and (seconds := still_to_wait(newest, ref.turn + 1, stores.clock())):
+        return _wait_outcome(ref.turn, seconds)
     agent = agent_of(stores, chat, deps.model_name, deps.thinking)
-    limit = limit_of(chat, ref.turn + 1, agent.profile.max_turns, stores.clock())
-    run = _Run(deps, chat, agent, log, ref.turn + 1, limit)
+    is_capped = _is_capped(agent, turns, deps.max_cost)
+    limit = limit_of(chat, ref.turn + 1, agent.profile.max_turns, stores.clock(), is_capped=is_capped)
+    waited = waited_before(newest, ref.turn + 1)
+    run = _Run(deps, chat, agent, log, ref.turn + 1, limit, ref.waits, waited)
     try:
-        return _call_model(run, turns)
+        return _call_or_wait(run, turns)
     except ChatClosed:
         raise
     except Superseded:
@@ -162,7 +190,7 @@ def _attempt(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
         raise
 
 
-def limit_of(chat: Chat, turn: int, max_turns: int, now: float) -> Limit:
+def limit_of(chat: Chat, turn: int, max_turns: int, now: float, *, is_capped: bool = False) -> Limit:
     """Why a turn that begins ``now`` (epoch seconds) is the chat's last one (CONTRACT 7, 8).
 
     A retry may begin later and decide otherwise. The turn that is recorded counts, whichever run it was.
@@ -171,7 +199,18 @@ def limit_of(chat: Chat, turn: int, max_turns: int, now: float) -> Limit:
         return chat.limit
     if turn > max_turns:
         return "max_turns"
-    return "timeout" if now >= chat.deadline - LAST_CALL_SECONDS else ""
+    if now >= chat.deadline - LAST_CALL_SECONDS:
+        return "timeout"
+    return "max_cost" if is_capped else ""
+
+
+def _is_capped(agent: Agent, turns: Sequence[RecordedTurn], max_cost: float) -> bool:
+    """Whether the turns have cost so much that one more is the last; a turn of release 1 counts as the dearest."""
+    profile, model = agent.profile, agent.model
+    output = turn_fields(model, profile.max_tokens, agent.thinking)["max_tokens"]
+    most = most_of_a_call(model, profile.context_tokens, output)
+    spent = [dollars(model, turn.usage) if turn.usage else most for turn in turns]
+    return is_spent(lowest_cap(profile.max_cost, max_cost), spent, most)
 
 
 def _let_the_other_finish(run: _Run) -> None:
@@ -186,12 +225,28 @@ def _let_the_other_finish(run: _Run) -> None:
         tail, still = found, still + 1 if found == tail else 0
 
 
-def _is_closed(log: EventLog) -> bool:
+def _newest(log: EventLog) -> StoredEvent | None:
+    """The chat's last event; None if nothing can follow."""
     try:
-        log.next_slot()
+        return log.newest()
     except ChatClosed:
-        return True
-    return False
+        return None
+
+
+def _call_or_wait(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
+    """A model that is busy is waited for until the chat's last call is due, and not in here (DESIGN 9).
+
+    What it had written before it broke off is void with the turn's next event.
+    """
+    try:
+        return _call_model(run, turns)
+    except ModelBusy as busy:
+        left = run.chat.deadline - LAST_CALL_SECONDS - run.deps.stores.clock()
+        seconds = seconds_to_wait(busy.seconds, run.waited, left, run.deps.draw()) if run.waits else 0
+        if not seconds:
+            raise ModelUnavailable(*busy.args) from busy
+        run.log.append([retrying(run.number, busy.reason, seconds)], fence=_no_other_run)
+        return _wait_outcome(run.number - 1, seconds)
 
 
 def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
@@ -315,7 +370,7 @@ def _telling_first(
 
 def _no_commit(event: StoredEvent) -> None:
     """While announcing: another run has announced or committed since the tail was read."""
-    if event.event in ("turn", "credits", "answer"):
+    if event.event in ("turn", "retrying", "credits", "answer"):
         raise Superseded(event.event)
 
 
@@ -489,6 +544,10 @@ def _after_settle(turn: _Turn, credits: Credits) -> Chat:  # noqa: A002
 
 def _recorded_outcome(turn: RecordedTurn) -> dict[str, Any]:
     return _outcome(turn.number, turn.next, calls_to_run(turn))
+
+
+def _wait_outcome(turn: int, seconds: int) -> dict[str, Any]:
+    return {**_outcome(turn, "wait"), "seconds": seconds}
 
 
 def _outcome(turn: int, following: str, calls: Sequence[ToolCall] = ()) -> dict[str, Any]:

@@ -46,6 +46,10 @@ _FINAL_NOTES: Final[Mapping[str, str]] = {
         "(The time for this chat is up. Use no more tools: answer now, in writing, from what you have "
         "found, and say what is missing.)"
     ),
+    "max_cost": (
+        "(This chat has cost what it may. Use no more tools: answer now, in writing, from what you have "
+        "found, and say what is missing.)"
+    ),
 }
 _THINKING: Final = ("thinking", "redacted_thinking")
 _FILES_REFUSED: Final = "(The files could not be shown: one of them is broken or too large.)"

@@ -1,7 +1,7 @@
 """Claude through the anthropic SDK: what `dualtrack.models.protocol.Model` asks for.
 
-The SDK does not retry (DESIGN 2.10): what may pass raises `ModelUnavailable` and the workflow tries
-again; what will not pass raises `ModelRefused`.
+The SDK does not retry (DESIGN 2.10): what may pass raises `ModelUnavailable` and the workflow tries again, `ModelBusy`
+if it has to wait first (dualtrack.models.busy); what will not pass raises `ModelRefused`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
 
-from dualtrack.errors import DualtrackError, ModelRefused, ModelUnavailable
+from dualtrack.errors import DualtrackError, ModelBusy, ModelRefused, ModelUnavailable
 from dualtrack.models.anthropic_sdk import Anthropic, anthropic
+from dualtrack.models.busy import asked_seconds, busy_reason
 from dualtrack.models.protocol import CALL_SECONDS
 from dualtrack.models.reading import Reading
 from dualtrack.models.turn import Usage
@@ -113,7 +114,10 @@ def _status_error(error: anthropic.APIStatusError) -> DualtrackError:
     """An error event inside a stream carries the stream's status 200: it is the service's trouble."""
     status = error.status_code
     if status in _PASSING or status >= 500 or status < 400:
-        return ModelUnavailable(f"The model's service answered {status}.")
+        text = f"The model's service answered {status}."
+        asked = asked_seconds(error.response.headers, time.time())
+        reason = busy_reason(status, error.type or "", asked)
+        return ModelBusy(text, reason, asked or 0.0) if reason else ModelUnavailable(text)
     text = f"The model's service refused the request ({status} {error.type or ''})."
     return ModelRefused(text, status, too_long=_is_too_long(error))
 

@@ -3,7 +3,7 @@ three things, and one line in `dualtrack.models.open_model`.
 
 A request is the body of a call of the Messages API, without ``stream`` and the format of the output. What it says
 of thinking is decided in `dualtrack.models.thinking`. All three raise `ModelUnavailable` for what another try may
-mend and `ModelRefused` for what none will.
+mend, `ModelBusy` among it if it has to be waited for, and `ModelRefused` for what none will.
 """
 
 from __future__ import annotations

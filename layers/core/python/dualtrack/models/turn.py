@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 MAX_CALLS_PER_TURN: Final = 20
 
 Next = Literal["tools", "turn", "answered"]
-Limit = Literal["", "max_turns", "insufficient_credits", "timeout"]
+Limit = Literal["", "max_turns", "insufficient_credits", "timeout", "max_cost"]
 """Why a call is the last one and may use no tools; empty: it is not."""
 
 _LIMITS: Final[Mapping[str, Limit]] = {
     "max_turns": "max_turns",
     "insufficient_credits": "insufficient_credits",
     "timeout": "timeout",
+    "max_cost": "max_cost",
 }
 
 _STOPS: Final[Mapping[str, str]] = {

@@ -1,0 +1,104 @@
+"""A model that is busy: who counts as one, and how long it is waited for (CONTRACT 7). Pure.
+
+    busy         429, 529; an error event of their types inside a stream; any answer that another try may mend,
+                 with ``retry-after``
+    not busy     other 5xx, a timeout, a stream that was cut, nobody there (a wrong address is told in seconds): the
+                 workflow tries those again by itself, a few times
+
+Waiting times grow from try to try and are drawn at random (decorrelated jitter: AWS Architecture Blog, "Exponential
+Backoff And Jitter"), so that chats that were turned away together do not come back together. What the service asks
+for in ``retry-after`` is kept to, and the random part comes on top.
+"""
+
+from __future__ import annotations
+
+import math
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Final, Literal
+
+from dualtrack.clock import epoch_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dualtrack.events import StoredEvent
+
+Reason = Literal["overloaded", "rate_limited", "unavailable"]
+
+FIRST_SECONDS: Final = 4.0
+LONGEST_SECONDS: Final = 30.0
+"""Of what is drawn; a service may ask for more."""
+
+_HEADER_LENGTH: Final = 64
+_BY_STATUS: Final[Mapping[int, Reason]] = {
+    429: "rate_limited",
+    529: "overloaded",
+}
+_BY_TYPE: Final[Mapping[str, Reason]] = {
+    "rate_limit_error": "rate_limited",
+    "overloaded_error": "overloaded",
+}
+"""Types of the Messages API's errors: inside a stream there is no other status than the stream's 200."""
+
+
+def busy_reason(status: int, kind: str, asked: float | None) -> Reason | None:
+    """Why an answer that another try may mend says that the service is busy; None: it does not say so.
+
+    ``kind``: the error's type; ``asked``: the seconds of ``retry-after``, if it came.
+    """
+    return _BY_STATUS.get(status) or _BY_TYPE.get(kind) or (None if asked is None else "unavailable")
+
+
+def asked_seconds(headers: Mapping[str, str], now: float) -> float | None:
+    """The seconds that ``retry-after-ms`` or ``retry-after`` ask for (a number, or a date: RFC 9110, 10.2.3)."""
+    text = headers.get("retry-after-ms", "")
+    if (found := _number(text)) is not None:
+        return found / 1000
+    text = headers.get("retry-after", "")
+    found = _number(text)
+    return found if found is not None else _until(text, now)
+
+
+def _number(text: str) -> float | None:
+    try:
+        found = float(text[:_HEADER_LENGTH])
+    except ValueError:
+        return None
+    return max(found, 0.0) if math.isfinite(found) else None
+
+
+def _until(text: str, now: float) -> float | None:
+    try:
+        return max(parsedate_to_datetime(text[:_HEADER_LENGTH]).timestamp() - now, 0.0)
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+
+
+def seconds_to_wait(asked: float, before: float, left: float, draw: float) -> int:
+    """Whole seconds until the next try, at least 1; 0 if there is no time left to wait.
+
+    ``asked``: by the service, 0 for nothing; ``before``: the wait before this try; ``left``: the seconds in which a
+    turn may begin that is not forced to be the chat's last; ``draw``: from 0 to 1, at random.
+    """
+    if left < 1:
+        return 0
+    step = min(LONGEST_SECONDS, max(FIRST_SECONDS, 2 * before))
+    wish = asked + draw * step / 2 if asked else (1 + draw) * step / 2
+    return max(1, math.ceil(min(wish, left)))
+
+
+def waited_before(newest: StoredEvent, turn: int) -> int:
+    """The seconds of the wait that a try of the turn has behind it; 0 for none."""
+    if newest.event != "retrying" or newest.data["turn"] != turn:
+        return 0
+    return int(newest.data["seconds"])
+
+
+def still_to_wait(newest: StoredEvent, turn: int, now: float) -> int:
+    """Whole seconds that are left of a wait that was announced for the turn; 0 for none.
+
+    So a step whose outcome was lost neither asks the model again nor announces a second wait.
+    """
+    announced = waited_before(newest, turn)
+    left = epoch_of(newest.data["at"]) + announced - now if announced else 0.0
+    return min(math.ceil(left), announced) if left >= 1 else 0

@@ -1,0 +1,48 @@
+"""What a chat's model calls have cost, and when the next one has to be its last (CONTRACT 8, ``max_cost``). Pure.
+
+Before each turn but the first: what the turns have cost, and as much again as the dearest of them, and the most that a
+last call can cost. If that is more than the cap, the call that begins is the last one. So a runaway ends with a written
+answer, and as a rule below its cap.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.models.prices import dollars
+from dualtrack.models.turn import Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MAX_COST: Final = 1_000.0
+"""Dollars: the highest cap that can be set."""
+
+
+def cap_from(text: str) -> float:
+    """The deployment's cap in dollars as the environment has it; empty or 0 for none. Raises ValueError."""
+    try:
+        cap = float(text or "0")
+    except ValueError:
+        cap = -1.0
+    if not 0 <= cap <= MAX_COST:
+        raise ValueError(f"must be dollars from 0 (no cap) to {MAX_COST:.0f}")
+    return cap
+
+
+def lowest_cap(*caps: float) -> float:
+    """The lowest of caps, of which 0 is none."""
+    return min((cap for cap in caps if cap), default=0.0)
+
+
+def most_of_a_call(model: str, prompt_tokens: int, output_tokens: int) -> float:
+    """Dollars of a call of that size at most: all of it is written to the cache, and all that may be written is."""
+    return dollars(model, Usage(output_tokens=output_tokens, cache_write_tokens=prompt_tokens))
+
+
+def is_spent(cap: float, spent: Sequence[float], last_call: float) -> bool:
+    """Whether the next call has to be the chat's last.
+
+    ``spent``: dollars of each turn so far; ``last_call``: the most that a last call can cost.
+    """
+    return bool(cap and spent) and sum(spent) + max(spent) + last_call > cap

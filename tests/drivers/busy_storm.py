@@ -1,0 +1,149 @@
+"""Chats while the model's service is busy for minutes, in time that is a value.
+
+Each chat runs through its real steps in a world of its own, driven as the state machine does it (waits, and retries
+after 2, 4 and 8 seconds), and the model answers 529 until the trouble is over. With ``waits`` false the workflow is that of
+release 1, which could not wait.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx2
+from dualtrack.chat.run_turn import TurnDeps, run_turn
+from dualtrack.clock import epoch_of
+from dualtrack.tools.arguments import invalid_arguments
+
+from infra.local.offline_model.refusal import error_body
+from tests.drivers.crash_world import MODEL, READ, Scenario, StepFailed, World, ref_of
+from tests.drivers.invariants import account_faults, chat_faults
+from tests.drivers.world import FakeClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from dualtrack.requests import ChatRef
+
+    from infra.local.offline_model import wire
+    from tests.drivers.faults import Process
+
+ARRIVAL_SECONDS: Final = 60
+"""In so many seconds from the beginning of the trouble the chats are asked, evenly."""
+
+REFUSED_SECONDS: Final = 0.35
+ANSWERED_SECONDS: Final = 4.15
+STEP_SECONDS: Final = 0.15
+"""Of a function's time: our own part as in tests.bench.chat_cost, and the model's."""
+
+_RETRIES: Final = (2, 4, 8)
+
+
+class BusyWorld(World):
+    """A chat with one round of tools, and a model that is busy until ``until`` (epoch seconds)."""
+
+    def __init__(self, *, until: float, begun: float, waits: bool, seed: str) -> None:
+        self.until, self.may_wait = until, waits
+        self.draw = random.Random(seed).random
+        self.at: list[float] = []
+        self.refused = 0
+        self.states: Counter[str] = Counter()
+        super().__init__(Scenario("busy", rounds=((READ,),)), clock=FakeClock(begun))
+
+    def _say(self, process: Process, request: wire.Request, query: int, turn: int) -> httpx2.Response:
+        self.at.append(self.clock.now)
+        if self.clock.now < self.until:
+            self.refused += 1
+            self.clock.now += REFUSED_SECONDS
+            return httpx2.Response(529, json=error_body(529, "scripted", "req_1"))
+        self.clock.now += ANSWERED_SECONDS
+        return super()._say(process, request, query, turn)
+
+    def turn(self, ref: ChatRef, process: Process) -> Any:
+        """One delivery of a turn, for a workflow that can wait or one that cannot."""
+        deps = TurnDeps(
+            self.stores(process), self.claude(process), MODEL, invalid_arguments, self._sleep, draw=self.draw
+        )
+        outcome = run_turn(replace(ref, waits=self.may_wait), deps)
+        self.states["WaitForModel"] += outcome["next"] == "wait"
+        return outcome
+
+    def state(self, step: str, body: Callable[[Process], Any], retries: int) -> Any:
+        """A state with its retries; a retry is no further state."""
+        self.states[step.split(" ", maxsplit=1)[0]] += 1
+        for attempt in range(retries + 1):
+            try:
+                return self.deliver(step, body)
+            except Exception as error:
+                if attempt == retries:
+                    raise StepFailed(error) from error
+                self.clock.now += _RETRIES[attempt]
+        raise AssertionError(step)
+
+    @property
+    def entered(self) -> int:
+        """States of the workflow: each turn has its Route, each round of tools its Map."""
+        return self.states.total() + self.states["turn"] + bool(self.states["tool"])
+
+    @property
+    def paid_seconds(self) -> float:
+        """Of functions."""
+        answered = len(self.at) - self.refused
+        others = self.states.total() - self.states["turn"] - self.states["WaitForModel"]
+        return self.refused * REFUSED_SECONDS + answered * ANSWERED_SECONDS + others * STEP_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class BusyStorm:
+    """What came of it. ``calls`` of the model by turns, ``at_once``: the most of them in one second behind the
+    trouble; ``seconds``: the longest from question to answer."""
+
+    chats: int
+    ended: Counter[str]
+    stopped: Counter[str]
+    charged: int
+    calls: int
+    states: int
+    paid_seconds: float
+    at_once: int
+    seconds: float
+    wrong: tuple[str, ...]
+
+
+def busy_storm(chats: int, minutes: float, *, waits: bool, seed: int = 1) -> BusyStorm:
+    """Chats asked at the beginning of so many minutes of trouble."""
+    began = FakeClock().now
+    until = began + 60 * minutes
+    arrivals = [began + ARRIVAL_SECONDS * number / chats for number in range(chats)]
+    worlds = [_one(at, until, waits=waits, seed=f"{seed} {at}") for at in arrivals]
+    ended = [chat for world in worlds for chat in world.chats()]
+    wrong = [fault for world in worlds for fault in _faults(world)]
+    behind = Counter(int(at) for world in worlds for at in world.at if at >= until)
+    return BusyStorm(
+        chats,
+        Counter(chat.status for chat in ended),
+        Counter(chat.stop for chat in ended if chat.status == "done"),
+        sum(chat.credits_used for chat in ended),
+        sum(len(world.at) for world in worlds),
+        sum(world.entered for world in worlds),
+        sum(world.paid_seconds for world in worlds),
+        max(behind.values(), default=0),
+        max(epoch_of(chat.ended_at) - epoch_of(chat.created_at) for chat in ended),
+        tuple(wrong),
+    )
+
+
+def _one(arrives: float, until: float, *, waits: bool, seed: str) -> BusyWorld:
+    world = BusyWorld(until=until, begun=arrives, waits=waits, seed=seed)
+    world.post()
+    (chat,) = world.chats()
+    world.machine(ref_of(chat))
+    return world
+
+
+def _faults(world: BusyWorld) -> list[str]:
+    stores, chats = world.look(), world.chats()
+    found = [fault for chat in chats for fault in chat_faults(stores, chat)]
+    return [*found, *account_faults(stores, world.user, chats), *world.complaints]

@@ -1,0 +1,147 @@
+"""A model that is busy is waited for by the workflow, until the chat's last call is due (CONTRACT 7)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from dualtrack.chat.cancel_chat import cancel_chat
+from dualtrack.chat.run_turn import run_turn
+from dualtrack.errors import ModelBusy, ModelUnavailable
+from dualtrack.storage.chats import CHAT_SECONDS, LAST_CALL_SECONDS
+
+from tests.drivers.invariants import account_faults, chat_faults
+from tests.drivers.world import World, make_world, ref_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dualtrack.storage.chats import Chat
+
+BUSY = {"match": "Search.", "status": 529}
+ANSWER = {"match": "Search.", "text": "Port 8080."}
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with make_world() as made:
+        yield made
+
+
+def turn(world: World, chat: Chat, *, waits: bool = True) -> dict[str, Any]:
+    """A turn as a workflow asks for it that can wait; the longest draw every time."""
+    return run_turn(replace(ref_of(chat), waits=waits), replace(world.turn_deps, draw=lambda: 1.0))
+
+
+def told(world: World, chat: Chat) -> list[tuple[str, int]]:
+    events = world.stores.log(chat).events()
+    return [(one.event, one.data.get("seconds", 0)) for one in events if one.event in ("turn", "retrying")]
+
+
+def calls(world: World) -> int:
+    return len([one for one in world.model.requests if one.body.get("stream")])
+
+
+def ended(world: World, chat: Chat) -> Chat:
+    after = world.load(chat)
+    assert chat_faults(world.stores, after) == []
+    assert account_faults(world.stores, chat.user, [after]) == []
+    return after
+
+
+def test_a_wait_is_announced_and_the_turn_begins_anew_behind_it(world: World) -> None:
+    world.model.script.add(BUSY, BUSY, {**BUSY, "retry_after": 60}, ANSWER)
+    chat, outcomes = world.start("Search."), []
+    while (outcome := turn(world, chat))["next"] == "wait":
+        outcomes.append(outcome)
+        world.clock.sleep(outcome["seconds"])
+    assert outcomes == [
+        {"turn": 0, "next": "wait", "calls": [], "seconds": seconds} for seconds in (4, 8, 60 + 8)
+    ]
+    assert outcome == {"turn": 1, "next": "answered", "calls": []}
+    world.summarise(chat)
+    begun = ("turn", 0)
+    assert told(world, chat) == [
+        begun, ("retrying", 4), begun, ("retrying", 8), begun, ("retrying", 68), begun,
+    ]  # fmt: skip
+    after = ended(world, chat)
+    assert (after.status, after.stop, after.turn, after.credits_used) == ("done", "complete", 1, 5)
+
+
+def test_a_step_whose_outcome_was_lost_waits_for_the_rest_and_asks_nobody(world: World) -> None:
+    world.model.script.add(BUSY, ANSWER)
+    chat = world.start("Search.")
+    assert turn(world, chat)["seconds"] == 4
+    world.clock.sleep(1.5)
+    assert turn(world, chat)["seconds"] == 3
+    assert calls(world) == 1
+    assert told(world, chat) == [("turn", 0), ("retrying", 4)]
+
+
+def test_no_chat_fails_while_it_has_time(world: World) -> None:
+    """Busy until minute 11; what comes then is the last call, and it is answered and charged."""
+    world.model.script.add({**BUSY, "always": True})
+    chat = world.start("Search.")
+    while world.clock.now < chat.deadline - LAST_CALL_SECONDS:
+        outcome = turn(world, chat)
+        assert outcome["next"] == "wait"
+        world.clock.sleep(outcome["seconds"])
+    assert world.clock.now < chat.deadline - LAST_CALL_SECONDS + 2
+    assert calls(world) < (CHAT_SECONDS - LAST_CALL_SECONDS) / 20
+    world.model.script.clear()
+    world.model.script.add({"match": "Search.", "text": "So far."})
+    assert turn(world, chat)["next"] == "answered"
+    world.summarise(chat)
+    after = ended(world, chat)
+    assert (after.status, after.stop, after.credits_used) == ("done", "timeout", 5)
+
+
+def test_one_that_is_still_away_then_fails_the_chat_uncharged(world: World) -> None:
+    world.model.script.add({**BUSY, "always": True})
+    chat = world.start("Search.")
+    world.clock.now = chat.deadline - LAST_CALL_SECONDS
+    with pytest.raises(ModelUnavailable, match="529") as raised:
+        turn(world, chat)
+    assert not isinstance(raised.value, ModelBusy)
+    world.abort(chat, type(raised.value).__name__)
+    after = ended(world, chat)
+    assert (after.status, after.credits_used) == ("failed", 0)
+    assert after.error is not None
+    assert after.error["code"] == "unavailable"
+
+
+def test_a_workflow_of_an_earlier_release_is_never_told_to_wait(world: World) -> None:
+    """Its definition would take the word for a failure: it is left to its own retries."""
+    world.model.script.add(BUSY, ANSWER)
+    chat = world.start("Search.")
+    with pytest.raises(ModelUnavailable):
+        turn(world, chat, waits=False)
+    assert told(world, chat) == [("turn", 0)]
+    assert turn(world, chat, waits=False)["next"] == "answered"
+
+
+def test_text_of_a_stream_that_was_broken_off_as_overloaded_is_void(world: World) -> None:
+    world.model.script.add({"match": "Search.", "text": "Never seen whole. " * 9, "error_after": 9}, ANSWER)
+    chat = world.start("Search.")
+    outcome = turn(world, chat)
+    assert (outcome["next"], outcome["turn"]) == ("wait", 0)
+    world.clock.sleep(outcome["seconds"])
+    assert turn(world, chat)["next"] == "answered"
+    world.summarise(chat)
+    record = world.stores.history.record("ann", chat.conversation_id, "q1-r")
+    assert record is not None
+    assert record.content == "Port 8080."
+    ended(world, chat)
+
+
+def test_a_chat_that_waits_can_be_cancelled(world: World) -> None:
+    world.model.script.add(BUSY)
+    chat = world.start("Search.")
+    assert turn(world, chat)["next"] == "wait"
+    executions: Any = world.executions
+    cancel_chat(world.stores, executions, world.load(chat))
+    after = ended(world, chat)
+    assert (after.status, after.credits_used) == ("cancelled", 5)
+    assert turn(world, chat)["next"] == "failed"
+    assert calls(world) == 1
