@@ -69,6 +69,12 @@ class EventLog:
         self._next = _extent(last)[1] + 1
         return self._next
 
+    def newest(self) -> StoredEvent:
+        """The last event, which is where the tail is; raises as `next_slot` does."""
+        last = self._last_batch()
+        self._next = _extent(last)[1] + 1
+        return unpack(last)[-1]
+
     def events(self) -> list[StoredEvent]:
         """All events, read consistently."""
         return read_events(self._client, self._table, self._pk, consistent=True)
