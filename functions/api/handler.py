@@ -5,6 +5,7 @@ from __future__ import annotations
 from dualtrack.runtime.imports import collecting_later
 
 with collecting_later():
+    import json
     import os
     from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ with collecting_later():
     from dualtrack.api.users import UserPool
     from dualtrack.chat.erase_user import Retention
     from dualtrack.chat.executions import Executions
+    from dualtrack.chat.receipt import Deployment
     from dualtrack.corpora.jobs import CorpusExecutions
     from dualtrack.errors import ApiError, DualtrackError, not_found
     from dualtrack.frozen import dumps
@@ -43,6 +45,7 @@ signer: Any = LazyClient("s3", UPLOAD_CLIENT)
 corpora = CorpusServices(
     CorpusExecutions(step_functions, settings.corpus_machine_arn), signer, settings.bodies_bucket
 )
+deployment = Deployment(json.loads(settings.aws_prices or "{}"), json.loads(settings.function_sizes or "{}"))
 retention = Retention(int(settings.ledger_retention_days), int(settings.token_hours))
 
 
@@ -72,7 +75,7 @@ def _served(route: Route, serve: Callable[..., Answer]) -> Callable[..., Respons
     """The route as the resolver calls it, with the path's parameters."""
 
     def served(**path: str) -> Response[Any]:
-        services = Services(stores, executions, connections, user_pool, retention, corpora)
+        services = Services(stores, executions, connections, user_pool, retention, corpora, deployment)
         answer = serve(admit(app.current_event, services, route.access), **path)
         if answer.body is None:
             return Response(answer.status, body="")

@@ -41,6 +41,17 @@ class Executions:
                 raise
             return None
 
+    def owner(self, chat_id: str) -> str:
+        """The user whose chat it is, by the execution's input; empty if there is none, or it ended more than 90 days
+        ago (Step Functions keeps it no longer)."""
+        try:
+            given = self.client.describe_execution(executionArn=self._arn(chat_id))["input"]
+        except ClientError as error:
+            if _code(error) not in ("ExecutionDoesNotExist", "InvalidArn"):
+                raise
+            return ""
+        return str(json.loads(given)["user"])
+
     def stop(self, chat_id: str) -> None:
         """Stop the execution if it runs."""
         try:

@@ -204,7 +204,6 @@ def _recorded(stores: Stores, admission: _Admission, credits: Credits) -> Record
         *admission.attached.bodies,
         _lease(stores, admission.conversation, chat, query.content, is_new=admission.is_new),
         stores.chats.create_action(chat),
-        stores.chats.owner_action(chat),
         *stores.history.record_writes(chat.user, chat.conversation_id, query, "query", chat.chat_id),
         *_text_writes(stores, chat, texts),
         *_repeat_actions(stores, chat, admission.repeat, admission.now),

@@ -4,7 +4,6 @@
                             sk TURN#002        a recorded turn: the assistant's blocks, its calls
                             sk BEGUN#q1-t3     a tool that changes the world was begun
                             sk EV#00000001     events (event_log.py)
-    pk OWNER#<chat>         sk OWNER           whose chat it is, for the operator
     pk USER#<user>                             what is remembered of requests (api_requests.py)
 
 Statuses move only running → answered → done, and running → failed | cancelled (DESIGN 2.5).
@@ -133,10 +132,6 @@ class RecordedTurn:
     """How its call went; None of a turn of an earlier release."""
 
 
-def _owner_key(chat_id: str) -> dict[str, str]:
-    return {"pk": f"OWNER#{chat_id}", "sk": "OWNER"}
-
-
 def chat_partition(user: str, chat_id: str) -> str:
     """``CHAT#<user>#<chat>``: another user's id leads nowhere."""
     return f"CHAT#{user}#{chat_id}"
@@ -180,8 +175,7 @@ class ChatStore:
         """Delete all that is stored of a chat but the item with the sort key ``keep``; whether there was anything."""
         pk = chat_partition(user, chat_id)
         found = [item["sk"] for item in query(self.client, self.table, pk) if item["sk"] != keep]
-        keys = [_owner_key(chat_id), *({"pk": pk, "sk": sk} for sk in found)]
-        delete_all(self.client, self.table, keys)
+        delete_all(self.client, self.table, ({"pk": pk, "sk": sk} for sk in found))
         return bool(found)
 
     def create_action(self, chat: Chat) -> Action:
@@ -206,10 +200,6 @@ class ChatStore:
         if chat.ancestry.parts:
             item["ancestry"] = dumps(ancestry_json(chat.ancestry))
         return put_absent("chat", self.table, item)
-
-    def owner_action(self, chat: Chat) -> Action:
-        """Whose chat it is, for who knows its id alone."""
-        return put_absent("owner", self.table, {**_owner_key(chat.chat_id), "user": chat.user})
 
     def pin(self, chat: Chat, pin: Pin) -> Chat:
         """The chat with its view pinned: the first pin wins, a later one gets that. Raises `Gone`."""
@@ -246,11 +236,6 @@ class ChatStore:
         """What the digest behind the chat has taken, if one was written and its call is on record."""
         item = get(self.client, self.table, {"pk": chat.pk, "sk": "STATE"})
         return side_of(loads(item["fold"])) if item and "fold" in item else None
-
-    def owner(self, chat_id: str) -> str:
-        """The user whose chat it is; empty if there is none, or an earlier release began it."""
-        item = get(self.client, self.table, _owner_key(chat_id))
-        return str(item["user"]) if item else ""
 
     def count_sweep(self, chat: Chat) -> None:
         """Say that a sweep begins to start or to end the chat. Raises `Lost` if the chat is gone."""

@@ -12,7 +12,10 @@ from dualtrack.api.chats import await_answer, find_chat, show_chat, started_json
 from dualtrack.api.parameters import IDEMPOTENCY_KEY, LAST_EVENT_ID, WAIT
 from dualtrack.api.route import EVENTS_PATH, Answer, Route
 from dualtrack.chat.cancel_chat import cancel_chat
+from dualtrack.chat.explain_chat import evidence
+from dualtrack.chat.receipt import receipt_of
 from dualtrack.chat.start_chat import NewChat, Repeat, fingerprint, first_chat, start_chat
+from dualtrack.ids import is_chat_id
 
 if TYPE_CHECKING:
     from dualtrack.api.request import Request
@@ -72,6 +75,16 @@ def delete_chat(request: Request, chat_id: str) -> Answer:
     chat = find_chat(request.stores, request.user, chat_id)
     cancelled = cancel_chat(request.stores, request.services.executions, chat)
     return Answer(200, show_chat(request.stores, cancelled))
+
+
+@Route("get", f"{CHAT}/receipt", "Read what a chat did and what it cost", {200: answers.Receipt})
+def get_receipt(request: Request, chat_id: str) -> Answer:
+    """The user's own; an administrator's, anybody's."""
+    owner = request.user
+    if request.is_admin and is_chat_id(chat_id):
+        owner = request.services.executions.owner(chat_id) or request.user
+    chat = find_chat(request.stores, owner, chat_id)
+    return Answer(200, receipt_of(evidence(request.stores, chat), request.services.deployment))
 
 
 get_events: Final = Route(
