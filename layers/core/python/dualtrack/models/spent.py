@@ -101,17 +101,17 @@ def _is(event: StoredEvent, name: str, turn: int) -> bool:
 # ── as items have it ──────────────────────────────────────────────────────────────────────────────
 
 
-def made_json(made: Made | None) -> dict[str, Any] | None:
-    """Of a turn's item."""
+def made_json(made: Made | None) -> list[Any] | None:
+    """Of a turn's item: ``[at, seconds, first_seconds, calls, tries, lost]``, short, for every read pays for it."""
     if made is None:
         return None
-    plain = {name: figure for name, figure in asdict(made).items() if name != "lost"}
-    return plain | {"lost": [asdict(one) for one in made.lost]}
+    lost = [[one.turn, one.at, one.written] for one in made.lost]
+    return [made.at, made.seconds, made.first_seconds, made.calls, made.tries, lost]
 
 
-def made_of(data: Mapping[str, Any] | None) -> Made | None:
+def made_of(data: Sequence[Any] | None) -> Made | None:
     """None of an earlier release's turn."""
-    return Made(**{**data, "lost": tuple(Lost(**one) for one in data["lost"])}) if data else None
+    return Made(*data[:-1], tuple(Lost(*one) for one in data[-1])) if data else None
 
 
 def side_json(side: Side | None) -> dict[str, Any] | None:
@@ -125,15 +125,13 @@ def side_of(data: Mapping[str, Any] | None) -> Side | None:
 
 
 def spent_json(spent: Spent) -> dict[str, Any]:
-    """Of a chat's item."""
-    return {
-        "ledger": spent.ledger,
-        "lost": [asdict(one) for one in spent.lost],
-        "summaries": side_json(spent.summaries),
-    }
+    """Of a chat's item; what is empty is left out."""
+    lost = [[one.turn, one.at, one.written] for one in spent.lost]
+    given = {"ledger": spent.ledger, "lost": lost, "summaries": side_json(spent.summaries)}
+    return {name: value for name, value in given.items() if value}
 
 
 def spent_of(data: Mapping[str, Any]) -> Spent:
     """The reverse."""
-    lost = tuple(Lost(**one) for one in data["lost"])
-    return Spent(tuple(data["ledger"]), lost, side_of(data["summaries"]))
+    lost = tuple(Lost(*one) for one in data.get("lost", ()))
+    return Spent(tuple(data.get("ledger", ())), lost, side_of(data.get("summaries")))
