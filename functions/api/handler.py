@@ -21,6 +21,7 @@ with collecting_later():
     from dualtrack.corpora.jobs import CorpusExecutions
     from dualtrack.errors import ApiError, DualtrackError, not_found
     from dualtrack.frozen import dumps
+    from dualtrack.runtime.tracing import trace_header
     from dualtrack.settings import settings_from, split_origins
     from dualtrack.storage.stores import LazyClient, open_stores
     from dualtrack.tools.mcp.tokens import Connections
@@ -39,7 +40,7 @@ step_functions: Any = LazyClient("stepfunctions")
 kms: Any = LazyClient("kms")
 cognito: Any = LazyClient("cognito-idp")
 user_pool = UserPool(cognito, settings.user_pool_id)
-executions = Executions(step_functions, settings.state_machine_arn)
+executions = Executions(step_functions, settings.state_machine_arn, trace_header)
 connections = Connections(stores.cache, kms, settings.connections_key)
 signer: Any = LazyClient("s3", UPLOAD_CLIENT)
 corpora = CorpusServices(

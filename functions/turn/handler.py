@@ -13,6 +13,7 @@ with collecting_later():
     from dualtrack.chat.run_turn import TurnDeps, run_turn
     from dualtrack.memory.summaries import characters_from
     from dualtrack.models.open_model import open_model
+    from dualtrack.models.prices import dollars
     from dualtrack.models.thinking import thinking_from
     from dualtrack.requests import chat_ref
     from dualtrack.settings import settings_from
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
+    from dualtrack.storage.chats import RecordedTurn
 
 logger = Logger()
 metrics = Metrics()
@@ -45,6 +47,7 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         summary_model=settings.dualtrack_summary_model,
         summary_characters=characters,
         first_text=_count_first_text,
+        recorded=_count_turn,
     )
     outcome = run_turn(chat_ref(event), deps)
     metrics.add_metric("Turns", MetricUnit.Count, 1)
@@ -55,3 +58,21 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 def _count_first_text(seconds: float) -> None:
     metrics.add_metric("FirstTextMilliseconds", MetricUnit.Milliseconds, seconds * 1000)
+
+
+def _count_turn(turn: RecordedTurn) -> None:
+    """What the turn's call of the model took, for the dashboard; the chat's receipt has it for good."""
+    usage, made = turn.usage, turn.made
+    if usage is None or made is None:
+        return
+    figures = {
+        "FreshTokens": usage.input_tokens,
+        "CacheWriteTokens": usage.cache_write_tokens,
+        "CacheReadTokens": usage.cache_read_tokens,
+        "OutputTokens": usage.output_tokens,
+        "ModelTries": made.tries,
+    }
+    for name, figure in figures.items():
+        metrics.add_metric(name, MetricUnit.Count, figure)
+    metrics.add_metric("ModelSeconds", MetricUnit.Seconds, made.seconds)
+    metrics.add_metric("ModelDollars", MetricUnit.NoUnit, dollars(made.model, usage, made.calls))

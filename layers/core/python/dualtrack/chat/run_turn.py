@@ -95,6 +95,8 @@ class TurnDeps:
     """Who writes summaries one by one; empty for the turn's own."""
     summary_characters: int = DEFAULT_CHARACTERS
     first_text: Callable[[float], None] = lambda _: None
+    recorded: Callable[[RecordedTurn], None] = lambda _: None
+    """Is told of a turn once it is recorded, by the run that has recorded it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,7 +245,7 @@ def _made(run: _Run, said: _Said, asked_at: str, seconds: float) -> Made:
     tries, lost = run.began_before
     calls = 0 if said.without_room else said.reply.calls
     tries += said.refused + calls
-    return Made(asked_at, round(seconds, 3), said.reply.first_seconds, calls, tries, lost)
+    return Made(asked_at, round(seconds, 3), said.reply.first_seconds, calls, tries, lost, run.agent.model)
 
 
 def _with_frame(said: _Said, fixed: int) -> _Said:
@@ -377,6 +379,7 @@ def _record(run: _Run, state: QueryState, said: _Said, decision: Decision) -> di
     recorded = RecordedTurn(
         run.number, reply.content, decision.calls, decision.next, said.sending, reply.usage, said.made
     )
+    run.deps.recorded(recorded)
     if decision.next != "answered":
         complete_results(run.deps.stores, after, recorded, dead=False)
     return _recorded_outcome(recorded)

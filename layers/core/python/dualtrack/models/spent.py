@@ -49,6 +49,7 @@ class Made:
     calls: int = 1
     tries: int = 1
     lost: tuple[Lost, ...] = ()
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,16 +103,20 @@ def _is(event: StoredEvent, name: str, turn: int) -> bool:
 
 
 def made_json(made: Made | None) -> list[Any] | None:
-    """Of a turn's item: ``[at, seconds, first_seconds, calls, tries, lost]``, short, for every read pays for it."""
+    """Of a turn's item: ``[at, seconds, first_seconds, calls, tries, model, lost]``,
+    short, for every read pays for it."""
     if made is None:
         return None
     lost = [[one.turn, one.at, one.written] for one in made.lost]
-    return [made.at, made.seconds, made.first_seconds, made.calls, made.tries, lost]
+    return [made.at, made.seconds, made.first_seconds, made.calls, made.tries, made.model, lost]
 
 
 def made_of(data: Sequence[Any] | None) -> Made | None:
     """None of an earlier release's turn."""
-    return Made(*data[:-1], tuple(Lost(*one) for one in data[-1])) if data else None
+    if not data:
+        return None
+    *plain, model, lost = data
+    return Made(*plain, tuple(Lost(*one) for one in lost), model)
 
 
 def side_json(side: Side | None) -> dict[str, Any] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from aws_lambda_powertools import single_metric
+from aws_lambda_powertools import Logger, single_metric
 from aws_lambda_powertools.metrics import MetricUnit
 
 from dualtrack.api import answers, models
@@ -20,6 +20,9 @@ from dualtrack.ids import is_chat_id
 if TYPE_CHECKING:
     from dualtrack.api.request import Request
     from dualtrack.storage.chats import Chat
+
+logger: Final = Logger(child=True)
+"""The function's own; ``correlation_id`` is what every other step of the chat logs under."""
 
 CHAT: Final = "/v1/chats/{chat_id}"
 
@@ -55,6 +58,7 @@ def _start(request: Request, repeat: Repeat | None) -> Chat:
         models.decode_files(body.attachments),
     )
     chat = start_chat(request.stores, request.services.executions, new, repeat)
+    logger.info("Chat admitted", chat_id=chat.chat_id, correlation_id=chat.chat_id, profile=chat.profile)
     with single_metric(name="ChatsStarted", unit=MetricUnit.Count, value=1):
         pass  # written as the block ends
     return chat
