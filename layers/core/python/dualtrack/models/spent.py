@@ -115,8 +115,8 @@ def made_of(data: Sequence[Any] | None) -> Made | None:
     """None of an earlier release's turn."""
     if not data:
         return None
-    *plain, model, lost = data
-    return Made(*plain, tuple(Lost(*one) for one in lost), model)
+    at, seconds, first_seconds, calls, tries, model, lost = data
+    return Made(at, seconds, first_seconds, calls, tries, tuple(Lost(*one) for one in lost), model)
 
 
 def side_json(side: Side | None) -> dict[str, Any] | None:
