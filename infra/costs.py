@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from dualtrack.credits.aws_cost import STEP_SECONDS, Line, Work, work_lines
+
 from infra.layers import ROOT
 
 if TYPE_CHECKING:
@@ -39,37 +41,10 @@ MODEL_SECONDS: Final = 4.0
 """A model call of a small model with a few hundred tokens of answer; text flows for half of it."""
 
 TOOL_SECONDS: Final = 1.5
-STEP_SECONDS: Final = 0.15
-"""What a function takes beside what it waits for."""
-
 SUMMARY_SECONDS: Final = MODEL_SECONDS / 2
 SCHEDULED_SECONDS: Final = 0.5
-STREAM_READ_UNITS: Final = 4.5
-"""A second of an open stream while text flows (docs/measurements.md, "Readers of the event stream")."""
-
-LOG_KILOBYTES: Final = 1.0
-"""What an invocation logs: Lambda's start, end and report as JSON, and a line of ours."""
-
-TRACED: Final = 0.05
-TRACES: Final = 2
-"""Of a chat: the gateway's and the workflow's; X-Ray's default rule samples one request a second and 5 % of the rest."""
-
 IDLE_GB: Final = 1.0
 """Stored by a stage that nobody uses: assets of some deployments, logs, empty tables."""
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line of a bill: ``amount`` units at ``price`` dollars each."""
-
-    item: str
-    amount: float
-    price: float
-
-    @property
-    def dollars(self) -> float:
-        """Of this line."""
-        return self.amount * self.price
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,36 +99,17 @@ def cold_seconds(cpu_seconds: float, megabytes: int) -> float:
 
 def chat_lines(chat: Counted, megabytes: Mapping[str, int]) -> list[Line]:
     """What one chat costs, followed over one stream. ``megabytes``: each function's size by its name."""
-    price = prices()
-    work: dict[str, tuple[int, float]] = {
+    functions = {
         "api": (1, STEP_SECONDS),
-        "turn": (chat.model_calls, MODEL_SECONDS + STEP_SECONDS),
+        "turn": (chat.model_calls, chat.model_calls * (MODEL_SECONDS + STEP_SECONDS)),
         **{
-            name: (calls, TOOL_SECONDS + STEP_SECONDS)
+            name: (calls, calls * (TOOL_SECONDS + STEP_SECONDS))
             for name, calls in Counter(name for one in chat.rounds for name in one).items()
         },
         "summarise": (1, SUMMARY_SECONDS + STEP_SECONDS),
-        "stream": (1, chat.seconds),
     }
-    invocations = sum(times for times, _ in work.values())
-    return [
-        *(
-            Line(
-                f"Lambda {name}: {times} × {seconds:.2f} s at {megabytes[name]} MB, GB-seconds",
-                times * seconds * megabytes[name] / 1024,
-                price["lambda_gb_second"],
-            )
-            for name, (times, seconds) in work.items()
-        ),
-        Line("Lambda, invocations", invocations, price["lambda_request"]),
-        Line("Step Functions, states", chat.states, price["state_transition"]),
-        Line("DynamoDB, write units", chat.writes, price["dynamodb_write"]),
-        Line("DynamoDB, read units", chat.reads, price["dynamodb_read"]),
-        Line("DynamoDB, read units of the stream", chat.seconds * STREAM_READ_UNITS, price["dynamodb_read"]),
-        Line("API Gateway, requests", 2, price["api_request"]),
-        Line("Logs, GB", (invocations + 2) * LOG_KILOBYTES / 1e6, price["log_gb"]),
-        Line("X-Ray, traces", TRACES * TRACED, price["trace"]),
-    ]
+    work = Work(functions, chat.seconds, chat.states, chat.writes, chat.reads)
+    return work_lines(work, megabytes, prices())
 
 
 def sizes(templates: Iterable[Template]) -> dict[str, int]:

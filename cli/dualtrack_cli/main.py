@@ -25,6 +25,7 @@ from dualtrack_cli.command import (
 )
 from dualtrack_cli.course_commands import course_commands
 from dualtrack_cli.credit_commands import credit_commands
+from dualtrack_cli.explain_commands import explain
 from dualtrack_cli.files import BadFile, read_files
 from dualtrack_cli.graph_commands import graph_commands
 from dualtrack_cli.target import need_checkout, open_target
@@ -56,6 +57,7 @@ main.add_command(user_commands)
 main.add_command(course_commands)
 main.add_command(graph_commands)
 main.add_command(aws_commands)
+main.add_command(explain)
 
 
 @main.command()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dualtrack.runtime.imports import collecting_later
 
 with collecting_later():
+    import json
     import os
     from typing import TYPE_CHECKING, Any
 
@@ -16,9 +17,11 @@ with collecting_later():
     from dualtrack.api.users import UserPool
     from dualtrack.chat.erase_user import Retention
     from dualtrack.chat.executions import Executions
+    from dualtrack.chat.receipt import Deployment
     from dualtrack.corpora.jobs import CorpusExecutions
     from dualtrack.errors import ApiError, DualtrackError, not_found
     from dualtrack.frozen import dumps
+    from dualtrack.runtime.tracing import trace_header
     from dualtrack.settings import settings_from, split_origins
     from dualtrack.storage.stores import LazyClient, open_stores
     from dualtrack.tools.mcp.tokens import Connections
@@ -37,12 +40,13 @@ step_functions: Any = LazyClient("stepfunctions")
 kms: Any = LazyClient("kms")
 cognito: Any = LazyClient("cognito-idp")
 user_pool = UserPool(cognito, settings.user_pool_id)
-executions = Executions(step_functions, settings.state_machine_arn)
+executions = Executions(step_functions, settings.state_machine_arn, trace_header)
 connections = Connections(stores.cache, kms, settings.connections_key)
 signer: Any = LazyClient("s3", UPLOAD_CLIENT)
 corpora = CorpusServices(
     CorpusExecutions(step_functions, settings.corpus_machine_arn), signer, settings.bodies_bucket
 )
+deployment = Deployment(json.loads(settings.aws_prices or "{}"), json.loads(settings.function_sizes or "{}"))
 retention = Retention(int(settings.ledger_retention_days), int(settings.token_hours))
 
 
@@ -72,7 +76,7 @@ def _served(route: Route, serve: Callable[..., Answer]) -> Callable[..., Respons
     """The route as the resolver calls it, with the path's parameters."""
 
     def served(**path: str) -> Response[Any]:
-        services = Services(stores, executions, connections, user_pool, retention, corpora)
+        services = Services(stores, executions, connections, user_pool, retention, corpora, deployment)
         answer = serve(admit(app.current_event, services, route.access), **path)
         if answer.body is None:
             return Response(answer.status, body="")

@@ -17,6 +17,7 @@ with collecting_later():
     from dualtrack.chat.sweep_deletions import sweep_deletions
     from dualtrack.corpora.jobs import CorpusExecutions, sweep_corpora
     from dualtrack.runtime.time_limit import within
+    from dualtrack.runtime.tracing import trace_header
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import LazyClient, open_stores
 
@@ -31,7 +32,7 @@ settings = settings_from(os.environ)
 stores = open_stores(settings)
 step_functions: Any = LazyClient("stepfunctions")
 cognito: Any = LazyClient("cognito-idp")
-executions = Executions(step_functions, settings.state_machine_arn)
+executions = Executions(step_functions, settings.state_machine_arn, trace_header)
 corpus_executions = CorpusExecutions(step_functions, settings.corpus_machine_arn)
 users = UserPool(cognito, settings.user_pool_id)
 

@@ -13,6 +13,7 @@ with collecting_later():
     from dualtrack.chat.run_turn import TurnDeps, run_turn
     from dualtrack.memory.summaries import characters_from
     from dualtrack.models.open_model import open_model
+    from dualtrack.models.prices import dollars
     from dualtrack.models.spending import cap_from
     from dualtrack.models.thinking import thinking_from
     from dualtrack.requests import chat_ref
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
+    from dualtrack.storage.chats import RecordedTurn
 
 logger = Logger()
 metrics = Metrics()
@@ -48,6 +50,7 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         summary_characters=characters,
         first_text=_count_first_text,
         max_cost=max_cost,
+        recorded=_count_turn,
     )
     outcome = run_turn(chat_ref(event), deps)
     if outcome["next"] == "wait":
@@ -62,3 +65,21 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 def _count_first_text(seconds: float) -> None:
     metrics.add_metric("FirstTextMilliseconds", MetricUnit.Milliseconds, seconds * 1000)
+
+
+def _count_turn(turn: RecordedTurn) -> None:
+    """What the turn's call of the model took, for the dashboard; the chat's receipt has it for good."""
+    usage, made = turn.usage, turn.made
+    if usage is None or made is None:
+        return
+    figures = {
+        "FreshTokens": usage.input_tokens,
+        "CacheWriteTokens": usage.cache_write_tokens,
+        "CacheReadTokens": usage.cache_read_tokens,
+        "OutputTokens": usage.output_tokens,
+        "ModelTries": made.tries,
+    }
+    for name, figure in figures.items():
+        metrics.add_metric(name, MetricUnit.Count, figure)
+    metrics.add_metric("ModelSeconds", MetricUnit.Seconds, made.seconds)
+    metrics.add_metric("ModelDollars", MetricUnit.NoUnit, dollars(made.model, usage, made.calls))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 from aws_cdk import CfnOutput, CfnParameter, Fn, Stack
+from dualtrack.credits.aws_cost import PRICES
 
+from infra.costs import prices
 from infra.edge import PLAIN
 from infra.stacks.function_specs import SPECS
 from infra.stacks.functions import Function, Layers, Network, reserved_concurrency
@@ -128,6 +131,8 @@ class ChatStack(Stack):
             "STATE_MACHINE_ARN": self.workflow.machine.state_machine_arn,
             "CORPUS_MACHINE_ARN": self.corpus_workflow.machine.state_machine_arn,
             "LEDGER_RETENTION_DAYS": str(self._stage.ledger_retention_days),
+            "AWS_PRICES": json.dumps({name: prices()[name] for name in PRICES}),
+            "FUNCTION_SIZES": json.dumps({name: spec.memory for name, spec in SPECS.items()}),
             "TOKEN_HOURS": str(self._stage.token_hours),
             "USER_POOL_ID": pool.user_pool_id,
             "JWKS_URL": f"{issuer}/.well-known/jwks.json",

@@ -75,12 +75,13 @@ _SPECS: Final = (
         environment=(
             *MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "CONNECTIONS_KEY", "MCP_SERVERS",
             "ALLOWED_ORIGINS", "USER_POOL_ID", "STATE_MACHINE_ARN", "CORPUS_MACHINE_ARN", "LEDGER_RETENTION_DAYS",
-            "TOKEN_HOURS",
+            "TOKEN_HOURS", "AWS_PRICES", "FUNCTION_SIZES",
         ),
         permissions=lambda allow: [
             allow.table("chats", *OWN),
             allow.table("history", *OWN, "BatchGetItem"),
-            allow.table("credits", "GetItem", "PutItem", "UpdateItem", "Query"),
+            # many lines at once are a receipt's
+            allow.table("credits", "GetItem", "PutItem", "UpdateItem", "Query", "BatchGetItem"),
             # GitHub connections, and the catalogue of MCP tools for GET /v1/tools
             allow.table("cache", "GetItem", "PutItem", "DeleteItem"),
             allow.leases(),
@@ -91,6 +92,8 @@ _SPECS: Final = (
             allow.users("ListUsers", "AdminDeleteUser"),
             allow.machine("StartExecution"),
             allow.executions("StopExecution"),
+            # whose chat it is that an administrator asks for
+            allow.executions("DescribeExecution"),
             allow.corpus_machine("StartExecution"),
         ],
     ),

@@ -8,6 +8,7 @@ from aws_cdk import Aws, CfnOutput, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_cloudwatch_actions as actions
 from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
@@ -64,6 +65,8 @@ class Observability(Construct):
         self._undelivered = undelivered
         self._failed = failed
         self._dashboard(stage)
+        if stage.encrypted_transport:  # on AWS: the emulator knows no saved queries
+            self._queries(stage)
         if stage.alarms:
             self._alarms(self._topic(stage, alarm_email))
 
@@ -126,6 +129,81 @@ class Observability(Construct):
                 ],
             ),
         )
+
+        self._money(dashboard)
+
+    def _money(self, dashboard: cloudwatch.Dashboard) -> None:
+        """What the model's calls took, as `functions/turn` counts them; summaries and searches are not in it."""
+
+        def figure(name: str, statistic: str, label: str) -> cloudwatch.Metric:
+            return cloudwatch.Metric(
+                namespace=METRICS_NAMESPACE,
+                metric_name=name,
+                dimensions_map={"service": "turn"},
+                statistic=statistic,
+                period=_PERIOD,
+                label=label,
+            )
+
+        dashboard.add_widgets(
+            cloudwatch.GraphWidget(
+                title="Money: dollars of the model's turns",
+                left=[figure("ModelDollars", "Sum", "dollars")],
+            ),
+            cloudwatch.GraphWidget(
+                title="Tokens of the model's turns",
+                left=[
+                    figure("FreshTokens", "Sum", "fresh"),
+                    figure("CacheWriteTokens", "Sum", "written to the cache"),
+                    figure("CacheReadTokens", "Sum", "read from the cache"),
+                    figure("OutputTokens", "Sum", "output"),
+                ],
+            ),
+        )
+        dashboard.add_widgets(
+            cloudwatch.GraphWidget(
+                title="The model: seconds",
+                left=[
+                    figure("ModelSeconds", "p50", "p50"),
+                    figure("ModelSeconds", "p95", "p95"),
+                ],
+            ),
+            cloudwatch.GraphWidget(
+                title="The model: requests a turn", left=[figure("ModelTries", "Average", "average")]
+            ),
+        )
+
+    def _queries(self, stage: StageSettings) -> None:
+        """Saved queries of Logs Insights. `correlation_id` is the chat's id in every function's lines."""
+        groups = [one.log_group for one in self._functions.values()]
+        fields = ("@timestamp", "service", "level", "message", "turn", "next", "error")
+        wanted = {
+            "Chat": logs.QueryString(
+                fields=[*fields],
+                filter_statements=['correlation_id = "ch_…"'],
+                sort="@timestamp asc",
+                limit=1000,
+            ),
+            "Errors": logs.QueryString(
+                fields=[*fields, "correlation_id"],
+                filter_statements=['level in ["ERROR", "CRITICAL"]'],
+                sort="@timestamp desc",
+                limit=200,
+            ),
+            "Dollars": logs.QueryString(
+                fields=["ModelDollars.0 as dollars"],
+                filter_statements=["ispresent(ModelDollars.0)"],
+                stats_statements=["sum(dollars) as model_dollars, count(*) as turns by bin(1d)"],
+            ),
+        }
+        for name, text in wanted.items():
+            logs.QueryDefinition(
+                self,
+                f"{name}Query",
+                query_definition_name=f"{stage.prefix}/{name.lower()}",
+                query_string=text,
+                log_groups=groups,
+            )
 
     def _topic(self, stage: StageSettings, alarm_email: str) -> sns.Topic:
         topic = sns.Topic(self, "Alarms", topic_name=f"{stage.prefix}-alarms", enforce_ssl=True)

@@ -8,6 +8,8 @@ from collections import Counter
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from dualtrack.chat.explain_chat import evidence
+from dualtrack.chat.receipt import Deployment, receipt_of
 from dualtrack.clock import epoch_of
 from dualtrack.credits.audit import Books, audit, enter
 from dualtrack.credits.plans import price_chat
@@ -47,6 +49,7 @@ def chat_faults(stores: Stores, chat: Chat) -> list[str]:
     found += _records(stores, chat, turns, records, events)
     found += _price(chat, turns, events)
     found += _leftovers(stores, chat)
+    found += _receipt(stores, chat, events)
     return [f"{chat.chat_id}: {one}" for one in found]
 
 
@@ -322,6 +325,22 @@ def _price(chat: Chat, turns: Sequence[RecordedTurn], events: Sequence[StoredEve
     wanted = price_chat(ran) if begun and chat.status != "failed" else 0
     if chat.credits_used != wanted:
         yield f"{chat.status}, it cost {chat.credits_used} and not {wanted}"
+
+
+def _receipt(stores: Stores, chat: Chat, events: Sequence[StoredEvent]) -> Iterator[str]:
+    """The receipt adds up, and has a line for every call of the model that was announced, once each."""
+    found = receipt_of(evidence(stores, chat), Deployment())
+    yield from (f"receipt: {one}" for one in found["differences"])
+    if not found["recorded"] or any(turn.made is None for turn in turns_of(stores, chat)):
+        return
+    told = Counter(line["turn"] for line in found["lines"] if line["kind"] == "model")
+    announced = Counter(
+        event.data["turn"]
+        for event, after in itertools.pairwise([*events, None])
+        if event and event.event == "turn" and (after is None or after.event != "retrying")
+    )
+    if told != announced:
+        yield f"receipt: calls of turns {dict(told)}, announced {dict(announced)}"
 
 
 def _leftovers(stores: Stores, chat: Chat) -> Iterator[str]:

@@ -26,7 +26,7 @@ TABLES: dict[str, dict[str, set[str]]] = {
     "Api": {
         "Chats": OWN,
         "History": {*OWN, "BatchGetItem"},
-        "Credits": {"GetItem", "PutItem", "UpdateItem", "Query"},
+        "Credits": {"GetItem", "PutItem", "UpdateItem", "Query", "BatchGetItem"},
         "Cache": {"GetItem", "PutItem", "DeleteItem", "UpdateItem"},
     },
     "Turn": {
@@ -73,7 +73,7 @@ SECRETS = {
 OTHER = {
     "Api": {
         "kms:Encrypt", "s3:GetObject", "s3:PutObject", "s3:DeleteObject", "s3:ListBucket",
-        "states:StartExecution", "states:StopExecution", "cognito-idp:ListUsers",
+        "states:StartExecution", "states:StopExecution", "states:DescribeExecution", "cognito-idp:ListUsers",
         "cognito-idp:AdminDeleteUser",
     },
     "Turn": {"s3:GetObject", "s3:PutObject"},

@@ -40,6 +40,10 @@ class Settings:
     user_pool_id: str = ""
     ledger_retention_days: str = ""
     token_hours: str = ""
+    aws_prices: str = ""
+    """Dollars by name, as JSON (infra/prices.toml)."""
+    function_sizes: str = ""
+    """MB by function, as JSON."""
 
 
 def split_origins(text: str) -> list[str]:

@@ -133,6 +133,74 @@ class Chat(Closed):
     error: NotRequired[Failure]
 
 
+class Tokens(Closed):
+    """Of calls of a model: read as fresh, written to its cache, read from it, and put out."""
+
+    fresh: Count
+    cache_write: Count
+    cache_read: Count
+    output: Count
+
+
+class ReceiptLine(Closed):
+    """One thing that a chat did. `at`: when it began, null where that is not on record. Credits are charged in
+    `chat` and `tool`, moved in `ledger`; dollars are the model's in `model`, `summary` and `fold`, and AWS's in
+    `aws`. Figures that were never recorded are null or, with `estimated`, guessed."""
+
+    kind: Literal["chat", "model", "tool", "summary", "fold", "ledger", "aws"]
+    at: Time | None
+    id: str
+    estimated: bool
+    dollars: Annotated[float, Field(ge=0)]
+    turn: NotRequired[Count | None]
+    model: NotRequired[str | None]
+    usage: NotRequired[Tokens]
+    seconds: NotRequired[Seconds | None]
+    first_seconds: NotRequired[Seconds | None]
+    calls: NotRequired[Count]
+    tries: NotRequired[Count | None]
+    tool: NotRequired[str]
+    ran: NotRequired[bool]
+    is_error: NotRequired[bool | None]
+    credits: NotRequired[Count]
+    movement: NotRequired[Movement]
+    amount: NotRequired[Annotated[float, Field(ge=0)]]
+    available_after: NotRequired[Count]
+    item: NotRequired[str]
+
+
+class ReceiptTotals(Closed):
+    """Sums of the lines; `estimated_dollars` are part of `dollars`."""
+
+    credits: Count
+    usage: Tokens
+    model_dollars: Annotated[float, Field(ge=0)]
+    aws_dollars: Annotated[float, Field(ge=0)] | None
+    dollars: Annotated[float, Field(ge=0)]
+    estimated_dollars: Annotated[float, Field(ge=0)]
+
+
+class Receipt(Closed):
+    """What a chat did and what each thing cost, in order. `recorded`: whether its release kept what a receipt needs;
+    `price_known`: whether the price table has the model; `differences`: where the lines do not add up."""
+
+    chat_id: str
+    conversation_id: str
+    message_id: str
+    user_id: str
+    profile: str
+    model: str | None
+    status: Status
+    stop: str | None
+    created_at: Time
+    ended_at: Time | None
+    recorded: bool
+    price_known: bool | None
+    lines: list[ReceiptLine]
+    totals: ReceiptTotals
+    differences: list[str]
+
+
 class StartedChat(Closed):
     """A chat that goes on, and where to follow it."""
 

@@ -29,9 +29,14 @@ class Identity:
     user: str
     groups: frozenset[str] = frozenset()
 
+    @property
+    def is_admin(self) -> bool:
+        """Whether they are in the group `admin`."""
+        return ADMIN_GROUP in self.groups
+
     def require_admin(self) -> None:
         """403 for everybody outside the group `admin`."""
-        if ADMIN_GROUP not in self.groups:
+        if not self.is_admin:
             raise ApiError("forbidden", "This needs an administrator.")
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from dualtrack.api.identity import Identity, identity_of, refuse_erased
 from dualtrack.api.models import Body, parse_body
 from dualtrack.api.rate_limit import count_request
+from dualtrack.chat.receipt import Deployment
 from dualtrack.errors import invalid_request
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class Services:
     user_pool: UserPool
     retention: Retention
     corpora: CorpusServices
+    deployment: Deployment = field(default_factory=Deployment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class Request:
     event: APIGatewayProxyEvent
     services: Services
     user: str = ""
+    is_admin: bool = False
 
     @property
     def stores(self) -> Stores:
@@ -78,7 +81,7 @@ def admit(event: APIGatewayProxyEvent, services: Services, access: Access) -> Re
     count_request(services.stores, identity.user)
     if access == "admin":
         identity.require_admin()
-    return Request(event, services, identity.user)
+    return Request(event, services, identity.user, identity.is_admin)
 
 
 def _caller(event: APIGatewayProxyEvent) -> Identity:

@@ -16,13 +16,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dualtrack.chat.chat_view import chat_json
-from dualtrack.chat.move_credits import move_credits
+from dualtrack.chat.move_credits import lines_of, move_credits
 from dualtrack.clock import iso
 from dualtrack.errors import ChatClosed, Contended, Superseded
 from dualtrack.events import Event, credits_now, done, error, record_stored, text_of_turn
 from dualtrack.ids import response_id
 from dualtrack.memory.records import QueryTrack, Record
 from dualtrack.memory.summaries import NO_ANSWER, track_of
+from dualtrack.models.spent import tries_of
 from dualtrack.models.turn import Usage
 from dualtrack.storage.chats import with_summaries
 from dualtrack.storage.dynamo import Lost
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from dualtrack.credits.account import Account
     from dualtrack.credits.account import Decision as Credits
     from dualtrack.events import StoredEvent
+    from dualtrack.models.spent import Side
     from dualtrack.requests import ChatRef
     from dualtrack.storage.bodies import Write
     from dualtrack.storage.chats import Chat
@@ -83,7 +85,7 @@ def end_chat(stores: Stores, ref: ChatRef, how: Failure | Cancelled) -> Chat | N
         try:
             if chat.status == "answered":
                 records = stores.history.query_records(chat.user, chat.conversation_id, chat.query)
-                finish(stores, chat, records, {}, Usage())
+                finish(stores, chat, records, {}, None)
             else:
                 fence = _read_anew if left and isinstance(how, Cancelled) else _decide_anew
                 _end_running(stores, log, chat, how, fence)
@@ -105,14 +107,15 @@ def finish(
     chat: Chat,
     records: tuple[Record, ...],
     summaries: Mapping[str, str],
-    spent: Usage,
+    spent: Side | None,
 ) -> None:
     """Answered → done: the short track of the query's ``records``, and the terminal event with the chat object.
 
     A follow-up may have made the track final before (query_state.py): then the chat closes with that one.
-    What was ``spent`` on summaries counts either way.
+    What was ``spent`` on summaries counts either way; None: nobody knows, for the step that asked for them is dead.
     """
-    after = replace(with_summaries(chat, spent), status="done")
+    after = replace(with_summaries(chat, spent.usage if spent else Usage()), status="done")
+    after = replace(after, spent=after.spent and replace(after.spent, summaries=spent))
     # none are left when the conversation was deleted meanwhile: then the closed log refuses what follows
     track = track_of(records, summaries, iso(stores.clock())) if records else QueryTrack(chat.query, (), 0)
     try:
@@ -163,9 +166,11 @@ def _end_running(
 ) -> None:
     """Close a running chat: everything about it in one transaction."""
     now = stores.clock()
-    events = log.events() if isinstance(how, Cancelled) else []
+    events = log.events()
     charge = _charge(chat, how, events)
     response = _response(chat, how, events, iso(now))
+    lost = tries_of(events, chat.turn + 1)[1]
+    chat = replace(chat, spent=chat.spent and replace(chat.spent, lost=lost))
     records = (*stores.history.query_records(chat.user, chat.conversation_id, chat.query), response)
     end = _End(chat, how, now, charge, records, track_of(records, {}, iso(now)))
 
@@ -177,8 +182,8 @@ def _end_running(
 
 def _response(chat: Chat, how: Failure | Cancelled, events: Sequence[StoredEvent], now: str) -> Record:
     """The text of the running turn of a cancelled chat, or that there is no answer."""
-    turn = chat.turn + 1
-    text, stop = text_of_turn(events, turn), "cancelled"
+    turn, is_cancelled = chat.turn + 1, isinstance(how, Cancelled)
+    text, stop = text_of_turn(events, turn) if is_cancelled else "", "cancelled"
     if not text.strip():
         text, stop = NO_ANSWER[_status(how)], ""
     return Record(response_id(chat.query), "message", "assistant", text, now, turn, stop=stop)
@@ -210,6 +215,7 @@ def _after(end: _End, credits: Credits) -> Chat:  # noqa: A002
         status=_status(how),
         stop="cancelled" if isinstance(how, Cancelled) else "",
         ended_at=iso(end.now),
+        spent=end.chat.spent and end.chat.spent.moved(lines_of(credits, end.chat.chat_id)),
         held=0,
         credits_used=credits.amount if end.charge else 0,
         credits_remaining=credits.account.available(end.now),

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from botocore.exceptions import ClientError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mypy_boto3_stepfunctions.client import SFNClient
 
     from dualtrack.requests import ChatRef
+
+
+_MAX_TRACE: Final = 256
+"""Characters of `traceHeader` (Step Functions API Reference, StartExecution)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,13 +26,19 @@ class Executions:
 
     client: SFNClient
     machine_arn: str
+    trace: Callable[[], str] = str
+    """The trace of the request that starts a chat, for one trace from there to the model; empty for none."""
 
     def start(self, ref: ChatRef) -> None:
         """Start the chat's execution; one that exists is as good as started."""
         given = {"user": ref.user, "chat_id": ref.chat_id, "conversation_id": ref.conversation_id, "turn": 0}
         try:
+            trace = self.trace()[:_MAX_TRACE]
             self.client.start_execution(
-                stateMachineArn=self.machine_arn, name=ref.chat_id, input=json.dumps(given)
+                stateMachineArn=self.machine_arn,
+                name=ref.chat_id,
+                input=json.dumps(given),
+                **({"traceHeader": trace} if trace else {}),
             )
         except ClientError as error:
             if _code(error) != "ExecutionAlreadyExists":
@@ -40,6 +52,17 @@ class Executions:
             if _code(error) != "ExecutionDoesNotExist":
                 raise
             return None
+
+    def owner(self, chat_id: str) -> str:
+        """The user whose chat it is, by the execution's input; empty if there is none, or it ended more than 90 days
+        ago (Step Functions keeps it no longer)."""
+        try:
+            given = self.client.describe_execution(executionArn=self._arn(chat_id))["input"]
+        except ClientError as error:
+            if _code(error) not in ("ExecutionDoesNotExist", "InvalidArn"):
+                raise
+            return ""
+        return str(json.loads(given)["user"])
 
     def stop(self, chat_id: str) -> None:
         """Stop the execution if it runs."""

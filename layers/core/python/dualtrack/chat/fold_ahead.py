@@ -7,12 +7,14 @@ step died or that the next query was faster, that query makes one mechanically.
 from __future__ import annotations
 
 import contextlib
+import time
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.past import track_budget
 from dualtrack.clock import iso
 from dualtrack.errors import ModelRefused, ModelUnavailable
 from dualtrack.memory.digests import Past, digest_call, digest_of, to_fold_ahead, words_of_model
+from dualtrack.models.spent import Side
 from dualtrack.storage.dynamo import Lost
 
 if TYPE_CHECKING:
@@ -37,10 +39,12 @@ def fold_ahead(chat: Chat, profile: Profile, deps: SummariseDeps) -> None:
         return
     try:
         asked = digest_call(digest, folded, deps.model_name, deps.thinking)
-        said, _ = deps.model.complete(asked, _CALL_SECONDS)
+        at, clock = iso(stores.clock()), time.monotonic()
+        said, usage = deps.model.complete(asked, _CALL_SECONDS)
     except (ModelRefused, ModelUnavailable):
         return
     if text := words_of_model(said):
         written = digest_of(digest, folded, text, budget, iso(stores.clock()))
         with contextlib.suppress(Lost):  # another was faster, or the conversation is being deleted
-            stores.write_ahead(chat, written)
+            seconds = round(time.monotonic() - clock, 3)
+            stores.write_ahead(chat, written, Side(at, deps.model_name, seconds, 1, 1, usage))

@@ -24,6 +24,13 @@ if TYPE_CHECKING:
     Recorded = tuple[Sequence[Event], Sequence[Write]]
     """The events of a step, and what else it writes."""
 
+
+def lines_of(decision: Decision, chat_id: str) -> tuple[int, ...]:
+    """The numbers that the chat's own lines of the ledger get if the decision is written."""
+    first = decision.account.seq - len(decision.movements) + 1
+    return tuple(first + place for place, one in enumerate(decision.movements) if one.chat_id == chat_id)
+
+
 D = TypeVar("D", bound=Decision | Refused)
 
 

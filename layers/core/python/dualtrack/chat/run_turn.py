@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.chat.agent import agent_of
 from dualtrack.chat.end_chat import INCOMPLETE, Failure, end_chat
-from dualtrack.chat.move_credits import move_credits
+from dualtrack.chat.move_credits import lines_of, move_credits
 from dualtrack.chat.query_state import QueryState, read_query
 from dualtrack.chat.tool_results import complete_results
 from dualtrack.chat.turn_request import fixed_tokens, turn_request
@@ -59,6 +59,7 @@ from dualtrack.models.busy import seconds_to_wait, still_to_wait, waited_before
 from dualtrack.models.prices import dollars
 from dualtrack.models.protocol import CALL_SECONDS
 from dualtrack.models.spending import is_spent, lowest_cap, most_of_a_call
+from dualtrack.models.spent import Made, has_begun, tries_of
 from dualtrack.models.thinking import Thinking, turn_fields, without_thinking
 from dualtrack.models.turn import Decision, Limit, ModelReply, ToolCall, decide
 from dualtrack.storage.chats import LAST_CALL_SECONDS, Chat, RecordedTurn, calls_to_run, with_usage
@@ -76,6 +77,7 @@ if TYPE_CHECKING:
     from dualtrack.events import StoredEvent
     from dualtrack.memory.budget import Step
     from dualtrack.models.protocol import Model
+    from dualtrack.models.spent import Lost as LostCall
     from dualtrack.profiles import Profile
     from dualtrack.requests import ChatRef
     from dualtrack.storage.event_log import EventLog
@@ -112,6 +114,8 @@ class TurnDeps:
     """The deployment's cap in dollars a chat; 0 for none."""
     draw: Callable[[], float] = random.random
     """From 0 to 1: the random part of a wait."""
+    recorded: Callable[[RecordedTurn], None] = lambda _: None
+    """Is told of a turn once it is recorded, by the run that has recorded it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +132,8 @@ class _Run:
     """Whether the workflow can wait for the model."""
     waited: int
     """Seconds that it has waited before this attempt."""
+    began_before: tuple[int, tuple[LostCall, ...]] = (0, ())
+    """How often the turn was begun before this attempt, and the calls that were lost with it."""
 
     @property
     def profile(self) -> Profile:
@@ -180,7 +186,8 @@ def _attempt(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
     is_capped = _is_capped(agent, turns, deps.max_cost)
     limit = limit_of(chat, ref.turn + 1, agent.profile.max_turns, stores.clock(), is_capped=is_capped)
     waited = waited_before(newest, ref.turn + 1)
-    run = _Run(deps, chat, agent, log, ref.turn + 1, limit, ref.waits, waited)
+    before = tries_of(log.events(), ref.turn + 1) if has_begun(newest, ref.turn + 1) else (0, ())
+    run = _Run(deps, chat, agent, log, ref.turn + 1, limit, ref.waits, waited, before)
     try:
         return _call_or_wait(run, turns)
     except ChatClosed:
@@ -260,8 +267,10 @@ def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
     view = replace(view, is_read_again=_is_read_again(run, state, frame, view))
     begins = turn_begins(run.number, run.profile.max_turns, final=bool(run.limit))
     run.log.append([begins], fence=_no_commit)
+    asked_at, clock = iso(run.deps.stores.clock()), time.monotonic()
     with DeltaWriter(run.log, run.number, _no_other_run) as writer:
         said = _ask_for_less(run, frame, view, writer.write)
+    said = replace(said, made=_made(run, said, asked_at, time.monotonic() - clock))
     decision = decide(
         said.reply,
         query=run.chat.query,
@@ -275,12 +284,23 @@ def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What the model said to what. ``without_room``: nothing, because even the least was too long for it."""
+    """What the model said to what. ``without_room``: nothing, because even the least was too long for it;
+    ``refused``: requests that it would not take."""
 
     reply: ModelReply
     sent: Sent
     sending: Sending
     without_room: bool = False
+    refused: int = 0
+    made: Made | None = None
+
+
+def _made(run: _Run, said: _Said, asked_at: str, seconds: float) -> Made:
+    """How the call went, for the receipt."""
+    tries, lost = run.began_before
+    calls = 0 if said.without_room else said.reply.calls
+    tries += said.refused + calls
+    return Made(asked_at, round(seconds, 3), said.reply.first_seconds, calls, tries, lost, run.agent.model)
 
 
 def _with_frame(said: _Said, fixed: int) -> _Said:
@@ -293,23 +313,23 @@ def _ask_for_less(run: _Run, frame: Mapping[str, Any], view: View, on_text: Call
 
     What is too long for it in the end is answered by us: the user gets a written answer (CONTRACT 6, 8).
     """
-    steps = iter(STEPS)
+    steps, refusals = iter(STEPS), 0
     while True:
         sent = build(view)
         sending = Sending(view.cuts, message_tokens(sent.messages))
         try:
             reply = _ask(run, {**frame, "messages": list(sent.messages)}, on_text)
         except ModelRefused as refused:
+            refusals += 1
             less = _less(view, sent, refused, steps)
             if less is None and not refused.too_long:
                 raise
             if less is None:
-                return _Said(
-                    ModelReply((), "model_context_window_exceeded"), sent, sending, without_room=True
-                )
+                nothing = ModelReply((), "model_context_window_exceeded")
+                return _Said(nothing, sent, sending, without_room=True, refused=refusals)
             view = less
         else:
-            return _Said(reply, sent, replace(sending, reported=reply.prompt_tokens))
+            return _Said(reply, sent, replace(sending, reported=reply.prompt_tokens), refused=refusals)
 
 
 def _less(view: View, sent: Sent, refused: ModelRefused, steps: Iterator[Step]) -> View | None:
@@ -349,7 +369,8 @@ def _ask(run: _Run, request: Mapping[str, Any], on_text: Callable[[str], None]) 
         second = run.deps.model.stream(again, on_text, left)
     except ModelRefused:
         return reply
-    return replace(second, usage=reply.usage + second.usage, calls=2)
+    usage = reply.usage + second.usage
+    return replace(second, usage=usage, calls=2, first_seconds=reply.first_seconds)
 
 
 def _telling_first(
@@ -393,6 +414,7 @@ class _Turn:
     after: Chat
     now: float
     sending: Sending
+    made: Made | None
 
 
 def _record(run: _Run, state: QueryState, said: _Said, decision: Decision) -> dict[str, Any]:
@@ -401,7 +423,7 @@ def _record(run: _Run, state: QueryState, said: _Said, decision: Decision) -> di
     after = with_usage(run.chat, reply.usage, sent.sent_tokens, sent.full_history_tokens)
     after = replace(after, turn=run.number, calls=run.chat.calls + len(decision.calls))
     after = replace(after, model=run.agent.model, effort=run.agent.thinking.effort)
-    turn = _Turn(run, reply, decision, after, run.deps.stores.clock(), said.sending)
+    turn = _Turn(run, reply, decision, after, run.deps.stores.clock(), said.sending, said.made)
     try:
         if decision.next == "answered":
             _commit_answer(turn, sources_of(state.records))
@@ -410,8 +432,9 @@ def _record(run: _Run, state: QueryState, said: _Said, decision: Decision) -> di
     except Lost as lost:
         raise Superseded(", ".join(lost.items)) from lost
     recorded = RecordedTurn(
-        run.number, reply.content, decision.calls, decision.next, said.sending, reply.usage
+        run.number, reply.content, decision.calls, decision.next, said.sending, reply.usage, said.made
     )
+    run.deps.recorded(recorded)
     if decision.next != "answered":
         complete_results(run.deps.stores, after, recorded, dead=False)
     return _recorded_outcome(recorded)
@@ -443,7 +466,9 @@ def _recorded_tools(turn: _Turn, credits: Credits) -> Recorded:  # noqa: A002
     paid = _with_refusals(turn.decision, credits.fits)
     thought = _thought(turn)
     after = _after_hold(turn, paid, credits, thought)
-    writes = stores.chats.turn_writes(chat, run.number, turn.reply, paid.decision, after, turn.sending)
+    writes = stores.chats.turn_writes(
+        chat, run.number, turn.reply, paid.decision, after, turn.sending, turn.made
+    )
     if thought:
         writes += stores.history.record_writes(chat.user, chat.conversation_id, thought, "thought")
     return _tools_events(run, paid, thought, after), writes
@@ -468,6 +493,7 @@ def _after_hold(turn: _Turn, paid: _Paid, credits: Credits, thought: Record | No
         after,
         held=after.held + credits.amount,
         credits_remaining=credits.account.available(turn.now),
+        spent=after.spent and after.spent.moved(lines_of(credits, after.chat_id)),
         thoughts=after.thoughts + (1 if thought else 0),
         documentation_paid=after.documentation_paid or documentation,
         limit="insufficient_credits" if paid.unpaid and paid.decision.next == "turn" else after.limit,
@@ -522,7 +548,7 @@ def _recorded_answer(turn: _Turn, sources: Sequence[Source], credits: Credits) -
         answer(said.text, sources, said.stop, run.number),
     ]
     writes = [
-        *stores.chats.turn_writes(chat, run.number, turn.reply, said, after, turn.sending),
+        *stores.chats.turn_writes(chat, run.number, turn.reply, said, after, turn.sending, turn.made),
         *stores.history.record_writes(chat.user, chat.conversation_id, response, "response"),
         stores.conversations.free_action(chat.user, chat.conversation_id, chat.chat_id, now),
     ]
@@ -536,6 +562,7 @@ def _after_settle(turn: _Turn, credits: Credits) -> Chat:  # noqa: A002
         status="answered",
         stop=turn.decision.stop,
         ended_at=iso(turn.now),
+        spent=turn.after.spent and turn.after.spent.moved(lines_of(credits, turn.after.chat_id)),
         held=0,
         credits_used=credits.amount,
         credits_remaining=credits.account.available(turn.now),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.chat.attached_files import attached_files
 from dualtrack.chat.delete_conversation import delete_leftovers, note_conversation
 from dualtrack.chat.end_chat import TIMED_OUT, Failure, end_chat
-from dualtrack.chat.move_credits import move_credits
+from dualtrack.chat.move_credits import lines_of, move_credits
 from dualtrack.clock import iso
 from dualtrack.credits.account import Refused
 from dualtrack.credits.plans import CHAT_PRICE
@@ -24,6 +24,7 @@ from dualtrack.errors import ApiError, Contended, invalid_request, not_found
 from dualtrack.events import credits_now, record_stored
 from dualtrack.ids import new_chat_id, new_conversation_id, query_id
 from dualtrack.memory.records import Record
+from dualtrack.models.spent import Spent
 from dualtrack.profiles import DEFAULT_PROFILE, profile_named
 from dualtrack.requests import ChatRef
 from dualtrack.storage.api_requests import FirstRequest
@@ -142,7 +143,9 @@ class _Admission:
 
     def paid(self, credits: Credits) -> Chat:  # noqa: A002
         """The chat with what its hold has left."""
-        return replace(self.chat, credits_remaining=credits.account.available(self.now))
+        spent = Spent(lines_of(credits, self.chat.chat_id))
+        remaining = credits.account.available(self.now)
+        return replace(self.chat, credits_remaining=remaining, spent=spent)
 
 
 def _admit(stores: Stores, new: NewChat, repeat: Repeat | None) -> Chat:
@@ -181,6 +184,7 @@ def _admission(stores: Stores, new: NewChat, repeat: Repeat | None) -> _Admissio
         created_at=iso(now),
         deadline=int(now) + CHAT_SECONDS,
         held=CHAT_PRICE,
+        spent=Spent(),
         ancestry=conversation.ancestry,
     )
     attached = attached_files(stores, chat, new.files)

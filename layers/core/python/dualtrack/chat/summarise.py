@@ -6,6 +6,7 @@ a mechanical extract.
 
 from __future__ import annotations
 
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from dualtrack.chat.agent import agent_of
 from dualtrack.chat.end_chat import finish
 from dualtrack.chat.fold_ahead import fold_ahead
 from dualtrack.chat.summarise_jointly import joint_request, joint_summaries, new_mark
+from dualtrack.clock import iso
 from dualtrack.errors import Gone, ModelRefused, ModelUnavailable, Superseded
 from dualtrack.memory.summaries import (
     DEFAULT_CHARACTERS,
@@ -23,6 +25,7 @@ from dualtrack.memory.summaries import (
     summary_call,
     summary_requests,
 )
+from dualtrack.models.spent import Side
 from dualtrack.models.thinking import Thinking
 from dualtrack.models.turn import Usage
 from dualtrack.storage.dynamo import Lost
@@ -59,12 +62,27 @@ class SummariseDeps:
     """What a summary may have."""
 
 
+class _Tries:
+    """Counts requests to the model, from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.count = 0
+
+    def add(self) -> None:
+        """One more."""
+        with self._lock:
+            self.count += 1
+
+
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """Summaries by record id, and what their calls took."""
+    """Summaries by record id, and what their calls took. ``model``: who was asked; ``calls`` have answered."""
 
     texts: Mapping[str, str]
     usage: Usage = field(default_factory=Usage)
+    model: str = ""
+    calls: int = 0
 
 
 def summarise(ref: ChatRef, deps: SummariseDeps) -> dict[str, Any]:
@@ -79,10 +97,13 @@ def summarise(ref: ChatRef, deps: SummariseDeps) -> dict[str, Any]:
     records = deps.stores.history.query_records(chat.user, chat.conversation_id, chat.query)
     agent = _agent_that_is_summed_up(chat, deps)
     is_final = deps.stores.history.track(chat.user, chat.conversation_id, chat.query) is not None
-    made = _make(chat, agent, summary_requests(records), deps) if agent and not is_final else _Made({})
+    at, clock, tries = iso(deps.stores.clock()), time.monotonic(), _Tries()
+    requests = summary_requests(records) if agent and not is_final else ()
+    made = _make(chat, agent, requests, deps, tries) if agent else _Made({})
+    spent = Side(at, made.model, round(time.monotonic() - clock, 3), made.calls, tries.count, made.usage)
     summaries = {record_id: fitted(text, deps.characters) for record_id, text in made.texts.items()}
     try:
-        finish(deps.stores, chat, records, summaries, made.usage)
+        finish(deps.stores, chat, records, summaries, spent)
     except (Superseded, Lost):
         return {}
     if agent:
@@ -99,19 +120,27 @@ def _agent_that_is_summed_up(chat: Chat, deps: SummariseDeps) -> Agent | None:
     return agent if agent.profile.history.is_summed_up else None
 
 
-def _make(chat: Chat, agent: Agent, requests: tuple[SummaryRequest, ...], deps: SummariseDeps) -> _Made:
+def _make(
+    chat: Chat, agent: Agent, requests: tuple[SummaryRequest, ...], deps: SummariseDeps, tries: _Tries
+) -> _Made:
     """All summaries of the query: by one call on the cached prefix where that costs less, else one by one."""
     if not requests:
         return _Made({})
     deadline = time.monotonic() + SUMMARIES_SECONDS
     try:
-        return _jointly(chat, agent, requests, deps, deadline) or _one_by_one(requests, deps, deadline)
+        jointly = _jointly(chat, agent, requests, deps, deadline, tries)
     except ModelRefused:  # it cost nothing
-        return _one_by_one(requests, deps, deadline)
+        jointly = None
+    return jointly or _one_by_one(requests, deps, deadline, tries)
 
 
 def _jointly(
-    chat: Chat, agent: Agent, requests: Sequence[SummaryRequest], deps: SummariseDeps, deadline: float
+    chat: Chat,
+    agent: Agent,
+    requests: Sequence[SummaryRequest],
+    deps: SummariseDeps,
+    deadline: float,
+    tries: _Tries,
 ) -> _Made | None:
     mark = new_mark()
     request = joint_request(chat, agent, requests, mark, deps)
@@ -121,22 +150,29 @@ def _jointly(
     def ask(seconds: float) -> ModelReply:
         return deps.model.stream(request, _unseen, min(_JOINT_SECONDS, seconds))
 
-    reply = _tried(ask, deps, deadline)
-    return _Made(joint_summaries(reply, mark, requests), reply.usage) if reply else _Made({})
+    reply = _tried(ask, deps, deadline, tries)
+    if reply is None:
+        return _Made({}, model=agent.model)
+    return _Made(joint_summaries(reply, mark, requests), reply.usage, agent.model, 1)
 
 
 def _unseen(text: str) -> None:
     """Nobody watches a summary being written."""
 
 
-def _one_by_one(requests: Sequence[SummaryRequest], deps: SummariseDeps, deadline: float) -> _Made:
+def _one_by_one(
+    requests: Sequence[SummaryRequest], deps: SummariseDeps, deadline: float, tries: _Tries
+) -> _Made:
     with ThreadPoolExecutor(min(_PARALLEL, len(requests))) as pool:
-        made = list(pool.map(lambda request: _summarise_one(request, deps, deadline), requests))
+        made = list(pool.map(lambda request: _summarise_one(request, deps, deadline, tries), requests))
     texts = {request.record_id: text for request, (text, _) in zip(requests, made, strict=True)}
-    return _Made(texts, sum((usage for _, usage in made), Usage()))
+    usages = [usage for _, usage in made if usage.tokens]
+    return _Made(texts, sum(usages, Usage()), deps.model_name, len(usages))
 
 
-def _summarise_one(request: SummaryRequest, deps: SummariseDeps, deadline: float) -> tuple[str, Usage]:
+def _summarise_one(
+    request: SummaryRequest, deps: SummariseDeps, deadline: float, tries: _Tries
+) -> tuple[str, Usage]:
     """The summary and what it took; empty if the model would not or could not in time."""
     asked = summary_call(request, deps.model_name, deps.thinking, deps.characters)
 
@@ -144,17 +180,18 @@ def _summarise_one(request: SummaryRequest, deps: SummariseDeps, deadline: float
         return deps.model.complete(asked, min(_CALL_SECONDS, seconds))
 
     try:
-        return _tried(ask, deps, deadline) or ("", Usage())
+        return _tried(ask, deps, deadline, tries) or ("", Usage())
     except ModelRefused:
         return "", Usage()
 
 
-def _tried(ask: Callable[[float], T], deps: SummariseDeps, deadline: float) -> T | None:
+def _tried(ask: Callable[[float], T], deps: SummariseDeps, deadline: float, tries: _Tries) -> T | None:
     """What the model says, asked up to three times while there is time. Raises `ModelRefused`."""
     for attempt in range(_ATTEMPTS):
         left = deadline - time.monotonic()
         if left < 1:
             break
+        tries.add()
         try:
             return ask(left)
         except ModelUnavailable:

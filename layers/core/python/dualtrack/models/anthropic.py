@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -51,20 +51,22 @@ class Claude:
 
         A stream that ends without a stop reason is a cut one, and so is one that outlives ``seconds``.
         """
-        deadline = time.monotonic() + seconds
+        asked_at = time.monotonic()
+        deadline, first_at = asked_at + seconds, 0.0
         reading = Reading()
         with (
             _errors_of_the_service(),
             self.client.messages.create(**request, stream=True, timeout=_timeout(seconds)) as events,
         ):
             for event in events:
+                first_at = first_at or (time.monotonic() if event.type == "content_block_delta" else 0.0)
                 if text := reading.take(event):
                     on_text(text)
                 if time.monotonic() > deadline:
                     raise ModelUnavailable(f"The model did not finish within {seconds:.0f} seconds.")
         if reading.stop_reason is None:
             raise ModelUnavailable("The model's stream was cut.")
-        return reading.reply()
+        return replace(reading.reply(), first_seconds=round(first_at - asked_at, 3) if first_at else None)
 
     def complete(self, request: Mapping[str, Any], seconds: float) -> tuple[str, Usage]:
         """The text of a short answer, and the tokens it took."""

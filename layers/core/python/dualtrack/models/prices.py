@@ -80,8 +80,8 @@ def is_known(model: str) -> bool:
     return price_of(model) is not DEFAULT
 
 
-def dollars(model: str, usage: Usage) -> float:
-    """What one call costs by its reported tokens."""
-    rates = price_of(model).rates_for(usage.prompt_tokens)
+def dollars(model: str, usage: Usage, calls: int = 1) -> float:
+    """What one call costs by its reported tokens; of several that were counted together, as if they were alike."""
+    rates = price_of(model).rates_for(usage.prompt_tokens // max(calls, 1))
     read = usage.input_tokens + CACHE_WRITE * usage.cache_write_tokens + CACHE_READ * usage.cache_read_tokens
     return (read * rates.input + usage.output_tokens * rates.output) / 1_000_000

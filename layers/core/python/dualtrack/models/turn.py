@@ -85,7 +85,8 @@ class ModelReply:
     """What came back: frozen content blocks as they must be sent again, and why it stopped.
 
     ``broken``: by tool use id, what is wrong with an input that cannot be sent again; its block has ``{}``.
-    ``calls``: how many calls of the model it took; ``usage`` is theirs together.
+    ``calls``: how many calls of the model it took; ``usage`` is theirs together. ``first_seconds``: from the request
+    to the first piece of the answer, be it thinking, text or a tool's input; None if nobody has looked.
     """
 
     content: tuple[Mapping[str, Any], ...]
@@ -93,6 +94,7 @@ class ModelReply:
     usage: Usage = Usage()
     broken: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
     calls: int = 1
+    first_seconds: float | None = field(default=None, compare=False)
 
     @property
     def prompt_tokens(self) -> int:

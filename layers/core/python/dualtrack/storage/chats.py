@@ -23,13 +23,13 @@ from dualtrack.errors import Gone
 from dualtrack.frozen import dumps, freeze, loads
 from dualtrack.memory.ancestry import Ancestry, ancestry_json, ancestry_of
 from dualtrack.memory.sending import Sending, sending_json, sending_of
+from dualtrack.models.spent import made_json, made_of, side_json, side_of, spent_json, spent_of
 from dualtrack.models.turn import Decision, Limit, ModelReply, ToolCall, Usage
 from dualtrack.requests import ChatRef
 from dualtrack.storage.bodies import partition, put_with_text
 from dualtrack.storage.dynamo import (
     Action,
     Lost,
-    check,
     delete_all,
     from_wire,
     get,
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
+    from dualtrack.models.spent import Made, Side, Spent
     from dualtrack.storage.bodies import BodyStore, Write
     from dualtrack.storage.dynamo import Item
 
@@ -105,6 +106,8 @@ class Chat:
     """Whom its first recorded turn asked, and so every later one; empty before, and with turns of release 1."""
     sweeps: int = 0
     """Sweeps that have begun to start or to end it: more than none is a chat that one of them could not."""
+    spent: Spent | None = None
+    """For its receipt; None of a chat that an earlier release began."""
     ancestry: Ancestry = field(default_factory=Ancestry)
     """The conversation's, kept here too: a step of a fork reads no item more to find its past."""
 
@@ -125,6 +128,8 @@ class RecordedTurn:
     sending: Sending = field(default_factory=Sending)
     usage: Usage | None = None
     """What its call took by the service's report; None of a turn of release 1."""
+    made: Made | None = None
+    """How its call went; None of a turn of an earlier release."""
 
 
 def chat_partition(user: str, chat_id: str) -> str:
@@ -190,6 +195,8 @@ class ChatStore:
             "held": chat.held,
             "rest": dumps(_rest(chat)),
         }
+        if chat.spent:
+            item["spent"] = dumps(spent_json(chat.spent))
         if chat.ancestry.parts:
             item["ancestry"] = dumps(ancestry_json(chat.ancestry))
         return put_absent("chat", self.table, item)
@@ -218,9 +225,17 @@ class ChatStore:
         values = {":pin": _pin_json(pin), ":none": 0}
         return update("pin", self.table, key, "SET pin = :pin", condition, values, {"#turn": "turn"})
 
-    def there_check(self, chat: Chat) -> Action:
-        """The condition that the chat is there: its conversation is not being deleted."""
-        return check("there", self.table, {"pk": chat.pk, "sk": "STATE"}, "attribute_exists(pk)")
+    def fold_action(self, chat: Chat, fold: Side) -> Action:
+        """Keep what a digest behind the chat has taken, on condition that the chat is there: its conversation is not
+        being deleted."""
+        key = {"pk": chat.pk, "sk": "STATE"}
+        values = {":fold": dumps(side_json(fold))}
+        return update("there", self.table, key, "SET fold = :fold", "attribute_exists(pk)", values)
+
+    def fold(self, chat: Chat) -> Side | None:
+        """What the digest behind the chat has taken, if one was written and its call is on record."""
+        item = get(self.client, self.table, {"pk": chat.pk, "sk": "STATE"})
+        return side_of(loads(item["fold"])) if item and "fold" in item else None
 
     def count_sweep(self, chat: Chat) -> None:
         """Say that a sweep begins to start or to end the chat. Raises `Lost` if the chat is gone."""
@@ -251,7 +266,14 @@ class ChatStore:
         return _turn_of(item, self.bodies.load_text(_bodies_of(chat), item)) if item else None
 
     def turn_writes(
-        self, chat: Chat, number: int, reply: ModelReply, decision: Decision, after: Chat, sending: Sending
+        self,
+        chat: Chat,
+        number: int,
+        reply: ModelReply,
+        decision: Decision,
+        after: Chat,
+        sending: Sending,
+        made: Made | None = None,
     ) -> list[Write]:
         """The put of a turn and the chat's change to ``after``, which must still be running."""
         record = {
@@ -260,6 +282,7 @@ class ChatStore:
             "next": decision.next,
             "sending": sending_json(sending),
             "usage": asdict(reply.usage),
+            "made": made_json(made),
         }
         item = {"pk": chat.pk, "sk": turn_key(number)}
         recorded = put_with_text("turn", self.table, item, _bodies_of(chat), dumps(record))
@@ -284,6 +307,9 @@ class ChatStore:
         if after.model:
             sets += ", asked = :asked"
             values[":asked"] = dumps({"model": after.model, "effort": after.effort})
+        if after.spent:
+            sets += ", spent = :spent"
+            values[":spent"] = dumps(spent_json(after.spent))
         removes = " REMOVE #open" if after.status in ("done", "failed", "cancelled") else ""
         names = {"#status": "status", "#turn": "turn", "#rest": "rest"} | (
             {"#open": "open"} if removes else {}
@@ -315,7 +341,8 @@ def _turn_of(item: Item, text: str) -> RecordedTurn:
     calls = tuple(ToolCall(**data) for data in record["calls"])
     number, sending = int(item["sk"].removeprefix("TURN#")), sending_of(record.get("sending"))
     usage = Usage(**record["usage"]) if "usage" in record else None
-    return RecordedTurn(number, record["content"], calls, record["next"], sending, usage)
+    made = made_of(record.get("made"))
+    return RecordedTurn(number, record["content"], calls, record["next"], sending, usage, made)
 
 
 def turn_key(number: int) -> str:
@@ -392,6 +419,7 @@ def chat_of(item: Item) -> Chat:
         held=item["held"],
         pin=_pin_of(item["pin"]) if "pin" in item else None,
         sweeps=item.get("sweeps", 0),
+        spent=spent_of(loads(item["spent"])) if "spent" in item else None,
         ancestry=ancestry_of(loads(item.get("ancestry", "[]"))),
         **loads(item.get("asked", "{}")),
         **loads(item.get("rest", "{}")),

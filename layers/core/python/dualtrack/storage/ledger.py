@@ -139,6 +139,13 @@ class Ledger:
             cursor_of(page[-1]["sk"].removeprefix(ENTRY)) if more else "",
         )
 
+    def lines(self, user: str, numbers: Sequence[int]) -> tuple[dict[str, Json], ...]:
+        """The user's lines of these numbers, as `entries` shows them, in their order; those that are gone are left
+        out."""
+        keys = [account_key(user, f"{ENTRY}{number:012d}") for number in numbers]
+        found = sorted(dynamo.batch_get(self.client, self.table, keys), key=lambda item: str(item["sk"]))
+        return tuple(_entry_view(item) for item in found)
+
     def movements(self, user: str) -> tuple[Movement, ...]:
         """The user's whole ledger, oldest first, for an audit."""
         items = dynamo.query(self.client, self.table, account_partition(user), prefix=ENTRY)

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from dualtrack.memory.ancestry import Ancestry
     from dualtrack.memory.digests import Digest
     from dualtrack.memory.records import QueryTrack
+    from dualtrack.models.spent import Side
     from dualtrack.requests import ChatRef
     from dualtrack.settings import Settings
     from dualtrack.storage.bodies import Write
@@ -128,11 +129,11 @@ class Stores:
     def _actions(self, writes: Iterable[Write]) -> list[Action]:
         return [self.bodies.put_action(one) if isinstance(one, Body) else one for one in writes]
 
-    def write_ahead(self, chat: Chat, digest: Digest) -> None:
-        """Write a digest that waits, for a chat that has ended. A deletion removes the chat before the digests, so
+    def write_ahead(self, chat: Chat, digest: Digest, fold: Side) -> None:
+        """Write a digest that waits, and what it has taken, for a chat that has ended. A deletion removes the chat before the digests, so
         that none comes back. Raises `Lost` if the chat is gone, or the number taken."""
         put = self.digests.put_action(chat.user, chat.conversation_id, digest)
-        transact(self.dynamodb, [self.chats.there_check(chat), put])
+        transact(self.dynamodb, [self.chats.fold_action(chat, fold), put])
 
 
 def build_stores(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from aws_lambda_powertools import single_metric
+from aws_lambda_powertools import Logger, single_metric
 from aws_lambda_powertools.metrics import MetricUnit
 
 from dualtrack.api import answers, models
@@ -12,11 +12,17 @@ from dualtrack.api.chats import await_answer, find_chat, show_chat, started_json
 from dualtrack.api.parameters import IDEMPOTENCY_KEY, LAST_EVENT_ID, WAIT
 from dualtrack.api.route import EVENTS_PATH, Answer, Route
 from dualtrack.chat.cancel_chat import cancel_chat
+from dualtrack.chat.explain_chat import evidence
+from dualtrack.chat.receipt import receipt_of
 from dualtrack.chat.start_chat import NewChat, Repeat, fingerprint, first_chat, start_chat
+from dualtrack.ids import is_chat_id
 
 if TYPE_CHECKING:
     from dualtrack.api.request import Request
     from dualtrack.storage.chats import Chat
+
+logger: Final = Logger(child=True)
+"""The function's own; ``correlation_id`` is what every other step of the chat logs under."""
 
 CHAT: Final = "/v1/chats/{chat_id}"
 
@@ -52,6 +58,7 @@ def _start(request: Request, repeat: Repeat | None) -> Chat:
         models.decode_files(body.attachments),
     )
     chat = start_chat(request.stores, request.services.executions, new, repeat)
+    logger.info("Chat admitted", chat_id=chat.chat_id, correlation_id=chat.chat_id, profile=chat.profile)
     with single_metric(name="ChatsStarted", unit=MetricUnit.Count, value=1):
         pass  # written as the block ends
     return chat
@@ -72,6 +79,16 @@ def delete_chat(request: Request, chat_id: str) -> Answer:
     chat = find_chat(request.stores, request.user, chat_id)
     cancelled = cancel_chat(request.stores, request.services.executions, chat)
     return Answer(200, show_chat(request.stores, cancelled))
+
+
+@Route("get", f"{CHAT}/receipt", "Read what a chat did and what it cost", {200: answers.Receipt})
+def get_receipt(request: Request, chat_id: str) -> Answer:
+    """The user's own; an administrator's, anybody's."""
+    owner = request.user
+    if request.is_admin and is_chat_id(chat_id):
+        owner = request.services.executions.owner(chat_id) or request.user
+    chat = find_chat(request.stores, owner, chat_id)
+    return Answer(200, receipt_of(evidence(request.stores, chat), request.services.deployment))
 
 
 get_events: Final = Route(

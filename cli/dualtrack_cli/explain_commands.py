@@ -1,0 +1,167 @@
+"""``dualtrack explain``: what a chat did, in order, and what each thing cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from dualtrack_cli.client import ApiClient, Refused
+from dualtrack_cli.command import exit_codes, json_option, print_json, report, stack_options
+from dualtrack_cli.target import dev_token, login_name, open_target
+from dualtrack_cli.transcript import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from dualtrack_cli.target import Target, Wanted
+
+    Line = Mapping[str, Any]
+
+_WIDTH: Final = 64
+
+
+@click.command()
+@click.argument("chat_id", metavar="CHAT")
+@stack_options
+@json_option
+def explain(stack: Wanted, chat_id: str, *, as_json: bool) -> None:
+    """What CHAT did, in order, and what each thing cost.
+
+    Your own chat, and as an operator anybody's by its id alone. Amounts behind a ~ are estimates.
+    """
+    with exit_codes(), open_target(stack, report) as target:
+        receipt = _receipt(target, chat_id)
+    if as_json:
+        print_json(receipt)
+        return
+    for line in text_of(receipt):
+        click.echo(line)
+
+
+def _receipt(target: Target, chat_id: str) -> Mapping[str, Any]:
+    """As the user of the target; on a local stack, whoever sits at it is its operator, too."""
+    path = f"/v1/chats/{chat_id}/receipt"
+    with target.client() as client:
+        try:
+            return _object(client.call("GET", path))
+        except Refused as refused:
+            if refused.code != "not_found" or not target.dev:
+                raise
+    token, _ = dev_token(target.url, f"{login_name()}-operator", admin=True)
+    with ApiClient(target.url, token) as client:
+        return _object(client.call("GET", path))
+
+
+def _object(answer: Any) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = answer
+    return found
+
+
+def text_of(receipt: Mapping[str, Any]) -> Iterator[str]:
+    """The timeline, the bill and what is wrong with them, line by line."""
+    facts = [receipt["profile"], receipt["model"] or "no model asked", receipt["status"], receipt["stop"]]
+    yield f"{receipt['chat_id']}  {one_line(', '.join(str(fact) for fact in facts if fact), 120)}"
+    yield f"{receipt['created_at']} to {receipt['ended_at'] or 'now'}, user {one_line(receipt['user_id'], 60)}"
+    if not receipt["recorded"]:
+        yield "An earlier release began this chat: what it did not record is missing or estimated."
+    if receipt["price_known"] is False:
+        yield "The price table does not know this model: the dollars are a guess."
+    yield ""
+    for line in receipt["lines"]:
+        if line["kind"] != "aws":
+            yield _row(_clock(line["at"]), _WHAT[line["kind"]](line), _price(line))
+    totals = receipt["totals"]
+    yield from _aws(receipt, totals)
+    yield ""
+    yield _row("", f"together, {totals['credits']:,} credits", f"{_dollars(totals['dollars'])}")
+    if totals["estimated_dollars"]:
+        yield _row("", "of which estimated", f"~{_dollars(totals['estimated_dollars'])}")
+    for difference in receipt["differences"]:
+        yield f"It does not add up: {one_line(difference, 200)}"
+
+
+def _aws(receipt: Mapping[str, Any], totals: Mapping[str, Any]) -> Iterator[str]:
+    lines = [line for line in receipt["lines"] if line["kind"] == "aws"]
+    if not lines:
+        return
+    yield ""
+    yield _row("", "AWS, estimated, model aside", f"~{_dollars(totals['aws_dollars'])}")
+    for line in lines:
+        yield _row(
+            "", f"  {one_line(line['item'], 60)}: {line['amount']:,.6g}", f"~{_dollars(line['dollars'])}"
+        )
+
+
+def _model(line: Line) -> str:
+    tokens = line["usage"]
+    turn = f"turn {line['turn']}" if line["turn"] else f"{line['calls']} calls of turns"
+    first = f", first after {line['first_seconds']:.1f} s" if line["first_seconds"] is not None else ""
+    return f"{turn}{_took(line)}{first}{_tries(line)}\n{_tokens(tokens)}"
+
+
+def _side(line: Line) -> str:
+    name = "summaries" if line["kind"] == "summary" else "digest"
+    return f"{name}{_took(line)}{_tries(line)}\n{_tokens(line['usage'])}"
+
+
+def _tool(line: Line) -> str:
+    if not line["ran"]:
+        outcome = ", not run"
+    elif line["is_error"] is None:
+        outcome = ", no result"
+    else:
+        outcome = ", an error" if line["is_error"] else ""
+    return f"{line['id']} {one_line(line['tool'], 40)}{_took(line)}{outcome}"
+
+
+def _ledger(line: Line) -> str:
+    return f"ledger: {line['movement']} {line['amount']:,}, {line['available_after']:,} available"
+
+
+_WHAT: Final[Mapping[str, Callable[[Line], str]]] = {
+    "chat": lambda _: "the chat itself",
+    "model": _model,
+    "summary": _side,
+    "fold": _side,
+    "tool": _tool,
+    "ledger": _ledger,
+}
+
+
+def _took(line: Line) -> str:
+    return "" if line["seconds"] is None else f", {line['seconds']:.1f} s"
+
+
+def _tries(line: Line) -> str:
+    return f", {line['tries']} tries" if (line["tries"] or 1) > line["calls"] else ""
+
+
+def _tokens(tokens: Mapping[str, int]) -> str:
+    return (
+        f"  tokens {tokens['fresh']:,} fresh, {tokens['cache_write']:,} written, "
+        f"{tokens['cache_read']:,} read, {tokens['output']:,} out"
+    )
+
+
+def _price(line: Line) -> str:
+    if line["kind"] in ("chat", "tool"):
+        return f"{line['credits']:,} credits"
+    if line["kind"] == "ledger":
+        return ""
+    return ("~" if line["estimated"] else "") + _dollars(line["dollars"])
+
+
+def _dollars(amount: float) -> str:
+    return f"${amount:.7f}"
+
+
+def _clock(at: str | None) -> str:
+    """``21:31:47.1`` of an ISO 8601 time."""
+    return at[11:21] if at else ""
+
+
+def _row(when: str, what: str, price: str) -> str:
+    first, _, rest = what.partition("\n")
+    row = f"{when:<12}{first:<{_WIDTH}}{price:>14}".rstrip()
+    return f"{row}\n{'':<12}{rest}" if rest else row

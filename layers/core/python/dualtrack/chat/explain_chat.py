@@ -1,0 +1,30 @@
+"""What is on record of a chat, read for its receipt: its item, turns, calls and lines of the ledger."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dualtrack.chat.receipt import Evidence
+from dualtrack.errors import Gone, not_found
+from dualtrack.profiles import all_profiles
+
+if TYPE_CHECKING:
+    from dualtrack.storage.chats import Chat
+    from dualtrack.storage.stores import Stores
+
+
+def evidence(stores: Stores, chat: Chat) -> Evidence:
+    """All of it; 404 if the chat is being deleted meanwhile."""
+    try:
+        found = stores.chats.load_with_turns(chat.user, chat.chat_id)
+    except Gone:
+        found = None
+    if found is None:
+        raise not_found("There is no such chat.")
+    chat, turns = found
+    records = stores.history.query_records(chat.user, chat.conversation_id, chat.query, texts=())
+    numbers = chat.spent.ledger if chat.spent else ()
+    entries = stores.ledger.lines(chat.user, numbers) if numbers else ()
+    profile = all_profiles().get(chat.profile)
+    summed_up = profile is not None and profile.history.is_summed_up
+    return Evidence(chat, turns, records, entries, stores.chats.fold(chat), summed_up)

@@ -1,0 +1,368 @@
+"""The receipt of a chat: what it did and what each thing cost, from what is on record (CONTRACT 9). Pure.
+
+    turns     ─► model     one line a turn, and one for each call that was begun and never recorded, estimated
+    records   ─► tool      seconds, credits, whether it went wrong
+    chat      ─► chat      the credits of the chat itself; summary, fold: the calls that no turn made
+    ledger    ─► ledger    what moved
+    all of it ─► aws       states, GB-seconds, units: an estimate, by the formula of `dualtrack aws cost`
+
+It holds no text of anybody's, and at most a chat's turns, their calls and a few lines more. ``differences`` says where
+the lines do not add up to what the chat and the ledger say.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.clock import epoch_of, iso
+from dualtrack.credits.aws_cost import STEP_SECONDS, Work, states_of, work_lines
+from dualtrack.credits.plans import CHAT_PRICE, price_calls
+from dualtrack.ids import query_id
+from dualtrack.models.prices import dollars, is_known
+from dualtrack.models.turn import Usage
+from dualtrack.text import tokens_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from dualtrack.frozen import Json
+    from dualtrack.memory.records import Record
+    from dualtrack.models.spent import Lost, Side
+    from dualtrack.storage.chats import Chat, RecordedTurn
+
+_FIXED_WRITES: Final = 55
+_FIXED_READS: Final = 18
+_ROUND_UNITS: Final = 6
+_TOOL_UNITS: Final = 5
+"""Units of DynamoDB, fitted to what `tests.bench.chat_cost` counts: of a chat without tools, and what a turn with
+tools and each of its calls add. Large results take more."""
+
+_WRITE_SECONDS: Final = 0.13
+"""`dualtrack.streaming.delta_writer.WRITE_SECONDS`: deltas are written at most so often."""
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """The prices of AWS in dollars and the functions' sizes in MB, by name; without them there is no AWS part."""
+
+    prices: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    megabytes: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is on record of a chat. ``records``: of its query, their text is not looked at; ``entries``: its lines of
+    the ledger as the API shows them; ``summed_up``: whether summaries are asked for in its profile."""
+
+    chat: Chat
+    turns: Sequence[RecordedTurn]
+    records: Sequence[Record]
+    entries: Sequence[Mapping[str, Json]]
+    fold: Side | None = None
+    summed_up: bool = True
+
+
+def receipt_of(found: Evidence, deployment: Deployment) -> dict[str, Any]:
+    """The receipt as the API answers it."""
+    chat = found.chat
+    lines = [*_model_lines(found), *_credit_lines(found), *_side_lines(found), *_ledger_lines(found)]
+    lines.sort(key=lambda line: line["at"] or "~")
+    lines += _aws_lines(found, lines, deployment)
+    return {
+        "chat_id": chat.chat_id,
+        "conversation_id": chat.conversation_id,
+        "message_id": query_id(chat.query),
+        "user_id": chat.user,
+        "profile": chat.profile,
+        "model": chat.model or None,
+        "status": chat.status,
+        "stop": chat.stop or None,
+        "created_at": chat.created_at,
+        "ended_at": chat.ended_at or None,
+        "recorded": chat.spent is not None,
+        "price_known": is_known(chat.model) if chat.model else None,
+        "lines": lines,
+        "totals": _totals(lines),
+        "differences": differences(chat, lines),
+    }
+
+
+def differences(chat: Chat, lines: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Where the lines do not add up to what the chat says of itself, or say a thing twice."""
+    found = []
+    ids = [(line["kind"], line.get("id")) for line in lines if line.get("id")]
+    twice = sorted({f"{kind} {one}" for kind, one in ids if ids.count((kind, one)) > 1})
+    found += [f"{one} is there twice" for one in twice]
+    usage = [line["usage"] for line in lines if line["kind"] == "model" and not line["estimated"]]
+    for mine, theirs in _TOKENS.items():
+        added, said = sum(one[mine] for one in usage), chat.usage.get(theirs, 0)
+        if added != said:
+            found.append(f"{mine}: the calls add up to {added}, the chat says {said}")
+    if chat.status == "running":
+        return found
+    credit = sum(line["credits"] for line in lines if line["kind"] in ("chat", "tool"))
+    if credit != chat.credits_used:
+        found.append(f"credits: the lines add up to {credit}, the chat says {chat.credits_used}")
+    moved = [line for line in lines if line["kind"] == "ledger"]
+    settled = sum(line["amount"] for line in moved if line["movement"] == "settle")
+    if moved and settled != chat.credits_used:
+        found.append(f"credits: the ledger says {settled}, the chat {chat.credits_used}")
+    return found
+
+
+_TOKENS: Final = MappingProxyType(
+    {
+        "fresh": "input_tokens",
+        "cache_write": "cache_write_tokens",
+        "cache_read": "cache_read_tokens",
+        "output": "output_tokens",
+    }
+)
+"""The names of a line's tokens, and the chat's own."""
+
+
+def _line(kind: str, at: str | None, line_id: str, **more: Any) -> dict[str, Any]:
+    return {"kind": kind, "at": at, "id": line_id, "estimated": False, "dollars": 0.0, **more}
+
+
+def _tokens(usage: Usage) -> dict[str, int]:
+    given = asdict(usage)
+    return {mine: given[theirs] for mine, theirs in _TOKENS.items()}
+
+
+# ── calls of the model ────────────────────────────────────────────────────────────────────────────
+
+
+def _model_lines(found: Evidence) -> Iterator[dict[str, Any]]:
+    chat, known = found.chat, Usage()
+    for turn in found.turns:
+        if turn.usage is None:
+            continue
+        known += turn.usage
+        made = turn.made
+        calls = made.calls if made else 1
+        yield _line(
+            "model",
+            made.at if made else None,
+            f"turn-{turn.number}",
+            turn=turn.number,
+            model=chat.model,
+            usage=_tokens(turn.usage),
+            seconds=made.seconds if made else None,
+            first_seconds=made.first_seconds if made else None,
+            calls=calls,
+            tries=made.tries if made else None,
+        ) | {"dollars": dollars(chat.model, turn.usage, calls)}
+        yield from _lost_lines(chat, made.lost if made else (), turn.usage.prompt_tokens // max(calls, 1))
+    prompt = found.turns[-1].usage.prompt_tokens if found.turns and found.turns[-1].usage else 0
+    yield from _lost_lines(chat, chat.spent.lost if chat.spent else (), prompt)
+    yield from _earlier_lines(found, known)
+
+
+def _lost_lines(chat: Chat, lost: Sequence[Lost], prompt: int) -> Iterator[dict[str, Any]]:
+    """Calls of which nothing was recorded: the prompt of the turn that was, or of the one before, all of it fresh,
+    and the text that they had shown."""
+    for place, one in enumerate(lost, start=1):
+        usage = Usage(prompt, tokens_of(one.written))
+        yield _line(
+            "model",
+            one.at,
+            f"turn-{one.turn}-lost-{place}",
+            turn=one.turn,
+            model=chat.model or None,
+            usage=_tokens(usage),
+            seconds=None,
+            first_seconds=None,
+            calls=1,
+            tries=1,
+        ) | {"estimated": True, "dollars": dollars(chat.model, usage)}
+
+
+def _earlier_lines(found: Evidence, known: Usage) -> Iterator[dict[str, Any]]:
+    """The calls of turns that release 1 recorded: it counted their tokens for the chat alone."""
+    turns = [turn.number for turn in found.turns if turn.usage is None]
+    if not turns:
+        return
+    chat, own = found.chat, asdict(known)
+    usage = Usage(**{name: chat.usage.get(name, 0) - own[name] for name in own})
+    yield _line(
+        "model",
+        None,
+        "turns-of-an-earlier-release",
+        turn=None,
+        model=chat.model or None,
+        usage=_tokens(usage),
+        seconds=None,
+        first_seconds=None,
+        calls=len(turns),
+        tries=None,
+    ) | {"dollars": dollars(chat.model, usage, len(turns))}
+
+
+def _side_lines(found: Evidence) -> Iterator[dict[str, Any]]:
+    """The calls for summaries and for a digest."""
+    spent = found.chat.spent
+    if spent and spent.summaries and spent.summaries.tries:
+        yield _side("summary", spent.summaries)
+    elif spent and not spent.summaries and found.chat.status == "done" and found.summed_up:
+        yield _unknown_summaries(found)
+    elif spent is None and found.chat.usage.get("summary_input_tokens") is not None:
+        yield _earlier_summaries(found.chat)
+    if found.fold:
+        yield _side("fold", found.fold)
+
+
+def _side(kind: str, side: Side) -> dict[str, Any]:
+    return _line(
+        kind,
+        side.at,
+        kind,
+        model=side.model,
+        usage=_tokens(side.usage),
+        seconds=side.seconds,
+        calls=side.calls,
+        tries=side.tries,
+    ) | {"dollars": dollars(side.model, side.usage, side.calls)}
+
+
+def _unknown_summaries(found: Evidence) -> dict[str, Any]:
+    """The step that sums up died, and with it what it knew: one call as long as the last turn's is taken for it."""
+    last = found.turns[-1].usage if found.turns else None
+    usage = Usage(last.prompt_tokens, last.output_tokens) if last else Usage()
+    return _line(
+        "summary",
+        found.chat.ended_at,
+        "summary",
+        model=found.chat.model or None,
+        usage=_tokens(usage),
+        seconds=None,
+        calls=1,
+        tries=None,
+    ) | {"estimated": True, "dollars": dollars(found.chat.model, usage)}
+
+
+def _earlier_summaries(chat: Chat) -> dict[str, Any]:
+    """Of an earlier release, which kept the tokens alone; who wrote the summaries is not known: the chat's model is
+    taken."""
+    names = Usage.__dataclass_fields__
+    usage = Usage(**{name: chat.usage.get(f"summary_{name}", 0) for name in names})
+    return _line(
+        "summary",
+        None,
+        "summary",
+        model=chat.model or None,
+        usage=_tokens(usage),
+        seconds=None,
+        calls=1,
+        tries=None,
+    ) | {"estimated": True, "dollars": dollars(chat.model, usage)}
+
+
+# ── tools and credits ─────────────────────────────────────────────────────────────────────────────
+
+
+def _credit_lines(found: Evidence) -> Iterator[dict[str, Any]]:
+    """The chat's own price, and a line for each tool call that was asked for; of one that was cancelled before it
+    asked the model, and of one that failed, nothing is charged."""
+    chat, charged = found.chat, found.chat.status != "failed"
+    if chat.status == "cancelled":
+        charged = chat.credits_used > 0
+    yield _line("chat", chat.created_at, "chat", credits=CHAT_PRICE if charged else 0)
+    records = {record.record_id: record for record in found.records if record.call}
+    calls = [(turn.number, call) for turn in found.turns for call in turn.calls]
+    prices = iter(
+        price_calls(
+            [call.price_class for _, call in calls if not call.refused], documentation_already_paid=False
+        )
+    )
+    for number, call in calls:
+        price = 0 if call.refused else next(prices)
+        record = records.get(call.id)
+        detail = record.call if record else None
+        began = iso(epoch_of(record.created_at) - detail.seconds) if record and detail else None
+        yield _line(
+            "tool",
+            began,
+            call.id,
+            turn=number,
+            tool=call.tool,
+            ran=not call.refused,
+            is_error=detail.is_error if detail else None,
+            seconds=detail.seconds if detail else None,
+            credits=price if charged else 0,
+        )
+
+
+def _ledger_lines(found: Evidence) -> Iterator[dict[str, Any]]:
+    for entry in found.entries:
+        yield _line(
+            "ledger",
+            str(entry["at"]),
+            str(entry["entry_id"]),
+            movement=entry["kind"],
+            amount=entry["amount"],
+            available_after=entry["available_after"],
+        )
+
+
+# ── AWS ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _aws_lines(
+    found: Evidence, lines: Sequence[Mapping[str, Any]], deployment: Deployment
+) -> list[dict[str, Any]]:
+    """All of it an estimate: the seconds are those that were measured, the units are a formula's."""
+    if not deployment.prices or not deployment.megabytes:
+        return []
+    bill = work_lines(work_of(found, lines), deployment.megabytes, deployment.prices)
+    return [
+        _line("aws", None, one.item, item=one.item, amount=round(one.amount, 9))
+        | {"estimated": True, "dollars": one.dollars}
+        for one in bill
+    ]
+
+
+def work_of(found: Evidence, lines: Sequence[Mapping[str, Any]]) -> Work:
+    """What the chat made AWS do, by its lines."""
+    chat = found.chat
+    model = [line for line in lines if line["kind"] == "model"]
+    waited = sum(line["seconds"] or 0.0 for line in model)
+    flowing = sum((line["seconds"] or 0.0) - (line["first_seconds"] or 0.0) for line in model)
+    functions = {
+        "api": (1, STEP_SECONDS),
+        "turn": (max(len(model), chat.turn), waited + max(len(model), chat.turn) * STEP_SECONDS),
+    }
+    seconds = {line["id"]: line["seconds"] or 0.0 for line in lines if line["kind"] == "tool"}
+    ran: list[Any] = [call for turn in found.turns for call in turn.calls if not call.refused]
+    for call in ran:
+        times, before = functions.get(call.fn, (0, 0.0))
+        functions[call.fn] = (times + 1, before + seconds[call.id] + STEP_SECONDS)
+    side = sum(line["seconds"] or 0.0 for line in lines if line["kind"] in ("summary", "fold"))
+    if chat.status == "done":
+        functions["summarise"] = (1, side + STEP_SECONDS)
+    rounds = sum(1 for turn in found.turns if any(not call.refused for call in turn.calls))
+    units = rounds * _ROUND_UNITS + len(ran) * _TOOL_UNITS
+    took = epoch_of(chat.ended_at) - epoch_of(chat.created_at) if chat.ended_at else waited
+    return Work(
+        functions,
+        took + side,
+        states_of(chat.turn, len(ran), rounds),
+        _FIXED_WRITES + units + max(flowing, 0.0) / _WRITE_SECONDS,
+        _FIXED_READS + units,
+    )
+
+
+def _totals(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Sums over the lines; those of estimates are in them and told apart."""
+    model = [line for line in lines if line["kind"] in ("model", "summary", "fold")]
+    aws = [line for line in lines if line["kind"] == "aws"]
+    return {
+        "credits": sum(line["credits"] for line in lines if line["kind"] in ("chat", "tool")),
+        "usage": {name: sum(line["usage"][name] for line in model) for name in _TOKENS},
+        "model_dollars": sum(line["dollars"] for line in model),
+        "aws_dollars": sum(line["dollars"] for line in aws) if aws else None,
+        "dollars": sum(line["dollars"] for line in (*model, *aws)),
+        "estimated_dollars": sum(line["dollars"] for line in (*model, *aws) if line["estimated"]),
+    }

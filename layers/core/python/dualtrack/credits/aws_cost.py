@@ -1,0 +1,92 @@
+"""What AWS asks for a chat, line by line: the one formula, for receipts and for `dualtrack aws cost`. Pure.
+
+Prices (dollars) and the functions' sizes (MB) are data of the deployment: infra/prices.toml, infra/stacks/function_specs.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+STEP_SECONDS: Final = 0.15
+"""What a function takes beside what it waits for."""
+
+STREAM_READ_UNITS: Final = 4.5
+"""A second of an open stream while text flows (docs/measurements.md, "Readers of the event stream")."""
+
+LOG_KILOBYTES: Final = 1.0
+"""What an invocation logs: Lambda's start, end and report as JSON, and a line of ours."""
+
+TRACED: Final = 0.05
+TRACES: Final = 2
+"""Of a chat: the gateway's and the workflow's; X-Ray's default rule samples one request a second and 5 % of the rest."""
+
+PRICES: Final = (
+    "lambda_gb_second",
+    "lambda_request",
+    "dynamodb_write",
+    "dynamodb_read",
+    "state_transition",
+    "api_request",
+    "log_gb",
+    "trace",
+)
+"""The names of the prices that a chat needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a bill: ``amount`` units at ``price`` dollars each."""
+
+    item: str
+    amount: float
+    price: float
+
+    @property
+    def dollars(self) -> float:
+        """Of this line."""
+        return self.amount * self.price
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a chat made AWS do. ``functions``: by name, invocations and their seconds together; ``stream``: seconds of
+    one open event stream; ``writes``, ``reads``: units of DynamoDB, those of the stream apart."""
+
+    functions: Mapping[str, tuple[int, float]]
+    stream: float
+    states: int
+    writes: float
+    reads: float
+
+
+def states_of(model_calls: int, tools: int, tool_rounds: int) -> int:
+    """States of a workflow in which nothing went wrong (DESIGN 2.2)."""
+    return 2 * model_calls + tools + tool_rounds + 1
+
+
+def work_lines(work: Work, megabytes: Mapping[str, int], price: Mapping[str, float]) -> list[Line]:
+    """What it costs, followed over one stream. ``megabytes``: each function's size by its name."""
+    functions = {**work.functions, "stream": (1, work.stream)}
+    invocations = sum(times for times, _ in functions.values())
+    return [
+        *(
+            Line(
+                f"Lambda {name}: {times} × {seconds / max(times, 1):.2f} s at {megabytes[name]} MB, GB-seconds",
+                seconds * megabytes[name] / 1024,
+                price["lambda_gb_second"],
+            )
+            for name, (times, seconds) in functions.items()
+        ),
+        Line("Lambda, invocations", invocations, price["lambda_request"]),
+        Line("Step Functions, states", work.states, price["state_transition"]),
+        Line("DynamoDB, write units", work.writes, price["dynamodb_write"]),
+        Line("DynamoDB, read units", work.reads, price["dynamodb_read"]),
+        Line("DynamoDB, read units of the stream", work.stream * STREAM_READ_UNITS, price["dynamodb_read"]),
+        Line("API Gateway, requests", 2, price["api_request"]),
+        Line("Logs, GB", (invocations + 2) * LOG_KILOBYTES / 1e6, price["log_gb"]),
+        Line("X-Ray, traces", TRACES * TRACED, price["trace"]),
+    ]

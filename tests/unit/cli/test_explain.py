@@ -1,0 +1,40 @@
+"""``dualtrack explain`` as it prints a receipt."""
+
+from __future__ import annotations
+
+from dualtrack.chat.explain_chat import evidence
+from dualtrack.chat.receipt import receipt_of
+from dualtrack_cli.explain_commands import text_of
+
+from tests.drivers.world import make_world
+from tests.unit.chat.test_receipt import DEPLOYMENT, READ
+
+
+def test_every_line_is_shown_with_its_price() -> None:
+    with make_world() as world:
+        world.model.script.add({"match": "turn", "content": [READ, {**READ, "name": "nothing_of_that_name"}]})
+        found = receipt_of(evidence(world.stores, world.ask("Read it.")), DEPLOYMENT)
+    text = "\n".join(text_of(found))
+    for part in (
+        "turn 1",
+        "turn 2",
+        "q1-t1 retrieve_full_context",
+        "2 credits",
+        "the chat itself",
+        "5 credits",
+    ):
+        assert part in text
+    assert "q1-t2 nothing_of_that_name, not run" in text
+    assert "ledger: settle 7" in text
+    assert "~$" in text
+    assert "does not add up" not in text
+
+
+def test_what_an_earlier_release_lacks_is_said() -> None:
+    with make_world() as world:
+        found = receipt_of(evidence(world.stores, world.ask("Hello.")), DEPLOYMENT)
+    odd = {**found, "recorded": False, "price_known": False, "differences": ["tokens"]}
+    text = "\n".join(text_of(odd))
+    assert "An earlier release" in text
+    assert "a guess" in text
+    assert "It does not add up: tokens" in text
