@@ -15,7 +15,9 @@ from dualtrack_cli.target import Missing, need_checkout
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from infra.costs import Line, Template
+    from dualtrack.credits.aws_cost import Line
+
+    from infra.costs import Template
 
 _STAGES: Final = ("staging", "prod")
 

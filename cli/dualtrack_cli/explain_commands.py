@@ -112,7 +112,8 @@ def _tool(line: Line) -> str:
         outcome = ", no result"
     else:
         outcome = ", an error" if line["is_error"] else ""
-    return f"{line['id']} {one_line(line['tool'], 40)}{_took(line)}{outcome}"
+    took = _took(line) if line["ran"] else ""
+    return f"{line['id']} {one_line(line['tool'], 40)}{took}{outcome}"
 
 
 def _ledger(line: Line) -> str:

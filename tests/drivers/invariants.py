@@ -334,9 +334,10 @@ def _receipt(stores: Stores, chat: Chat, events: Sequence[StoredEvent]) -> Itera
     if not found["recorded"] or any(turn.made is None for turn in turns_of(stores, chat)):
         return
     told = Counter(line["turn"] for line in found["lines"] if line["kind"] == "model")
+    begun_or_busy = [event for event in events if event.event in ("turn", "retrying")]
     announced = Counter(
         event.data["turn"]
-        for event, after in itertools.pairwise([*events, None])
+        for event, after in itertools.pairwise([*begun_or_busy, None])
         if event and event.event == "turn" and (after is None or after.event != "retrying")
     )
     if told != announced:

@@ -148,7 +148,7 @@ def test_summaries_of_a_step_that_died_are_estimated(world: World) -> None:
 
 
 def test_the_ledger_and_the_receipts_of_many_chats_agree(world: World) -> None:
-    chats = []
+    chats: list[Chat] = []
     for number in range(3):
         world.model.script.add({"match": "turn", "content": [READ] * number} if number else {"match": "turn"})
         chats.append(

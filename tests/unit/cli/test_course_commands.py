@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner, Result
-from dualtrack_cli import course_commands
+from dualtrack_cli import corpora
 from dualtrack_cli.main import main
 
 from tests.clients.api_client import make_api
@@ -36,7 +36,7 @@ def api() -> Iterator[Api]:
 def stack(api: Api, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[tuple[str, CorporaServer]]:
     monkeypatch.delenv("DUALTRACK_TOKEN", raising=False)
     monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setattr(course_commands, "_POLL_SECONDS", 0)
+    monkeypatch.setattr(corpora, "_POLL_SECONDS", 0)
     monkeypatch.chdir(tmp_path)
     with serve_corpora(api) as served:
         run(served[0], "ingest", str(_written(tmp_path / "before", {"b.txt": B})), "--reset")
