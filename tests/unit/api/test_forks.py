@@ -75,9 +75,17 @@ def test_a_fork_shows_the_past_of_its_parent_and_goes_its_own_way(api: Api) -> N
     parent = converse(api, 3)
     made = fork(api, parent, "q3")
     whole = {track: records(api, parent, track) for track in ("full", "summarised")}
-    assert made == {**made, "forked_from": parent, "title": "question number 1", "profile": "assistant"}
+    assert made == {
+        **made,
+        "forked_from": parent,
+        "forked_before": "q3",
+        "title": "question number 1",
+        "profile": "assistant",
+    }
     own = made["conversation_id"]
-    assert api.get(f"/v1/conversations/{own}")["forked_from"] == parent
+    shown = api.get(f"/v1/conversations/{own}")
+    assert {name: shown[name] for name in made} == made
+    assert "forked_before" not in api.get(f"/v1/conversations/{parent}")
     for track, listed in whole.items():
         assert records(api, own, track) == [one for one in listed if one["record_id"][:2] in ("q1", "q2")]
     answer = api.ask("Another third question", conversation_id=own)
@@ -264,8 +272,9 @@ def test_the_forks_of_a_conversation_are_listed_newest_first(api: Api) -> None:
     found += body["conversations"]
     found += api.get(f"{where}&cursor={body['cursor']}")["conversations"]
     assert sorted(one["conversation_id"] for one in found) == sorted(one["conversation_id"] for one in made)
+    assert sorted(one["forked_before"] for one in found) == ["q1", "q2", "q3"]
     (below,) = api.get(f"/v1/conversations?forked_from={made[2]['conversation_id']}")["conversations"]
-    assert below == deeper
+    assert below == deeper == {**deeper, "forked_before": "q3"}
     api.call("DELETE", f"/v1/conversations/{made[0]['conversation_id']}")
     left = api.get(f"/v1/conversations?forked_from={parent}")["conversations"]
     assert made[0]["conversation_id"] not in {one["conversation_id"] for one in left}
@@ -312,8 +321,9 @@ def test_a_deleted_parent_is_hidden_and_what_its_fork_shows_is_kept(api: Api) ->
     own = fork(api, parent, "q3")["conversation_id"]
     shown = {track: records(api, own, track) for track in ("full", "summarised")}
     assert api.call("DELETE", f"/v1/conversations/{parent}").status == 204
-    for target in (f"/v1/conversations/{parent}", f"/v1/conversations?forked_from={parent}"):
-        assert api.call("GET", target).status == 404
+    assert api.call("GET", f"/v1/conversations/{parent}").status == 404
+    (listed,) = api.get(f"/v1/conversations?forked_from={parent}")["conversations"]
+    assert (listed["conversation_id"], listed["forked_from"]) == (own, parent)
     assert api.call("POST", f"/v1/conversations/{parent}/fork", {"before": "q1"}).status == 404
     assert api.call("PATCH", f"/v1/conversations/{parent}", {"title": "Back"}).status == 404
     for chat in chats:
@@ -336,6 +346,7 @@ def test_a_deleted_parent_is_hidden_and_what_its_fork_shows_is_kept(api: Api) ->
     for _ in range(2):
         api.world.clock.now += WRITERS_SECONDS + 1
         sweep(api)
+    assert api.call("GET", f"/v1/conversations?forked_from={parent}").status == 404
     everything = items(api.world, "history") + items(api.world, "chats")
     assert [one for one in everything if api.user in one["pk"]["S"] and one["sk"]["S"][:4] != "RATE"] == []
     assert [key for key in objects(api.world) if api.user in key] == []
