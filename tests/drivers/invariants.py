@@ -109,10 +109,7 @@ def digest_faults(stores: Stores, chat: Chat) -> list[str]:
         wrong.append(f"digests {listed} through {ends}")
     if not set(taken) <= set(numbers) or len(listed) > last + 1:
         wrong.append(f"digests {listed}, in force {taken}")
-    if any(
-        len(digest.content) > DIGEST_LIMIT or digest.through >= chat.query
-        for digest in digests[:last]
-    ):
+    if any(len(digest.content) > DIGEST_LIMIT or digest.through >= chat.query for digest in digests[:last]):
         wrong.append(f"digests of {[len(digest.content) for digest in digests]} characters, through {ends}")
     return wrong
 
