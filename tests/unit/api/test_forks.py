@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.chat.delete_conversation import WRITERS_SECONDS
 from dualtrack.chat.sweep_deletions import sweep_deletions
+from dualtrack.clock import iso
+from dualtrack.ids import new_conversation_id
+from dualtrack.memory.records import Block, QueryTrack
 from dualtrack.storage.chats import CHAT_SECONDS
+from dualtrack.storage.conversations import Conversation
 
 from tests.clients.api_client import Api, items, make_api, objects
+from tests.drivers.world import store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+
+    from dualtrack.storage.bodies import Write
 
 LARGE = "The wombat has 4711 burrows. " * 60
 PICTURE = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(3_000)).decode()
@@ -173,6 +181,36 @@ def test_forks_of_forks_have_a_depth(api: Api, monkeypatch: pytest.MonkeyPatch) 
     answer = api.call("POST", f"/v1/conversations/{own}/fork", {"before": "q5"})
     assert (answer.status, answer.code) == (400, "invalid_request")
     assert records(api, fork(api, own, "q4")["conversation_id"]) == records(api, own)[:-2]
+
+
+@pytest.mark.parametrize("queries", [3, 1_000])
+def test_a_fork_writes_as_much_whatever_it_shares(api: Api, queries: int) -> None:
+    """The whole request: its rate limit, and one transaction of the conversation, a note of it, and a count."""
+    now = iso(api.world.clock())
+    parent = Conversation(api.user, new_conversation_id(), "Long", "assistant", now, now, queries)
+    api.world.stores.conversations.create(parent)
+    tracks: list[Write] = []
+    for number in range(1, queries + 1):
+        asked = Block(f"q{number}", "user", "What?", now)
+        answered = Block(f"q{number}-r-sum", "assistant", "Yes.", now, f"q{number}-r")
+        track = QueryTrack(number, (asked, answered), 10)
+        tracks += api.world.stores.history.track_writes(api.user, parent.conversation_id, track)
+    for start in range(0, len(tracks), 100):
+        store(api.world.stores, tracks[start : start + 100])
+    writes: list[tuple[str, int]] = []
+
+    def note(model: Any, params: Any, **_: Any) -> None:
+        if model.name not in ("GetItem", "BatchGetItem", "Query"):
+            writes.append((model.name, len(json.loads(params["body"]).get("TransactItems", "1"))))
+
+    events = api.world.stores.dynamodb.meta.events
+    events.register("before-call.dynamodb", note, unique_id="writes")
+    try:
+        made = fork(api, parent.conversation_id, f"q{queries + 1}")
+    finally:
+        events.unregister("before-call.dynamodb", unique_id="writes")
+    assert writes == [("UpdateItem", 1), ("TransactWriteItems", 3)]
+    assert made["forked_before"] == f"q{queries + 1}"
 
 
 # ── read ──────────────────────────────────────────────────────────────────────────────────────────
