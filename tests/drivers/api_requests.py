@@ -326,8 +326,8 @@ class Author:
         route = self.drawn.choice(OWNED)
         path = route.path.format(chat_id=chat, conversation_id=one, record_id="q1", place="1")
         track = self.drawn.choice(("", "?track=summarised")) if TRACK in route.parameters else ""
-        body = b'{"before": "q1"}' if route.path.endswith("/fork") else b'{"title": "mine now"}'
-        body = body if route.body else None
+        given = b'{"before": "q1"}' if route.path.endswith("/fork") else b'{"title": "mine now"}'
+        body = given if route.body else None
         return Asked(route.method.upper(), path + track, frozenset({404}), body)
 
     def not_an_administrator(self) -> Asked:
