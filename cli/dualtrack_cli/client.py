@@ -72,10 +72,11 @@ class ChatEvent:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A chat that was accepted."""
+    """A chat that was accepted; ``message_id`` names its query, such as q7."""
 
     chat_id: str
     conversation_id: str
+    message_id: str
 
 
 class ApiClient:
@@ -144,12 +145,16 @@ class ApiClient:
             **{name: value for name, value in optional.items() if value is not None},
         }
         answer = self._post_once("/v1/chats", body)
-        return Started(answer["chat_id"], answer["conversation_id"])
+        return Started(answer["chat_id"], answer["conversation_id"], answer["message_id"])
 
     def fork(self, conversation_id: str, before: str) -> str:
         """POST …/fork; the id of the conversation that shares the queries before one."""
         path = f"/v1/conversations/{quote(conversation_id, safe='')}/fork"
         return str(self._post_once(path, {"before": before})["conversation_id"])
+
+    def delete_conversation(self, conversation_id: str) -> None:
+        """DELETE a conversation."""
+        self.call("DELETE", f"/v1/conversations/{quote(conversation_id, safe='')}")
 
     def _post_once(self, path: str, body: Mapping[str, Any]) -> Any:
         """The answer; one that is lost on the way is asked for again under the same idempotency key."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 import sys
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import click
 from dualtrack.frozen import freeze
 
 from dualtrack_cli.aws_commands import aws_commands
-from dualtrack_cli.client import ClientError
+from dualtrack_cli.client import ClientError, Refused
 from dualtrack_cli.command import (
     STATE_DIR,
     Exit,
@@ -112,11 +113,28 @@ def chat(
             if target.mode == "offline":
                 view.notice(_OFFLINE)
             if fork is not None and before is not None:
-                conversation = client.fork(fork, before)
-                view.notice(f"Forked before {one_line(before, 20)}: {one_line(conversation, 100)}")
-            outcome = _converse(client, view, client.start_chat(text, conversation, profile, files))
+                started = _start_in_fork(client, view, fork, before, text, files)
+            else:
+                started = client.start_chat(text, conversation, profile, files)
+            outcome = _converse(client, view, started)
         code = _conclude(outcome, stack, as_json=as_json)
     sys.exit(code)
+
+
+def _start_in_fork(
+    client: ApiClient, view: View, parent: str, before: str, text: str, files: tuple[LocalFile, ...]
+) -> Started:
+    """A fork and its first chat; a fork whose chat is refused was made for nothing, and goes."""
+    fork = client.fork(parent, before)
+    try:
+        started = client.start_chat(text, fork, files=files)
+    except Refused as refusal:
+        if refusal.status < 500:  # else the chat may run all the same
+            with contextlib.suppress(ClientError):
+                client.delete_conversation(fork)
+        raise
+    view.notice(f"Forked before {one_line(before, 20)}: {one_line(fork, 100)}")
+    return started
 
 
 def _files(paths: tuple[Path, ...]) -> tuple[LocalFile, ...]:
@@ -186,7 +204,9 @@ def _conclude(outcome: Outcome, stack: Wanted, *, as_json: bool) -> Exit:
     if as_json and outcome.chat is not None:
         print_json(outcome.chat)
     if outcome.answered and not as_json:
-        click.echo(f'\nGo on with: {_continuation(outcome.started.conversation_id, stack)} "…"')
+        own, query = outcome.started.conversation_id, outcome.started.message_id
+        click.echo(f'\nGo on with: {_command(stack, "--conversation", own)} "…"')
+        click.echo(f'Ask {one_line(query, 20)} anew: {_command(stack, "--fork", own, "--before", query)} "…"')
     if outcome.problem:
         click.echo(f"Error: {outcome.problem}", err=True)
     if outcome.answered and as_json and outcome.chat is None:
@@ -194,8 +214,8 @@ def _conclude(outcome: Outcome, stack: Wanted, *, as_json: bool) -> Exit:
     return Exit.ANSWERED if outcome.answered else Exit.FAILED
 
 
-def _continuation(conversation_id: str, stack: Wanted) -> str:
-    parts = ["uv", "run", "dualtrack", "chat", "--conversation", one_line(conversation_id, 100)]
+def _command(stack: Wanted, *options: str) -> str:
+    parts = ["uv", "run", "dualtrack", "chat", *(one_line(one, 100) for one in options)]
     if stack.url is not None:
         parts += ["--url", stack.url]
     elif stack.state_dir != STATE_DIR:

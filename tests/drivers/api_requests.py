@@ -279,6 +279,19 @@ class Author:
         expected = frozenset({200}) if valid else frozenset({400})
         return self._of(one, Asked("PATCH", f"/v1/conversations/{one}", expected, body))
 
+    def fork(self) -> Asked:
+        """Before a query that is there or not, or that is running."""
+        one, before = self._conversation(), self.drawn.choice(("q1", "q1", "q2", "q3", "q99", "seven", 5))
+        body = json.dumps({"before": before}).encode()
+        perhaps = {201, 400, 409}
+        expected = {"q1": {201}, "q2": perhaps, "q3": perhaps}.get(str(before), {400})
+        return self._of(one, Asked("POST", f"/v1/conversations/{one}/fork", frozenset(expected), body))
+
+    def list_forks(self) -> Asked:
+        """Of one's own, or of nobody's."""
+        one = self._conversation()
+        return Asked("GET", f"/v1/conversations?forked_from={one}", frozenset({200, 404}))
+
     def delete(self) -> Asked:
         one = self._conversation()
         return self._of(one, Asked("DELETE", f"/v1/conversations/{one}", frozenset({204, 409})))
@@ -313,7 +326,8 @@ class Author:
         route = self.drawn.choice(OWNED)
         path = route.path.format(chat_id=chat, conversation_id=one, record_id="q1", place="1")
         track = self.drawn.choice(("", "?track=summarised")) if TRACK in route.parameters else ""
-        body = b'{"title": "mine now"}' if route.body else None
+        given = b'{"before": "q1"}' if route.path.endswith("/fork") else b'{"title": "mine now"}'
+        body = given if route.body else None
         return Asked(route.method.upper(), path + track, frozenset({404}), body)
 
     def not_an_administrator(self) -> Asked:
@@ -495,6 +509,8 @@ _KINDS: Final[tuple[tuple[Callable[[Author], Asked], int], ...]] = (
     (Author.read_conversation, 8),
     (Author.read_record, 6),
     (Author.rename, 3),
+    (Author.fork, 4),
+    (Author.list_forks, 1),
     (Author.delete, 3),
     (Author.read_credits, 3),
     (Author.read_ledger, 4),

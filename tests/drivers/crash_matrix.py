@@ -84,6 +84,7 @@ SCENARIOS: Final = (
     Scenario("a query that must fold", earlier=30),
     Scenario("a query that takes what waits", earlier=30, digest_waits=True),
     Scenario("a digest written ahead", earlier=18),
+    Scenario("searched in a fork that must fold", earlier=30, forked=True, rounds=((SEARCH,),), charged=7, always_asks=True),
 )  # fmt: skip
 
 SAID: Final = "What is it?"

@@ -22,9 +22,11 @@ import anthropic
 import httpx2
 from dualtrack.chat.attached_files import File
 from dualtrack.chat.cancel_chat import cancel_chat
+from dualtrack.chat.delete_conversation import delete_conversation
 from dualtrack.chat.end_chat import end_chat, failure_of
 from dualtrack.chat.erase_user import Retention, begin_erasure, stop_user
 from dualtrack.chat.executions import Executions
+from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.chat.run_tool import run_tool
 from dualtrack.chat.run_turn import TurnDeps, run_turn
 from dualtrack.chat.start_chat import NewChat, Repeat, fingerprint, first_chat, start_chat
@@ -171,6 +173,9 @@ class Scenario:
     digest_waits: bool = False
     """Two thirds of them have been folded into a digest that nobody has taken."""
 
+    forked: bool = False
+    """It comes in a fork that shares all of them, and its parent is deleted."""
+
     profile: str = ""
     """Of the conversation; empty: the default."""
 
@@ -288,7 +293,11 @@ class World:
         if self.scenario.digest_waits:
             waiting = Digest(1, 2 * count // 3, "What was said first.", now, 5_000 * (2 * count // 3))
             store(stores, [stores.digests.put_action(self.user, conversation_id, waiting)])
-        return conversation_id
+        if not self.scenario.forked:
+            return conversation_id
+        fork = fork_conversation(stores, self.user, conversation_id, count + 1)
+        delete_conversation(stores, self.user, conversation_id)
+        return fork.conversation_id
 
     def _use_before(self, stores: Stores) -> None:
         if self.scenario.used_before:

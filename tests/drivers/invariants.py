@@ -95,30 +95,33 @@ def _digest_sent(start: Sequence[str]) -> int:
 
 
 def digest_faults(stores: Stores, chat: Chat) -> list[str]:
-    """What is wrong with the digests of a conversation: all are there, each reaches further, one waits at most."""
+    """What is wrong with the digests of a conversation: all are there, each reaches further, one waits at most.
+
+    A fork's own come after those that it shares.
+    """
+    stores, shared = stores.across(chat.ancestry), chat.ancestry.digests
     pk = partition(chat.user, chat.conversation_id)
     keys = [item["sk"] for item in query(stores.dynamodb, stores.history.table, pk, prefix="D#")]
     taken = [int(key[2:8]) for key in keys if key.endswith("#taken")]
     numbers = [int(key[2:]) for key in keys if not key.endswith("#taken")]
-    found = [stores.digests.find(chat.user, chat.conversation_id, number) for number in numbers]
+    last = max(taken, default=shared)
+    listed = [*range(1, shared + 1), *numbers]
+    found = [stores.digests.find(chat.user, chat.conversation_id, number) for number in listed]
     digests = [digest for digest in found if digest]
     ends = [digest.through for digest in digests]
     wrong = []
-    if numbers != list(range(1, len(numbers) + 1)) or ends != sorted(set(ends)):
-        wrong.append(f"digests {numbers} through {ends}")
-    if not set(taken) <= set(numbers) or len(numbers) > max(taken, default=0) + 1:
-        wrong.append(f"digests {numbers}, in force {taken}")
-    if any(
-        len(digest.content) > DIGEST_LIMIT or digest.through >= chat.query
-        for digest in digests[: max(taken, default=0)]
-    ):
+    if listed != list(range(1, len(digests) + 1)) or ends != sorted(set(ends)):
+        wrong.append(f"digests {listed} through {ends}")
+    if not set(taken) <= set(numbers) or len(listed) > last + 1:
+        wrong.append(f"digests {listed}, in force {taken}")
+    if any(len(digest.content) > DIGEST_LIMIT or digest.through >= chat.query for digest in digests[:last]):
         wrong.append(f"digests of {[len(digest.content) for digest in digests]} characters, through {ends}")
     return wrong
 
 
 def index_faults(stores: Stores, chat: Chat) -> list[str]:
     """What is wrong with what searches have kept: no query up to the last is missing, and vectors are as many."""
-    user, conversation_id = chat.user, chat.conversation_id
+    user, conversation_id, stores = chat.user, chat.conversation_id, stores.across(chat.ancestry)
     kept = stores.search_index.segments(user, conversation_id)
     there = {passage.record_id for segment in kept for passage in segment.passages}
     through = max((segment.through for segment in kept), default=0)
@@ -141,6 +144,7 @@ def what_is_left(stores: Stores, user: str, secret: str) -> list[str]:
     May be: the counters and keys of requests (`USER#`: no text), the blank end of a chat that was broken off, and
     what is noted in the list of deletions.
     """
+    hidden = (f"USER#{user} CONV#", f"USER#{user} FORK#")
     found = []
     for table in (stores.history.table, stores.chats.table, stores.cache.table):
         for page in stores.dynamodb.get_paginator("scan").paginate(TableName=table):
@@ -148,7 +152,7 @@ def what_is_left(stores: Stores, user: str, secret: str) -> list[str]:
                 key = f"{item['pk']['S']} {item['sk']['S']}"
                 if secret in str(item):
                     found.append(f"{key}: a deleted conversation's text is still in a table")
-                elif (
+                elif key.startswith(hidden) or (
                     f"#{user}#" in key
                     and item["pk"]["S"] != "DELETIONS"
                     and item.get("data", {}).get("S") != "[]"

@@ -1,6 +1,6 @@
 """Outside calls of a fork's request, and of deletions while forks live, gone wrong in some way (docs/faults.md).
 
-Some of each; ``DUALTRACK_FORK_CASES=1000`` has all.
+Some of each; in the long form all.
 """
 
 from __future__ import annotations
@@ -18,16 +18,19 @@ from dualtrack.chat.fork_conversation import first_fork, fork_conversation
 from dualtrack.chat.start_chat import Repeat
 from dualtrack.errors import ApiError
 
-from tests.drivers.crash_world import USER, World, ref_of
+from tests.drivers.crash_world import ERASURE_SWEEPS, USER, World, ref_of
 from tests.drivers.faults import PATIENCE, Fault, Process, Trace, kinds_at, start_late
+from tests.drivers.invariants import erasure_faults
+from tests.long_forms import LONG
 from tests.property.test_forks import TALK, Talk, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+SAID: Final = "What is it? "
 KEY: Final = Repeat("fork-1", "the same body")
-SWEEPS: Final = 6
-CASES: Final = int(os.environ.get("DUALTRACK_FORK_CASES", "8"))
+SWEEPS: Final = ERASURE_SWEEPS + 1
+CASES: Final = 1_000 if LONG else 8
 SEED: Final = os.environ.get("DUALTRACK_CRASH_SEED", "20261122")
 
 
@@ -54,7 +57,7 @@ class Family:
 
     def ask(self, conversation_id: str, *, is_summed_up: bool = True) -> str:
         world, known = self.world, {chat.chat_id for chat in self.world.chats()}
-        world.post("What is it? " * 200, conversation_id)
+        world.post(SAID * 200, conversation_id)
         (chat,) = [chat for chat in world.chats() if chat.chat_id not in known]
         if is_summed_up:
             world.machine(ref_of(chat))
@@ -71,13 +74,16 @@ class Family:
             "fork": self.fork,
             "delete the parent": partial(self.delete, self.parent),
             "delete the fork": partial(self.delete, getattr(self, "child", "")),
+            "erase the user": self.world.begin_erasure,
         }
-        if self.act == "delete the fork":
+        if self.act in ("delete the fork", "erase the user"):
             self.delete(self.parent, Process(self.world.quiet, "before"))
         for _ in range(3):
             with contextlib.suppress(Exception):  # a 500 for the client
                 self.deliver(self.act, bodies[self.act])
                 break
+        if self.act == "erase the user" and not self.world.look().deletions.is_refused(USER):
+            self.world.begin_erasure(Process(self.world.quiet, "request again"))
         for number in range(SWEEPS):
             self.world.clock.now += 300
             with contextlib.suppress(Exception):
@@ -109,6 +115,8 @@ class Family:
     def faults(self) -> list[str]:
         """What is wrong afterwards; then everything is deleted, and what is left."""
         world, wrong = self.world, []
+        if self.act == "erase the user":
+            return erasure_faults(world.look(), USER, SAID)
         living = {key[1] for key in world.aws.table("history") if key[1].startswith("CONV#")}
         if self.act == "fork":
             if len(set(self.made)) != 1 or len(living - {f"CONV#{self.parent}"}) != 1:
@@ -139,7 +147,7 @@ class Family:
         return wrong + [f"{left} is left"] * bool(left) + [f"{one} is left" for one in world.aws.objects]
 
 
-@pytest.mark.parametrize("act", ["fork", "delete the parent", "delete the fork"])
+@pytest.mark.parametrize("act", ["fork", "delete the parent", "delete the fork", "erase the user"])
 def test_whatever_goes_wrong_once_nothing_is_lost_and_nothing_is_left(act: str) -> None:
     """A call once, with a kind of fault that is drawn for it."""
     quiet = Family(act, None)

@@ -1,12 +1,11 @@
 """Forks of forks, chats and deletions in any order, against a plain model, byte for byte (CONTRACT 4, 6).
 
 The model of a conversation is the list of what each of its queries showed when it had ended; a fork's is the
-beginning of its parent's. ``DUALTRACK_FORK_EXAMPLES`` makes it long: 1,000 take about ten minutes.
+beginning of its parent's.
 """
 
 from __future__ import annotations
 
-import os
 import random
 from dataclasses import replace
 from typing import Any, Final
@@ -43,8 +42,9 @@ from tests.drivers.crash_world import (
 )
 from tests.drivers.faults import Process
 from tests.drivers.invariants import chat_faults
+from tests.long_forms import LONG
 
-EXAMPLES: Final = int(os.environ.get("DUALTRACK_FORK_EXAMPLES", "8"))
+EXAMPLES: Final = 100 if LONG else 8
 TALK: Final = Scenario(
     "forked",
     rounds=((DOCUMENTATION, READ, SEARCH),),

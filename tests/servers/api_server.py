@@ -123,6 +123,7 @@ def _fork(parent: str) -> dict[str, Any]:
         "created_at": AT,
         "updated_at": AT,
         "forked_from": parent,
+        "forked_before": "q7",
     }
 
 
@@ -206,6 +207,7 @@ class _Server:
         known: dict[tuple[str, str], Callable[[], Response]] = {
             ("POST", "/v1/chats"): lambda: self._start(request, body),
             ("POST", "/v1/conversations/cv_9/fork"): lambda: JSONResponse(_fork("cv_9"), 201),
+            ("DELETE", "/v1/conversations/cv_9_fork"): lambda: Response(status_code=204),
             ("GET", chat): lambda: JSONResponse(self.script.chat()),
             ("DELETE", chat): lambda: JSONResponse(chat_object(status="cancelled", stop="cancelled")),
             ("GET", f"{chat}/events"): lambda: self._events(request),

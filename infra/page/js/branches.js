@@ -5,7 +5,7 @@
  *     F:        q3 q4
  *
  * `known` maps ids to conversations as the API lists them, each fork with `before`, the number of the first
- * question of its own (0 if that is not known: it then parts from the others nowhere).
+ * question of its own; 0 for one that is no fork.
  */
 const DEEPEST = 64; // forks of forks that are followed
 

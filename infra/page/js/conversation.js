@@ -9,7 +9,7 @@ import { byId } from "./dom.js";
 import { follow } from "./events.js";
 import { admitted, ask, fromRecords, isOpen, reduce, withChat } from "./exchange.js";
 import { ExchangeView, tick } from "./exchange_view.js";
-import { chatsOf, remember, rememberFork } from "./remembered.js";
+import { chatsOf, remember } from "./remembered.js";
 
 const ATTEMPTS = 3;
 const TICK = 200;
@@ -84,7 +84,6 @@ export class Conversation {
     this.#listener.onEmpty(false);
     const { signal } = this.#opened;
     const conversation = await this.#api.conversation(conversationId, "full", signal);
-    if (conversation.forked_from) rememberFork(conversationId, firstOwn(conversation));
     const known = chatsOf(conversationId);
     const exchanges = fromRecords(conversation.records).map((one) => ({ ...one, chatId: one.chatId || known[one.messageId] || "" }));
     for (const exchange of exchanges) this.#add(exchange);
@@ -249,10 +248,8 @@ export class Conversation {
     this.#follow(view, chat.chat_id, this.#opened.signal);
   }
 
-  async #fork(conversationId, number) {
-    const fork = await patiently((key) => this.#api.fork(conversationId, `q${number}`, key));
-    rememberFork(fork.conversation_id, number);
-    return fork;
+  #fork(conversationId, number) {
+    return patiently((key) => this.#api.fork(conversationId, `q${number}`, key));
   }
 
   /** The chat that a branch begins with. If it is refused, the branch was made for nothing. */
@@ -292,13 +289,6 @@ export class Conversation {
     byId("next-branches").hidden = !parting || this.#running !== null;
     byId("next-branches").replaceChildren(...(parting ? [branchLinks(next, parting), "This branch goes on with your next question."] : []));
   }
-}
-
-/** The number of the first question that was asked in the fork itself, not before it was made. */
-function firstOwn({ created_at: made, records }) {
-  const questions = records.filter((record) => /^q\d+$/.test(record.record_id));
-  const own = questions.find((record) => record.created_at >= made);
-  return own ? numberOf(own.record_id) : questions.length + 1;
 }
 
 /** What `request(key)` brings: a lost connection is tried again under the same key, so nothing is done twice. */

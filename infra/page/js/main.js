@@ -231,9 +231,8 @@ class Page {
     const parent = this.#relatives.known.get(this.#stored?.forked_from);
     byId("branched-from").hidden = !parent;
     if (!parent) return;
-    const { before } = this.#relatives.known.get(this.#stored.conversation_id) ?? {};
-    const place = before ? placeIn(parent.conversation_id, before) : `#${parent.conversation_id}`;
-    byId("branched-from").replaceChildren(h("span", { class: "wide-only" }, "Branched "), "from ", h("a", { href: place }, titleOf(parent)), before ? ` at question ${before}` : "");
+    const before = numberOf(this.#stored.forked_before);
+    byId("branched-from").replaceChildren(h("span", { class: "wide-only" }, "Branched "), "from ", h("a", { href: placeIn(parent.conversation_id, before) }, titleOf(parent)), ` at question ${before}`);
   }
 
   /** Begins a branch with question `number`. Throws what the API says. */

@@ -1,7 +1,6 @@
 /** The conversations that one was forked from and that were forked from it, as far as they can be read in a few requests. */
 import { Refusal } from "./api.js";
 import { homeOf, numberOf } from "./branches.js";
-import { forkedBefore } from "./remembered.js";
 
 const GENERATIONS = 8; // conversations whose forks are listed: this one, its parent, and so on; 100 forks of each
 
@@ -15,7 +14,7 @@ export class Relatives {
 
   /** Learns conversations as the API shows them. */
   learn(conversations) {
-    for (const { records: _records, ...one } of conversations) this.known.set(one.conversation_id, { ...one, before: one.forked_from ? firstOwn(one) : 0 });
+    for (const { records: _records, ...one } of conversations) this.known.set(one.conversation_id, { ...one, before: one.forked_before ? numberOf(one.forked_before) : 0 });
   }
 
   forget(conversationId) {
@@ -35,7 +34,7 @@ export class Relatives {
       this.learn(forks?.conversations ?? []);
       if (found) this.learn([found]);
       else if (parent) this.forget(parent);
-      one = found;
+      one = found ?? (parent && { conversation_id: parent }); // the forks of one that is gone are listed all the same
     }
   }
 
@@ -45,8 +44,6 @@ export class Relatives {
     return this.known.has(home) ? home : conversationId;
   }
 }
-
-const firstOwn = (one) => (one.forked_before ? numberOf(one.forked_before) : forkedBefore(one.conversation_id));
 
 async function orGone(reading) {
   try {

@@ -4,7 +4,6 @@ import { families } from "./branches.js";
 import { askText, confirm } from "./dialogs.js";
 import { byId, h, icon } from "./dom.js";
 import { moment } from "./format.js";
-import { forkedBefore } from "./remembered.js";
 
 const UNTITLED = "New conversation";
 const BRANCHES = 3; // shown of a conversation until all are asked for
@@ -115,8 +114,7 @@ export class Sidebar {
 
   /** A branch inherits its parent's title; one of its own says more. */
   #branchTitle(branch, { title }) {
-    const before = branch.forked_before?.slice(1) ?? forkedBefore(branch.conversation_id);
-    const name = branch.title !== title ? titleOf(branch) : before ? `Question ${before}` : "At some question";
+    const name = branch.title !== title ? titleOf(branch) : `Question ${branch.forked_before.slice(1)}`;
     return [icon("branch"), h("span", { class: "visually-hidden" }, "Branch: "), `${name}, `, h("span", { class: "muted" }, moment(branch.updated_at))];
   }
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from dualtrack.chat.delete_conversation import WRITERS_SECONDS
 from dualtrack.chat.sweep_deletions import sweep_deletions
+from dualtrack.clock import iso
+from dualtrack.ids import new_conversation_id
+from dualtrack.memory.records import Block, QueryTrack
 from dualtrack.storage.chats import CHAT_SECONDS
+from dualtrack.storage.conversations import Conversation
+from dualtrack.storage.dynamo import Action
 
 from tests.clients.api_client import Api, items, make_api, objects
 
@@ -75,9 +81,17 @@ def test_a_fork_shows_the_past_of_its_parent_and_goes_its_own_way(api: Api) -> N
     parent = converse(api, 3)
     made = fork(api, parent, "q3")
     whole = {track: records(api, parent, track) for track in ("full", "summarised")}
-    assert made == {**made, "forked_from": parent, "title": "question number 1", "profile": "assistant"}
+    assert made == {
+        **made,
+        "forked_from": parent,
+        "forked_before": "q3",
+        "title": "question number 1",
+        "profile": "assistant",
+    }
     own = made["conversation_id"]
-    assert api.get(f"/v1/conversations/{own}")["forked_from"] == parent
+    shown = api.get(f"/v1/conversations/{own}")
+    assert {name: shown[name] for name in made} == made
+    assert "forked_before" not in api.get(f"/v1/conversations/{parent}")
     for track, listed in whole.items():
         assert records(api, own, track) == [one for one in listed if one["record_id"][:2] in ("q1", "q2")]
     answer = api.ask("Another third question", conversation_id=own)
@@ -109,7 +123,8 @@ def test_what_is_no_query_to_fork_before_is_a_400(api: Api, before: str) -> None
     parent, stored = converse(api, 2), items(api.world, "history")
     answer = api.call("POST", f"/v1/conversations/{parent}/fork", {"before": before})
     assert (answer.status, answer.code) == (400, "invalid_request")
-    assert before != "q4" or "q1 to q3" in answer.json["error"]["message"]
+    told = "q1 to q3" if before == "q4" else "such as q7"
+    assert before == "q999999999" or told in answer.json["error"]["message"]
     assert items(api.world, "history") == stored
 
 
@@ -164,6 +179,36 @@ def test_forks_of_forks_have_a_depth(api: Api, monkeypatch: pytest.MonkeyPatch) 
     answer = api.call("POST", f"/v1/conversations/{own}/fork", {"before": "q5"})
     assert (answer.status, answer.code) == (400, "invalid_request")
     assert records(api, fork(api, own, "q4")["conversation_id"]) == records(api, own)[:-2]
+
+
+@pytest.mark.parametrize("queries", [3, 1_000])
+def test_a_fork_writes_as_much_whatever_it_shares(api: Api, queries: int) -> None:
+    """The whole request: its rate limit, and one transaction of the conversation, a note of it, and a count."""
+    now = iso(api.world.clock())
+    parent = Conversation(api.user, new_conversation_id(), "Long", "assistant", now, now, queries)
+    api.world.stores.conversations.create(parent)
+    history, dynamodb = api.world.stores.history, api.world.stores.dynamodb
+    for number in range(1, queries + 1):
+        asked = Block(f"q{number}", "user", "What?", now)
+        answered = Block(f"q{number}-r-sum", "assistant", "Yes.", now, f"q{number}-r")
+        track = QueryTrack(number, (asked, answered), 10)
+        for write in history.track_writes(api.user, parent.conversation_id, track):
+            assert isinstance(write, Action), "short enough for its item"
+            dynamodb.put_item(**write.request)
+    writes: list[tuple[str, int]] = []
+
+    def note(model: Any, params: Any, **_: Any) -> None:
+        if model.name not in ("GetItem", "BatchGetItem", "Query"):
+            writes.append((model.name, len(json.loads(params["body"]).get("TransactItems", "1"))))
+
+    events = dynamodb.meta.events
+    events.register("before-call.dynamodb", note, unique_id="writes")
+    try:
+        made = fork(api, parent.conversation_id, f"q{queries + 1}")
+    finally:
+        events.unregister("before-call.dynamodb", unique_id="writes")
+    assert writes == [("UpdateItem", 1), ("TransactWriteItems", 3)]
+    assert made["forked_before"] == f"q{queries + 1}"
 
 
 # ── read ──────────────────────────────────────────────────────────────────────────────────────────
@@ -264,8 +309,9 @@ def test_the_forks_of_a_conversation_are_listed_newest_first(api: Api) -> None:
     found += body["conversations"]
     found += api.get(f"{where}&cursor={body['cursor']}")["conversations"]
     assert sorted(one["conversation_id"] for one in found) == sorted(one["conversation_id"] for one in made)
+    assert sorted(one["forked_before"] for one in found) == ["q1", "q2", "q3"]
     (below,) = api.get(f"/v1/conversations?forked_from={made[2]['conversation_id']}")["conversations"]
-    assert below == deeper
+    assert below == deeper == {**deeper, "forked_before": "q3"}
     api.call("DELETE", f"/v1/conversations/{made[0]['conversation_id']}")
     left = api.get(f"/v1/conversations?forked_from={parent}")["conversations"]
     assert made[0]["conversation_id"] not in {one["conversation_id"] for one in left}
@@ -312,8 +358,9 @@ def test_a_deleted_parent_is_hidden_and_what_its_fork_shows_is_kept(api: Api) ->
     own = fork(api, parent, "q3")["conversation_id"]
     shown = {track: records(api, own, track) for track in ("full", "summarised")}
     assert api.call("DELETE", f"/v1/conversations/{parent}").status == 204
-    for target in (f"/v1/conversations/{parent}", f"/v1/conversations?forked_from={parent}"):
-        assert api.call("GET", target).status == 404
+    assert api.call("GET", f"/v1/conversations/{parent}").status == 404
+    (listed,) = api.get(f"/v1/conversations?forked_from={parent}")["conversations"]
+    assert (listed["conversation_id"], listed["forked_from"]) == (own, parent)
     assert api.call("POST", f"/v1/conversations/{parent}/fork", {"before": "q1"}).status == 404
     assert api.call("PATCH", f"/v1/conversations/{parent}", {"title": "Back"}).status == 404
     for chat in chats:
@@ -336,6 +383,7 @@ def test_a_deleted_parent_is_hidden_and_what_its_fork_shows_is_kept(api: Api) ->
     for _ in range(2):
         api.world.clock.now += WRITERS_SECONDS + 1
         sweep(api)
+    assert api.call("GET", f"/v1/conversations?forked_from={parent}").status == 404
     everything = items(api.world, "history") + items(api.world, "chats")
     assert [one for one in everything if api.user in one["pk"]["S"] and one["sk"]["S"][:4] != "RATE"] == []
     assert [key for key in objects(api.world) if api.user in key] == []

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ANSWER = "This is the answer, with facts such as 42 and DynamoDB. " * 20
 
 
-@pytest.fixture(params=["assistant", "courses", "sessions"])
+@pytest.fixture(params=["assistant", "courses", "sessions", "graph"])
 def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """A small budget for the past; every policy."""
     small = replace(all_profiles()[request.param], track_tokens=900)

@@ -75,11 +75,10 @@ class TestChat:
         assert result.exit_code == 0
         assert "turn 1 of 15" in result.stdout
         assert "Use **OAuth 2.0**." in result.stdout
-        assert (
-            result.stdout.rstrip()
-            .splitlines()[-1]
-            .startswith("Go on with: uv run dualtrack chat --conversation cv_1 --url http://127.0.0.1:")
-        )
+        further, anew = result.stdout.rstrip().splitlines()[-2:]
+        command = "uv run dualtrack chat"
+        assert further.startswith(f"Go on with: {command} --conversation cv_1 --url http://127.0.0.1:")
+        assert anew.startswith(f"Ask q1 anew: {command} --fork cv_1 --before q1 --url http://127.0.0.1:")
 
     def test_json_is_the_chat_object_alone(self) -> None:
         result = ask(Script(events=answered()), "How?", "--json")
@@ -134,6 +133,18 @@ class TestChat:
         result = ask(script, "Again", "--fork", "cv_8", "--before", "q7")
         assert (result.exit_code, "no such conversation" in result.stderr) == (2, True)
         assert script.asked("POST", "/v1/chats") == []
+
+    @pytest.mark.parametrize(
+        ("status", "code", "deleted"),
+        [(402, "insufficient_credits", 1), (409, "conversation_busy", 1), (500, "internal", 0)],
+    )
+    def test_a_fork_whose_chat_is_refused_is_deleted(self, status: int, code: str, deleted: int) -> None:
+        """Not after a 500: the chat may run."""
+        refusal: Refusal = (status, {"code": code, "message": "No.", "required": 5, "available": 0}, {})
+        script = Script(events=answered(), refusals={"POST /v1/chats": [refusal]})
+        result = ask(script, "Again", "--fork", "cv_9", "--before", "q7")
+        assert (result.exit_code != 0, "Forked before" in result.stdout) == (True, False)
+        assert len(script.asked("DELETE", "/v1/conversations/cv_9_fork")) == deleted
 
     def test_files_go_along_under_their_names_and_types(self, tmp_path: Path) -> None:
         contents = {
@@ -297,7 +308,7 @@ class TestRunningStack:
             Path(".dualtrack/dev.json").write_text(json.dumps({"url": url, "pid": os.getpid()}))
             result = run("chat", "How?")
         assert result.exit_code == 0
-        assert result.stdout.rstrip().endswith('Go on with: uv run dualtrack chat --conversation cv_1 "…"')
+        assert 'Go on with: uv run dualtrack chat --conversation cv_1 "…"\n' in result.stdout
 
     def test_a_folder_elsewhere_is_named_in_what_to_do_next(self, tmp_path: Path) -> None:
         state = tmp_path / "my state"

@@ -245,7 +245,8 @@ class Event(TypedDict):
 
 
 class Conversation(Closed):
-    """A conversation without its records; of a fork the conversation that it was made of, which may be gone."""
+    """A conversation without its records; of a fork the conversation that it was made of, which may be gone, and the
+    first query that it does not share."""
 
     conversation_id: str
     title: str
@@ -253,6 +254,7 @@ class Conversation(Closed):
     created_at: Time
     updated_at: Time
     forked_from: NotRequired[str]
+    forked_before: NotRequired[str]
 
 
 class Conversations(Closed):

@@ -41,7 +41,8 @@ _BLOCK: Final = 50_000
 
 
 def conversation_json(one: Conversation) -> dict[str, Any]:
-    """A conversation as the API shows it; a fork with what it was made of, be that deleted or not."""
+    """A conversation as the API shows it; a fork with what it was made of, be that deleted or not, and with the first
+    query that it does not share."""
     shown = {
         "conversation_id": one.conversation_id,
         "title": one.title,
@@ -49,7 +50,9 @@ def conversation_json(one: Conversation) -> dict[str, Any]:
         "created_at": one.created_at,
         "updated_at": one.updated_at,
     }
-    return shown | ({"forked_from": one.forked_from} if one.forked_from else {})
+    if not one.forked_from:
+        return shown
+    return shown | {"forked_from": one.forked_from, "forked_before": query_id(one.ancestry.through + 1)}
 
 
 def record_json(
@@ -141,18 +144,22 @@ def list_conversations(stores: Stores, user: str, cursor: str, limit: int) -> Pa
 
 
 def list_forks(stores: Stores, user: str, forked_from: str, cursor: str, limit: int) -> Page:
-    """A page of the forks that were made of a conversation, newest first; 404 if that is not there (any more)."""
+    """A page of the forks that were made of a conversation, newest first, be that deleted or not; 404 if there are
+    none and it is not there."""
     before = place_of(cursor)
     if before and not is_conversation_id(before):
         raise foreign_cursor()
-    parent = find_conversation(stores, user, forked_from)
-    ids = stores.forks.made_of(user, parent.conversation_id, before=before)
+    if not is_conversation_id(forked_from):
+        raise not_found("There is no such conversation.")
+    ids = stores.forks.made_of(user, forked_from, before=before)
     page: list[Conversation] = []
     while some := list(itertools.islice(ids, limit + 1)):
         found = stores.conversations.find_all(user, some)
         page += [found[one] for one in some if one in found and not found[one].is_being_deleted]
         if len(page) > limit:
             break
+    if not page and not before:
+        find_conversation(stores, user, forked_from)
     more = cursor_of(page[limit - 1].conversation_id) if len(page) > limit else ""
     return Page(tuple(conversation_json(one) for one in page[:limit]), more)
 

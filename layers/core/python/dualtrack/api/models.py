@@ -55,6 +55,7 @@ PlanName = Literal["free", "pro"]
 
 _PICTURES: Final = "|".join(sorted(VIEWABLE))
 _CHARSET: Final = re.compile(r"\s*;\s*charset=\"?utf-8\"?\s*\Z", re.IGNORECASE)
+_QUERY: Final = re.compile(r"q[1-9][0-9]{0,8}")
 _UNREADABLE: Final = "an attachment is an image (PNG, JPEG, GIF, WebP), a PDF, or UTF-8 text of a text type"
 
 
@@ -71,6 +72,12 @@ def _media_type(text: str) -> str:
     if plain not in VIEWABLE and not is_text_type(plain):
         raise ValueError(_UNREADABLE)
     return plain
+
+
+def _query_name(text: str) -> str:
+    if not _QUERY.fullmatch(text):
+        raise ValueError("must name a query of the conversation, such as q7")
+    return text
 
 
 def _whole(number: Any) -> Any:
@@ -150,7 +157,11 @@ class TitleBody(Body):
 class ForkBody(Body):
     """POST /v1/conversations/{id}/fork: the first query that the fork does not share, q1 to the one behind the last."""
 
-    before: Annotated[Text, Field(pattern=r"^q[1-9][0-9]{0,8}$", examples=["q7"])]
+    before: Annotated[
+        str,
+        AfterValidator(_query_name),
+        WithJsonSchema({"type": "string", "pattern": f"^{_QUERY.pattern}$", "examples": ["q7"]}),
+    ]
 
 
 class ConnectionBody(Body):

@@ -127,7 +127,7 @@ IDEMPOTENCY_KEY: Final = Parameter(
 FORKED_FROM: Final = Parameter(
     "forked_from",
     "query",
-    "Only the forks that were made of this conversation",
+    "Only the forks that were made of this conversation, which may be deleted",
     {"type": "string", "minLength": 1},
     lambda text: text,
 )
