@@ -6,6 +6,7 @@ from dualtrack.runtime.imports import collecting_later
 
 with collecting_later():
     import os
+    from functools import partial
     from typing import TYPE_CHECKING, Any
 
     from aws_lambda_powertools import Logger, Metrics
@@ -13,6 +14,7 @@ with collecting_later():
     from dualtrack.chat.run_turn import TurnDeps, run_turn
     from dualtrack.memory.summaries import characters_from
     from dualtrack.models.open_model import open_model
+    from dualtrack.models.providers import ANTHROPIC
     from dualtrack.models.thinking import thinking_from
     from dualtrack.requests import chat_ref
     from dualtrack.settings import settings_from
@@ -30,6 +32,7 @@ settings = settings_from(os.environ)
 stores = open_stores(settings)
 thinking = thinking_from(settings.dualtrack_thinking_tokens, settings.dualtrack_effort)
 characters = characters_from(settings.dualtrack_summary_characters)
+provider = settings.dualtrack_provider or ANTHROPIC
 
 
 @logger.inject_lambda_context(correlation_id_path="chat_id")
@@ -45,6 +48,8 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         summary_model=settings.dualtrack_summary_model,
         summary_characters=characters,
         first_text=_count_first_text,
+        provider=provider,
+        served_by=partial(open_model, settings),
     )
     outcome = run_turn(chat_ref(event), deps)
     metrics.add_metric("Turns", MetricUnit.Count, 1)

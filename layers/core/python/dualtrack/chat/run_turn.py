@@ -44,6 +44,7 @@ from dualtrack.memory.sources import sources_of
 from dualtrack.memory.summaries import DEFAULT_CHARACTERS, summary_requests
 from dualtrack.memory.view import Sent, View, build
 from dualtrack.models.protocol import CALL_SECONDS
+from dualtrack.models.providers import ANTHROPIC
 from dualtrack.models.thinking import Thinking, without_thinking
 from dualtrack.models.turn import Decision, Limit, ModelReply, ToolCall, decide
 from dualtrack.storage.chats import LAST_CALL_SECONDS, Chat, RecordedTurn, calls_to_run, with_usage
@@ -93,6 +94,9 @@ class TurnDeps:
     """Who writes summaries one by one; empty for the turn's own."""
     summary_characters: int = DEFAULT_CHARACTERS
     first_text: Callable[[float], None] = lambda _: None
+    provider: str = ANTHROPIC
+    served_by: Callable[[str], Model] | None = None
+    """The model of another provider than ``provider``, for a chat that began with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +154,9 @@ def _attempt(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
         return _recorded_outcome(recorded)
     if closed:
         raise ChatClosed(ref.chat_id)
-    agent = agent_of(stores, chat, deps.model_name, deps.thinking)
+    agent = agent_of(stores, chat, deps.model_name, deps.thinking, deps.provider)
+    if agent.provider != deps.provider and deps.served_by:
+        deps = replace(deps, model=deps.served_by(agent.provider))
     limit = limit_of(chat, ref.turn + 1, agent.profile.max_turns, stores.clock())
     run = _Run(deps, chat, agent, log, ref.turn + 1, limit)
     try:
