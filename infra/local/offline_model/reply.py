@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 from . import answer, signing, structured, summary, tool_picking, transcript, wire
 from .models import limits_of
 from .tokens import estimate
+from .tool_picking import Call
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    from .tool_picking import Call
 
 Blocks = tuple[dict[str, Any], ...]
 
