@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from infra.local.sample_docs.server import create_app
 from infra.local.loopback import serve_in_thread
+from infra.local.sample_docs.server import create_app
 from infra.local.stack import CannotStart, LocalStack
 from tests.clients.stack_client import Person
 from tests.servers.bedrock import serve_bedrock

@@ -55,7 +55,9 @@ class Gate:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http" or not scope["path"].startswith(_PATH):
-            await self.app(scope, receive, send)  # the control of the offline model, and the server's own start
+            await self.app(
+                scope, receive, send
+            )  # the control of the offline model, and the server's own start
             return
         body = await _whole(receive)
         try:

@@ -60,9 +60,7 @@ class Agent:
         return hashlib.sha256(self.text.encode()).hexdigest()[:32]
 
 
-def agent_of(
-    stores: Stores, chat: Chat, model: str, thinking: Thinking, provider: str = ANTHROPIC
-) -> Agent:
+def agent_of(stores: Stores, chat: Chat, model: str, thinking: Thinking, provider: str = ANTHROPIC) -> Agent:
     """The chat's agent: the pinned one, else today's. ``model``, ``thinking``, ``provider``: the deployment's.
 
     What is pinned lies in a cache. Without it the chat goes on with today's agent. Raises `Gone` if there is none,
