@@ -14,11 +14,17 @@ from dualtrack.models.thinking import Thinking, short_fields, turn_fields
 from dualtrack.runtime.secrets import MissingKey
 from dualtrack.settings import Settings
 from pydantic import BaseModel
+from starlette.applications import Starlette
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
 
+from infra.local.loopback import serve_in_thread
 from tests.servers.bedrock import KEYS, REGION, serve_bedrock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from starlette.requests import Request
 
     from tests.servers.bedrock import Bedrock
 
@@ -178,6 +184,21 @@ def test_the_endpoint_takes_no_structured_output(bedrock: Bedrock, model: Bedroc
     """What the replacement is for: the plain client's form is refused."""
     with pytest.raises(ModelRefused, match="400"):
         model.claude.parse({**short_fields("anthropic.claude-haiku-5-5", 9, Thinking()), **ASKED}, Colour, 30)
+
+
+def test_a_signature_goes_to_its_own_address_alone() -> None:
+    paths: list[str] = []
+
+    async def away(request: Request) -> Response:
+        paths.append(request.url.path)
+        return RedirectResponse("/elsewhere", status_code=307)
+
+    with serve_in_thread(Starlette(routes=[Route("/{rest:path}", away, methods=["GET", "POST"])])) as url:
+        one = connect.__wrapped__(f"{url}/anthropic", json.dumps(GIVEN))
+        with pytest.raises(ModelUnavailable):
+            one.complete({**short_fields(HAIKU, 9, Thinking()), **ASKED}, 30)
+        one.claude.client.close()
+    assert paths == ["/anthropic/v1/messages"]
 
 
 def test_without_credentials_it_says_so(bedrock: Bedrock, monkeypatch: pytest.MonkeyPatch) -> None:
