@@ -49,14 +49,14 @@ class Services:
     course_ranking: str | None
     mcp_servers: str | None
     allowed_origins: str | None
-    provider_before: str = ""
+    provider_before: str | None = ""
     """Whose chats may still run: no function is told, but its permission stays."""
 
     @property
     def providers(self) -> frozenset[str]:
         """Who may be asked: where a parameter says which, any."""
         named = PROVIDERS if self.provider is None else (self.provider, self.provider_before)
-        return frozenset(named) - {""}
+        return frozenset(name for name in named if name)
 
 
 PARAMETER_NAMES: Final[Mapping[str, str]] = MappingProxyType(

@@ -74,7 +74,7 @@ class Gate:
 
 
 async def _whole(receive: Any) -> bytes:
-    body = b""
+    body: bytes = b""
     while True:
         message = await receive()
         body += message.get("body", b"")

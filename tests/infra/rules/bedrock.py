@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     }
 )
 def inference_is_allowed_on_projects(template: Template) -> Iterator[str]:
-    """AWS Managed Policy Reference, AmazonBedrockMantleInferenceAccess: ``bedrock-mantle`` has projects, and none of the
-    models and profiles of the service ``bedrock``. A statement on another resource allows nothing."""
+    """AWS Managed Policy Reference, "AmazonBedrockMantleInferenceAccess": ``bedrock-mantle`` has projects, and none of
+    the models and profiles of the service ``bedrock``. A statement on another resource allows nothing."""
     for key, policy in of_kind(template, "AWS::IAM::Policy").items():
         for statement in statements([policy]):
             if any(action.startswith("bedrock-mantle:") for action in many(statement["Action"])):

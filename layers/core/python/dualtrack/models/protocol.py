@@ -37,3 +37,6 @@ class Model(Protocol):
     def parse(self, request: Mapping[str, Any], form: type[Form], seconds: float) -> Form:
         """An answer of the form. One that was cut, declined, or is of another form is no answer:
         `ModelUnavailable`."""
+
+    def __hash__(self) -> int:
+        """Clients are told apart, so that what is made for one can be kept."""
