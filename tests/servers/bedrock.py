@@ -1,7 +1,7 @@
 """Bedrock's endpoint for Claude on loopback: signatures checked, what it refuses refused, the offline model behind it.
 
 Sources: Amazon Bedrock User Guide, "Inference using Anthropic Messages API" (path, ids of models); AWS Signature
-Version 4; langchain-ai, maximhq/bifrost#5592 and strands-agents/harness-sdk#3833 (no structured output, no ``strict``).
+Version 4; maximhq/bifrost#5592 and strands-agents/harness-sdk#3833 (no structured output, no ``strict``).
 """
 
 from __future__ import annotations
