@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final, Literal, get_args
 from urllib.parse import urlsplit
 
 from dualtrack.memory.summaries import characters_from
+from dualtrack.models.providers import ANTHROPIC, PROVIDERS
 from dualtrack.models.spending import cap_from
 from dualtrack.models.thinking import DEFAULT_ROOM, EFFORTS
 from dualtrack.tools.courses.settings import DEFAULT, RANKINGS
@@ -35,7 +36,9 @@ class Services:
     alone would publish no new one.
     """
 
+    provider: str | None
     anthropic_base_url: str | None
+    bedrock_base_url: str | None
     voyage_base_url: str | None
     context7_base_url: str | None
     model: str | None
@@ -48,11 +51,21 @@ class Services:
     course_ranking: str | None
     mcp_servers: str | None
     allowed_origins: str | None
+    provider_before: str | None = ""
+    """Whose chats may still run: no function is told, but its permission stays."""
+
+    @property
+    def providers(self) -> frozenset[str]:
+        """Who may be asked: where a parameter says which, any."""
+        named = PROVIDERS if self.provider is None else (self.provider, self.provider_before)
+        return frozenset(name for name in named if name)
 
 
 PARAMETER_NAMES: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "provider": "Provider",
         "anthropic_base_url": "AnthropicBaseUrl",
+        "bedrock_base_url": "BedrockBaseUrl",
         "voyage_base_url": "VoyageBaseUrl",
         "context7_base_url": "Context7BaseUrl",
         "model": "Model",
@@ -79,6 +92,9 @@ def services_from(environment: Mapping[str, str]) -> Services:
     """
     model = environment.get("DUALTRACK_MODEL") or DEFAULT_MODEL
     return Services(
+        provider=_provider(environment, "DUALTRACK_PROVIDER") or ANTHROPIC,
+        provider_before=_provider(environment, "DUALTRACK_PROVIDER_BEFORE"),
+        bedrock_base_url=environment.get("BEDROCK_BASE_URL", ""),
         anthropic_base_url=environment.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com",
         voyage_base_url=environment.get("VOYAGE_BASE_URL") or "https://api.voyageai.com/v1",
         context7_base_url=environment.get("CONTEXT7_BASE_URL") or "https://context7.com",
@@ -93,6 +109,13 @@ def services_from(environment: Mapping[str, str]) -> Services:
         mcp_servers=_mcp_servers(environment),
         allowed_origins=environment.get("ALLOWED_ORIGINS") or origin_of(environment.get("PAGE_URL") or ""),
     )
+
+
+def _provider(environment: Mapping[str, str], name: str) -> str:
+    provider = environment.get(name, "")
+    if provider and provider not in PROVIDERS:
+        raise ValueError(f"{name}: {provider} is none of {', '.join(PROVIDERS)}")
+    return provider
 
 
 def _summary_characters(environment: Mapping[str, str]) -> str:

@@ -30,13 +30,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
+    from dualtrack.models.protocol import Model
 
 logger = Logger()
 settings = settings_from(os.environ)
 stores = open_stores(settings)
 environment = search_environment(os.environ)
 local = open_local_embedder(environment.embed_function)
-SECRETS: Final = (settings.anthropic_secret, environment.voyage_secret, environment.context7_secret)
+SECRETS: Final = (environment.voyage_secret, environment.context7_secret)
 
 
 @logger.inject_lambda_context(correlation_id_path="chat_id")
@@ -48,16 +49,16 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 def _needs() -> SearchNeeds:
     """With clients for the keys that the secrets hold now."""
-    secrets = tuple(map(secret, SECRETS))
-    return SearchNeeds(_dependencies(secrets), stores, _courses(secrets), local)
+    model, secrets = open_model(settings), tuple(map(secret, SECRETS))
+    return SearchNeeds(_dependencies(model, secrets), stores, _courses(model, secrets), local)
 
 
 @lru_cache(maxsize=1)
-def _dependencies(secrets: tuple[str, ...]) -> Dependencies:
+def _dependencies(model: Model, secrets: tuple[str, ...]) -> Dependencies:
     """Clients for these keys: once per container, and again when a key has changed."""
     return build_dependencies(
         environment,
-        model=open_model(settings),
+        model=model,
         secret=dict(zip(SECRETS, secrets, strict=True)).__getitem__,
         cache=stores.cache,
         logger=logger,
@@ -65,9 +66,9 @@ def _dependencies(secrets: tuple[str, ...]) -> Dependencies:
 
 
 @lru_cache(maxsize=1)
-def _courses(secrets: tuple[str, ...]) -> CourseLibrary:
+def _courses(model: Model, secrets: tuple[str, ...]) -> CourseLibrary:
     """The index of the course materials, which stays in memory."""
-    return open_library(_dependencies(secrets), stores, local, environment.course_ranking)
+    return open_library(_dependencies(model, secrets), stores, local, environment.course_ranking)
 
 
 execute = in_house_tools("search", _needs)

@@ -6,12 +6,14 @@ from dualtrack.runtime.imports import collecting_later
 
 with collecting_later():
     import os
+    from functools import partial
     from typing import TYPE_CHECKING, Any
 
     from aws_lambda_powertools import Logger
     from dualtrack.chat.summarise import SummariseDeps, summarise
     from dualtrack.memory.summaries import characters_from
     from dualtrack.models.open_model import open_model
+    from dualtrack.models.providers import ANTHROPIC
     from dualtrack.models.thinking import thinking_from
     from dualtrack.requests import chat_ref
     from dualtrack.settings import settings_from
@@ -27,6 +29,7 @@ settings = settings_from(os.environ)
 stores = open_stores(settings)
 thinking = thinking_from(settings.dualtrack_thinking_tokens, settings.dualtrack_effort)
 characters = characters_from(settings.dualtrack_summary_characters)
+provider = settings.dualtrack_provider or ANTHROPIC
 
 
 @logger.inject_lambda_context(correlation_id_path="chat_id")
@@ -38,5 +41,7 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         settings.dualtrack_summary_model,
         thinking=thinking,
         characters=characters,
+        provider=provider,
+        served_by=partial(open_model, settings),
     )
     return summarise(chat_ref(event), deps)

@@ -6,6 +6,7 @@ from dualtrack.runtime.imports import collecting_later
 
 with collecting_later():
     import os
+    from functools import partial
     from typing import TYPE_CHECKING, Any
 
     from aws_lambda_powertools import Logger, Metrics
@@ -14,6 +15,7 @@ with collecting_later():
     from dualtrack.memory.summaries import characters_from
     from dualtrack.models.open_model import open_model
     from dualtrack.models.prices import dollars
+    from dualtrack.models.providers import ANTHROPIC
     from dualtrack.models.spending import cap_from
     from dualtrack.models.thinking import thinking_from
     from dualtrack.requests import chat_ref
@@ -34,6 +36,7 @@ stores = open_stores(settings)
 thinking = thinking_from(settings.dualtrack_thinking_tokens, settings.dualtrack_effort)
 characters = characters_from(settings.dualtrack_summary_characters)
 max_cost = cap_from(settings.dualtrack_max_cost)
+provider = settings.dualtrack_provider or ANTHROPIC
 
 
 @logger.inject_lambda_context(correlation_id_path="chat_id")
@@ -51,6 +54,8 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         first_text=_count_first_text,
         max_cost=max_cost,
         recorded=_count_turn,
+        provider=provider,
+        served_by=partial(open_model, settings),
     )
     outcome = run_turn(chat_ref(event), deps)
     if outcome["next"] == "wait":

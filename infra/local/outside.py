@@ -8,10 +8,12 @@ reaches for the network.
 from __future__ import annotations
 
 import dataclasses
+import json
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from dualtrack.models.providers import BEDROCK, bedrock_url
 from dualtrack.settings import split_origins
 
 from infra.stages import PARAMETER_NAMES, SECRET_NOT_SET, Services, services_from
@@ -25,6 +27,13 @@ _KEY_SETTINGS: Final = MappingProxyType(
         "voyage": "VOYAGE_API_KEY",
         "context7": "CONTEXT7_API_KEY",
         "github": "GITHUB_TOKEN",
+    }
+)
+_AWS_SETTINGS: Final = MappingProxyType(
+    {
+        "aws_access_key": "AWS_ACCESS_KEY_ID",
+        "aws_secret_key": "AWS_SECRET_ACCESS_KEY",
+        "aws_session_token": "AWS_SESSION_TOKEN",
     }
 )
 
@@ -44,7 +53,9 @@ class Outside:
 
     @property
     def mode(self) -> Literal["offline", "live"]:
-        """Offline without a key and without an address for Claude."""
+        """Offline without a key and without an address for Claude; Bedrock is asked for by its name."""
+        if self.services.provider == BEDROCK:
+            return "live"
         given = self.settings.get("ANTHROPIC_API_KEY") or self.settings.get("ANTHROPIC_BASE_URL")
         return "live" if given else "offline"
 
@@ -54,6 +65,18 @@ class Outside:
         if self.mode == "offline" and not self.settings.get("CONTEXT7_BASE_URL"):
             return "samples"
         return "context7"
+
+    def problem(self) -> str:
+        """What is missing, and what helps; empty if nothing is."""
+        if self.services.provider != BEDROCK or self.settings.get("BEDROCK_BASE_URL"):
+            return ""
+        if self._credentials() == SECRET_NOT_SET:
+            return (
+                "DUALTRACK_PROVIDER=bedrock needs AWS credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and"
+                " AWS_SESSION_TOKEN of temporary ones; `aws configure export-credentials --format env` prints them),"
+                " or BEDROCK_BASE_URL for a server of your own."
+            )
+        return "" if self._region() else "DUALTRACK_PROVIDER=bedrock needs AWS_REGION, or BEDROCK_BASE_URL."
 
     def stand_ins(self) -> tuple[tuple[str, str], ...]:
         """(name, module) of the servers that have to run here."""
@@ -71,7 +94,10 @@ class Outside:
 
     def parameters(self) -> dict[str, str]:
         """The values of the local template's parameters."""
-        return {name: getattr(self.services, field) or "" for field, name in PARAMETER_NAMES.items()}
+        given = {name: getattr(self.services, field) or "" for field, name in PARAMETER_NAMES.items()}
+        name = PARAMETER_NAMES["bedrock_base_url"]
+        # the region of the emulated account means nothing to Bedrock
+        return {**given, name: given[name] or bedrock_url(self._region())}
 
     def origins(self) -> list[str]:
         """The pages of other origins that may call the API (ALLOWED_ORIGINS).
@@ -86,7 +112,7 @@ class Outside:
 
         Offline, a key is used only for a service whose address was given too.
         """
-        return {name: self._key(name) for name in _KEY_SETTINGS}
+        return {**{name: self._key(name) for name in _KEY_SETTINGS}, BEDROCK: self._credentials()}
 
     def status(self) -> dict[str, Any]:
         """What ``GET /dev/status`` says."""
@@ -95,10 +121,21 @@ class Outside:
             "model": "built-in offline model (no language model)"
             if self.mode == "offline"
             else self.services.model,
+            "provider": self.services.provider,
             "documents": self.documents,
             "embeddings": self._key("voyage") != SECRET_NOT_SET,
             "mcp": self.services.mcp_servers != "[]",
         }
+
+    def _region(self) -> str:
+        return self.settings.get("AWS_REGION") or self.settings.get("AWS_DEFAULT_REGION") or ""
+
+    def _credentials(self) -> str:
+        """The user's own for AWS, as `dualtrack.models.bedrock.connect` wants them."""
+        given = {field: self.settings.get(name, "") for field, name in _AWS_SETTINGS.items()}
+        asked = self.services.provider == BEDROCK and given["aws_access_key"] and given["aws_secret_key"]
+        kept = {field: value for field, value in given.items() if value}
+        return json.dumps(kept) if asked else SECRET_NOT_SET
 
     def _key(self, name: str) -> str:
         key = self.settings.get(_KEY_SETTINGS[name], "")

@@ -295,7 +295,7 @@ class LocalStack:
                 self._report("Synthesising the templates (once for each change of the infrastructure)")
             ports = _Ports(self._paths)
             ports.remember(front=now.listener.getsockname()[1])
-            outside = outside_from(self._environment)
+            outside = self._outside()
             emulator = self._start_emulator(ports.of("emulator"), outside)
             front = self._start_front()
             now.outside = outside.with_stand_ins(self._start_stand_ins(outside, ports))
@@ -311,6 +311,15 @@ class LocalStack:
         self._list_tools()
         write_private(self._paths.keys, _exports(self.aws))
         write_private(self._paths.runner, json.dumps({"url": self.url, "pid": os.getpid()}))
+
+    def _outside(self) -> Outside:
+        try:
+            outside = outside_from(self._environment)
+        except ValueError as wrong:  # a setting that no service takes
+            raise CannotStart(str(wrong)) from wrong
+        if problem := outside.problem():
+            raise CannotStart(problem)
+        return outside
 
     def _start_emulator(self, port: int, outside: Outside) -> Child:
         root = self._paths.root

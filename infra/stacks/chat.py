@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from aws_cdk import CfnOutput, CfnParameter, Fn, Stack
 from dualtrack.credits.aws_cost import PRICES
+from dualtrack.models.providers import bedrock_region, bedrock_url
 
 from infra.costs import prices
 from infra.edge import PLAIN
+from infra.stacks.findings import accept
 from infra.stacks.function_specs import SPECS
 from infra.stacks.functions import Function, Layers, Network, reserved_concurrency
 from infra.stacks.observability import Observability
-from infra.stacks.permissions import Allow
+from infra.stacks.permissions import Allow, inference_arn
 from infra.stacks.rest import Rest
 from infra.stacks.workflow import CHAT, CORPUS, Triggers, Workflow
 from infra.stages import PARAMETER_NAMES
@@ -61,9 +63,11 @@ class ChatStack(Stack):
         self.workflow = Workflow(self, "Chat", CHAT, stage=stage, functions=self.functions)
         self.corpus_workflow = Workflow(self, "Corpus", CORPUS, stage=stage, functions=self.functions)
         settings = self._settings()
-        allow = Allow(data, identity.pool, self.workflow, self.corpus_workflow, self.functions["embed"].alias)
+        embed = self.functions["embed"].alias
+        allow = Allow(data, identity.pool, self.workflow, self.corpus_workflow, embed, services)
         for function in self.functions.values():
             function.connect(settings, allow)
+        self._accept_projects(services)
         self.rest = Rest(
             self,
             "Rest",
@@ -100,6 +104,14 @@ class ChatStack(Stack):
         existing: Any = self.node.try_find_child(name)
         parameter: CfnParameter = existing or CfnParameter(self, name, type="String", default="")
         return parameter.value_as_string
+
+    def _accept_projects(self, services: Services) -> None:
+        region = bedrock_region(services.bedrock_base_url or "") or "<AWS::Region>"
+        arn = f"arn:<AWS::Partition>:bedrock-mantle:{region}:<AWS::AccountId>:project/*"
+        if inference_arn(self._data, services):
+            for function in self.functions.values():
+                reason = "The account's default project has no documented ARN."
+                accept(function.role, f"AwsSolutions-IAM5[Resource::{arn}]", reason)
 
     def _functions(self, github_network: Network | None) -> dict[str, Function]:
         reserved = reserved_concurrency(self._stage)
@@ -141,6 +153,9 @@ class ChatStack(Stack):
             "ALLOWED_ORIGINS": self._value("allowed_origins"),
             "ANTHROPIC_BASE_URL": self._value("anthropic_base_url"),
             "ANTHROPIC_SECRET": secrets["anthropic"],
+            "BEDROCK_BASE_URL": self._value("bedrock_base_url") or bedrock_url(self.region),
+            "BEDROCK_SECRET": secrets.get("bedrock", ""),
+            "DUALTRACK_PROVIDER": self._value("provider"),
             "DUALTRACK_MODEL": self._value("model"),
             "DUALTRACK_SUMMARY_MODEL": self._value("summary_model"),
             "DUALTRACK_SUMMARY_CHARACTERS": self._value("summary_characters"),

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from infra.stages import StageSettings
 
 SECRET_NAMES: Final = ("anthropic", "voyage", "context7", "github")
+LOCAL_SECRET_NAMES: Final = (*SECRET_NAMES, "bedrock")
+"""The emulated account's roles are none of AWS, so there requests to Bedrock are signed with the user's own."""
 
 CORPUS_FOLDER: Final = "corpora/"
 """`dualtrack.storage.corpora.FOLDER`: what the keys of all objects of corpora begin with."""
@@ -80,7 +82,8 @@ class DataStack(Stack):
             enable_key_rotation=True,
             removal_policy=self._removal,
         )
-        self.secret_names = {name: f"/{stage.prefix}/{name}" for name in SECRET_NAMES}
+        names = LOCAL_SECRET_NAMES if stage.name == "local" else SECRET_NAMES
+        self.secret_names = {name: f"/{stage.prefix}/{name}" for name in names}
         self._outputs()
 
     def _outputs(self) -> None:

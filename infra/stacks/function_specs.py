@@ -60,8 +60,8 @@ OWN: Final = (*CHANGE, "DeleteItem", "BatchWriteItem")
 
 MEMORY: Final = ("HISTORY_TABLE", "CHATS_TABLE", "BODIES_BUCKET")
 CLAUDE: Final = (
-    "ANTHROPIC_BASE_URL", "ANTHROPIC_SECRET", "DUALTRACK_MODEL", "DUALTRACK_SUMMARY_MODEL",
-    "DUALTRACK_EFFORT", "DUALTRACK_THINKING_TOKENS",
+    "DUALTRACK_PROVIDER", "ANTHROPIC_BASE_URL", "ANTHROPIC_SECRET", "BEDROCK_BASE_URL", "BEDROCK_SECRET",
+    "DUALTRACK_MODEL", "DUALTRACK_SUMMARY_MODEL", "DUALTRACK_EFFORT", "DUALTRACK_THINKING_TOKENS",
 )  # fmt: skip
 SUMMARIES: Final = ("DUALTRACK_SUMMARY_CHARACTERS",)
 
@@ -114,7 +114,7 @@ _SPECS: Final = (
             allow.table("cache", "GetItem"),
             allow.agents(),
             allow.bodies("GetObject", "PutObject"),
-            allow.secrets("anthropic"),
+            *allow.model(),
         ],
     ),
     FunctionSpec(
@@ -146,7 +146,8 @@ _SPECS: Final = (
             allow.table("history", *APPEND, "BatchGetItem"),
             allow.bodies("GetObject", "PutObject"),
             allow.table("cache", "GetItem", "PutItem", "BatchGetItem", "BatchWriteItem"),
-            allow.secrets("anthropic", "voyage", "context7"),
+            *allow.model(),
+            allow.secrets("voyage", "context7"),
             allow.embed(),
             # a query that filters needs both (Amazon S3 API Reference, QueryVectors, "Permissions")
             *allow.course_vectors("QueryVectors", "GetVectors"),
@@ -237,7 +238,7 @@ _SPECS: Final = (
             # what its chat has pinned: the agent, and the tools of MCP servers
             allow.table("cache", "GetItem"),
             allow.bodies("GetObject", "PutObject"),
-            allow.secrets("anthropic"),
+            *allow.model(),
         ],
     ),
     FunctionSpec(

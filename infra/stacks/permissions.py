@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from aws_cdk import ArnFormat
 from aws_cdk import aws_iam as iam
+from dualtrack.models.providers import ANTHROPIC, BEDROCK, bedrock_region
 
 from infra.stacks.data import (
     ACTIVE_ACCOUNTS_INDEX,
@@ -18,12 +19,13 @@ from infra.stacks.data import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from aws_cdk import Stack
     from aws_cdk import aws_cognito as cognito
     from aws_cdk import aws_lambda as lambda_
 
     from infra.stacks.data import DataStack
     from infra.stacks.workflow import Workflow
-    from infra.stages import StageSettings
+    from infra.stages import Services, StageSettings
 
 _LEASE_KEYS: Final = "LEASE#*"
 _AGENT_KEYS: Final = "agent#*"
@@ -46,7 +48,9 @@ class Allow:
         workflow: Workflow,
         corpus_workflow: Workflow,
         embed: lambda_.IAlias,
+        services: Services,
     ) -> None:
+        self._services = services
         self._corpus_workflow = corpus_workflow
         self._embed = embed
         self._data = data
@@ -128,6 +132,14 @@ class Allow:
         )
         return _statement("ssm", ["GetParameter"], *arns)
 
+    def model(self) -> list[iam.PolicyStatement]:
+        """Ask the model: read the key of its service, or call Bedrock in the account's own projects."""
+        providers, secrets = self._services.providers, self._data.secret_names
+        keys = [name for name in (ANTHROPIC, BEDROCK) if name in providers and name in secrets]
+        read = [self.secrets(*keys)] if keys else []
+        arn = inference_arn(self._data, self._services)
+        return [*read, _statement("bedrock-mantle", ["CreateInference"], arn)] if arn else read
+
     def connections(self, action: str) -> iam.PolicyStatement:
         """With the key of the users' connections."""
         return _statement("kms", [action], self._data.connections_key.key_arn)
@@ -164,6 +176,18 @@ class Allow:
             arn_format=ArnFormat.COLON_RESOURCE_NAME,
         )
         return _statement("states", [action], arn)
+
+
+def inference_arn(stack: Stack, services: Services) -> str:
+    """What Bedrock is called on, empty where it is not: a project, in the form of the managed policy
+    AmazonBedrockMantleInferenceAccess (AWS Managed Policy Reference), in this account and one region alone.
+
+    A request that names no project belongs to the account's default one, whose ARN AWS does not document.
+    """
+    if BEDROCK not in services.providers:
+        return ""
+    region = bedrock_region(services.bedrock_base_url or "") or stack.region
+    return stack.format_arn(service="bedrock-mantle", region=region, resource="project", resource_name="*")
 
 
 def wildcards(stage: StageSettings) -> dict[str, str]:

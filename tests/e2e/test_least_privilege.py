@@ -26,7 +26,7 @@ of their policies that the emulator does not enforce (tests/infra/test_permissio
 
 NEVER = "attribute_exists(pk) AND attribute_not_exists(pk)"
 TABLES = ("history", "chats", "credits", "cache")
-SECRETS = ("anthropic", "voyage", "context7", "github")
+SECRETS = ("anthropic", "bedrock", "voyage", "context7", "github")
 
 
 @dataclass
@@ -176,14 +176,15 @@ ALLOWED: dict[str, set[str]] = {
     }
     | {"look users up", "delete users"},
     "Turn": _tables_of({"chats": CHANGE, "history": CHANGE, "credits": CHANGE, "cache": LOOK})
-    | {*BODIES, "secret anthropic", "put cache"},
+    | {*BODIES, "secret anthropic", "secret bedrock", "put cache"},
     "Tool": _tables_of({"chats": APPEND, "history": APPEND}) | BODIES,
     "Search": _tables_of({"chats": APPEND, "history": APPEND, "cache": APPEND})
-    | {*BODIES, "secret anthropic", "secret voyage", "secret context7", "run the local model"},
+    | {*BODIES, "secret anthropic", "secret bedrock", "secret voyage", "secret context7"}
+    | {"run the local model"},
     "Github": _tables_of({"chats": APPEND, "history": APPEND, "cache": APPEND})
     | {*BODIES, "secret github", "decrypt connections"},
     "Summarise": _tables_of({"chats": CHANGE, "history": CHANGE, "cache": LOOK})
-    | {*BODIES, "secret anthropic"},
+    | {*BODIES, "secret anthropic", "secret bedrock"},
     "Abort": _tables_of({"chats": CHANGE, "history": CHANGE, "credits": CHANGE}) | BODIES,
     "Sweep": _tables_of({"chats": OWN, "history": OWN, "credits": OWN})
     | {*BODIES, "delete bodies", "list bodies", "look users up", "delete users"}

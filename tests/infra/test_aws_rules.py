@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from infra.layers import ROOT
-from tests.infra.rules import alarms, edge, events, functions, identity, lifecycle, names, network, vectors  # noqa: F401 - they register
+from tests.infra.rules import (  # noqa: F401 - they register
+    alarms,
+    bedrock,
+    edge,
+    events,
+    functions,
+    identity,
+    lifecycle,
+    names,
+    network,
+    vectors,
+)
 from tests.infra.rules.registry import RULES, VARIANTS
 
 if TYPE_CHECKING:

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any
 from . import answer, signing, structured, summary, tool_picking, transcript, wire
 from .models import limits_of
 from .tokens import estimate
+from .tool_picking import Call
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-    from .tool_picking import Call
 
 Blocks = tuple[dict[str, Any], ...]
 
@@ -76,8 +75,11 @@ def _text(request: wire.Request, text: str) -> Reply:
 
 
 def _structured(request: wire.Request, wanted: wire.JsonFormat) -> str:
-    prompt = transcript.without_ids("\n\n".join(transcript.texts(request.messages[-1].content)))
-    return json.dumps(structured.fill(wanted.schema_, prompt), ensure_ascii=False)
+    return json.dumps(structured.fill(wanted.schema_, _prompt(request)), ensure_ascii=False)
+
+
+def _prompt(request: wire.Request) -> str:
+    return transcript.without_ids("\n\n".join(transcript.texts(request.messages[-1].content)))
 
 
 def _calls(request: wire.Request, seen: transcript.Transcript) -> tuple[Call, ...]:
@@ -85,6 +87,9 @@ def _calls(request: wire.Request, seen: transcript.Transcript) -> tuple[Call, ..
     if isinstance(choice, wire.ToolChoiceNone):
         return ()
     offered = {tool.name: tool.input_schema for tool in request.tools if isinstance(tool, wire.Tool)}
+    if isinstance(choice, wire.ToolChoiceTool) and len(offered) == 1:
+        # structured output for a service that has none: the one tool's input is the answer
+        return (Call(choice.name, structured.fill(offered[choice.name], _prompt(request))),)
     if isinstance(choice, wire.ToolChoiceTool):
         return (tool_picking.forced(choice.name, seen, offered[choice.name]),)
     calls = tool_picking.pick(seen, offered)

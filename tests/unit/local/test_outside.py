@@ -8,7 +8,9 @@ import pytest
 
 from infra.local.outside import DOCUMENTS, MODEL, outside_from
 
-KEYS = {"anthropic", "voyage", "context7", "github"}
+KEYS = {"anthropic", "voyage", "context7", "github", "bedrock"}
+ON_BEDROCK = {"DUALTRACK_PROVIDER": "bedrock"}
+AWS = {"AWS_ACCESS_KEY_ID": "AKIA", "AWS_SECRET_ACCESS_KEY": "s"}
 
 
 def test_without_settings_everything_is_offline() -> None:
@@ -99,3 +101,33 @@ def test_effort_and_thinking_are_checked_before_anything_is_deployed() -> None:
     for wrong in ({"DUALTRACK_EFFORT": "most"}, {"DUALTRACK_THINKING_TOKENS": "64001"}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             outside_from(wrong)
+
+
+def test_bedrock_is_asked_in_the_users_region_with_the_users_credentials() -> None:
+    outside = outside_from({**ON_BEDROCK, **AWS, "AWS_REGION": "eu-west-1"})
+    assert (outside.mode, outside.problem(), outside.stand_ins()) == ("live", "", ())
+    assert outside.parameters()["BedrockBaseUrl"] == "https://bedrock-mantle.eu-west-1.api.aws/anthropic"
+    assert json.loads(outside.keys()["bedrock"]) == {"aws_access_key": "AKIA", "aws_secret_key": "s"}
+
+
+def test_the_credentials_stay_out_of_a_stack_that_does_not_ask_bedrock() -> None:
+    assert outside_from(AWS).keys()["bedrock"] == "none"
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({}, "AWS_ACCESS_KEY_ID"),
+        (AWS, "AWS_REGION"),
+        ({"BEDROCK_BASE_URL": "http://127.0.0.1:4"}, ""),
+    ],
+)
+def test_what_bedrock_lacks_is_said_before_anything_starts(given: dict[str, str], named: str) -> None:
+    problem = outside_from({**ON_BEDROCK, **given}).problem()
+    assert named in problem
+    assert bool(named) == bool(problem)
+
+
+def test_a_provider_that_there_is_not_is_refused() -> None:
+    with pytest.raises(ValueError, match="DUALTRACK_PROVIDER: azure is none of anthropic, bedrock"):
+        outside_from({"DUALTRACK_PROVIDER": "azure"})

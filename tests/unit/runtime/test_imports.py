@@ -81,6 +81,19 @@ print(json.dumps(sorted({{module.split(".")[0] for module in sys.modules}})))
 print(threading.active_count())
 """
 
+OF_BEDROCK = ["dualtrack.models.bedrock", "anthropic.lib.bedrock"]
+OPENED = """
+import json, sys
+from dualtrack.models import open_model
+from dualtrack.settings import Settings
+open_model.needed = lambda _: "key"
+settings = Settings(
+    dualtrack_provider={provider!r}, bedrock_base_url="http://127.0.0.1:9", anthropic_base_url="http://127.0.0.1:9"
+)
+open_model.open_model(settings)
+print(json.dumps([name for name in {names!r} if name in sys.modules]))
+"""
+
 
 def _modules_after_import(function: str) -> set[str]:
     module, name = ("app", "app") if function == "stream" else ("handler", "handler")
@@ -104,6 +117,24 @@ def _modules_after_import(function: str) -> set[str]:
 @pytest.mark.parametrize("function", sorted(MAY_LOAD))
 def test_a_handler_loads_no_heavy_module_that_it_may_not(function: str) -> None:
     assert _modules_after_import(function) & HEAVY <= MAY_LOAD[function]
+
+
+@pytest.mark.parametrize(("provider", "loaded"), [("", []), ("bedrock", OF_BEDROCK)])
+def test_what_bedrock_needs_is_loaded_where_it_is_chosen(provider: str, loaded: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", OPENED.format(provider=provider, names=OF_BEDROCK)],
+        env={
+            **ENVIRONMENT,
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT / "layers" / "core" / "python"),
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == loaded
 
 
 def test_every_function_is_looked_at() -> None:

@@ -58,7 +58,7 @@ def function(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         spec.loader.exec_module(module)
         yield module
         if module._dependencies.cache_info().currsize:
-            module._dependencies(("sk-test", "pa-test", "")).close()
+            module._dependencies(module.open_model(module.settings), ("pa-test", "")).close()
         clear_caches()  # type: ignore[no-untyped-call]
 
 

@@ -1,4 +1,4 @@
-"""What a chat's agent is: profile, model, thinking, in-house tools. Pinned by a hash when the query starts.
+"""What a chat's agent is: profile, provider, model, thinking, in-house tools. Pinned by a hash when the query starts.
 
     first turn   today's agent ─► kept in the cache table under its hash ─► the chat's pin names the hash
     later        the pin's hash ─► the same agent, whatever was deployed meanwhile
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from dualtrack.errors import Gone
 from dualtrack.frozen import dumps, freeze
+from dualtrack.models.providers import ANTHROPIC
 from dualtrack.models.thinking import Thinking
 from dualtrack.profiles import History, Profile, all_profiles
 from dualtrack.tool import ToolSpec
@@ -31,12 +32,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Agent:
-    """Whom a chat asks and how. ``tools``: its in-house tools."""
+    """Whom a chat asks and how. ``tools``: its in-house tools; ``provider``: who serves its model."""
 
     profile: Profile
     model: str
     thinking: Thinking
     tools: tuple[ToolSpec, ...]
+    provider: str = ANTHROPIC
 
     @cached_property
     def text(self) -> str:
@@ -48,6 +50,7 @@ class Agent:
                 "model": self.model,
                 "thinking": asdict(self.thinking),
                 "tools": tools,
+                "provider": self.provider,
             }
         )
 
@@ -57,14 +60,14 @@ class Agent:
         return hashlib.sha256(self.text.encode()).hexdigest()[:32]
 
 
-def agent_of(stores: Stores, chat: Chat, model: str, thinking: Thinking) -> Agent:
-    """The chat's agent: the pinned one, else today's. ``model`` and ``thinking``: the deployment's.
+def agent_of(stores: Stores, chat: Chat, model: str, thinking: Thinking, provider: str = ANTHROPIC) -> Agent:
+    """The chat's agent: the pinned one, else today's. ``model``, ``thinking``, ``provider``: the deployment's.
 
     What is pinned lies in a cache. Without it the chat goes on with today's agent. Raises `Gone` if there is none,
     because the profile was removed.
     """
     pinned = chat.pin.agent if chat.pin else ""
-    today = _today(chat, model, thinking)
+    today = _today(chat, model, thinking, provider)
     if pinned and (today is None or today.version != pinned):
         text = stores.agents.load(pinned)
         if text is not None:
@@ -74,13 +77,13 @@ def agent_of(stores: Stores, chat: Chat, model: str, thinking: Thinking) -> Agen
     return today
 
 
-def _today(chat: Chat, model: str, thinking: Thinking) -> Agent | None:
+def _today(chat: Chat, model: str, thinking: Thinking, provider: str) -> Agent | None:
     """As it is deployed now, but for model and effort of a chat that has a recorded turn."""
     profile = all_profiles().get(chat.profile)
     if profile is None:
         return None
     chosen = replace(thinking, effort=chat.effort) if chat.model else thinking
-    return Agent(profile, chat.model or profile.model or model, chosen, in_house_specs(profile))
+    return Agent(profile, chat.model or profile.model or model, chosen, in_house_specs(profile), provider)
 
 
 def agent_from(text: str) -> Agent:
@@ -95,6 +98,7 @@ def agent_from(text: str) -> Agent:
         data["model"],
         Thinking(**_known(Thinking, data["thinking"])),
         tuple(ToolSpec(**{**one, "input_schema": freeze(one["input_schema"])}) for one in tools),
+        data.get("provider", ANTHROPIC),
     )
 
 

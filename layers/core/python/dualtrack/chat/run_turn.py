@@ -58,6 +58,7 @@ from dualtrack.memory.view import Sent, View, build
 from dualtrack.models.busy import seconds_to_wait, still_to_wait, waited_before
 from dualtrack.models.prices import dollars
 from dualtrack.models.protocol import CALL_SECONDS
+from dualtrack.models.providers import ANTHROPIC
 from dualtrack.models.spending import is_spent, lowest_cap, most_of_a_call
 from dualtrack.models.spent import Made, has_begun, tries_of
 from dualtrack.models.thinking import Thinking, turn_fields, without_thinking
@@ -116,6 +117,9 @@ class TurnDeps:
     """From 0 to 1: the random part of a wait."""
     recorded: Callable[[RecordedTurn], None] = lambda _: None
     """Is told of a turn once it is recorded, by the run that has recorded it."""
+    provider: str = ANTHROPIC
+    served_by: Callable[[str], Model] | None = None
+    """The model of another provider than ``provider``, for a chat that began with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +186,9 @@ def _attempt(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
         raise ChatClosed(ref.chat_id)
     if ref.waits and (seconds := still_to_wait(newest, ref.turn + 1, stores.clock())):
         return _wait_outcome(ref.turn, seconds)
-    agent = agent_of(stores, chat, deps.model_name, deps.thinking)
+    agent = agent_of(stores, chat, deps.model_name, deps.thinking, deps.provider)
+    if agent.provider != deps.provider and deps.served_by:
+        deps = replace(deps, model=deps.served_by(agent.provider))
     is_capped = _is_capped(agent, turns, deps.max_cost)
     limit = limit_of(chat, ref.turn + 1, agent.profile.max_turns, stores.clock(), is_capped=is_capped)
     waited = waited_before(newest, ref.turn + 1)

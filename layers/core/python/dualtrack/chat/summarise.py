@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from dualtrack.chat.agent import agent_of
@@ -25,6 +25,7 @@ from dualtrack.memory.summaries import (
     summary_call,
     summary_requests,
 )
+from dualtrack.models.providers import ANTHROPIC
 from dualtrack.models.spent import Side
 from dualtrack.models.thinking import Thinking
 from dualtrack.models.turn import Usage
@@ -60,6 +61,9 @@ class SummariseDeps:
     thinking: Thinking = field(default_factory=Thinking)
     characters: int = DEFAULT_CHARACTERS
     """What a summary may have."""
+    provider: str = ANTHROPIC
+    served_by: Callable[[str], Model] | None = None
+    """The model of another provider than ``provider``, for a chat that began with it."""
 
 
 class _Tries:
@@ -96,6 +100,8 @@ def summarise(ref: ChatRef, deps: SummariseDeps) -> dict[str, Any]:
         return {}
     records = deps.stores.history.query_records(chat.user, chat.conversation_id, chat.query)
     agent = _agent_that_is_summed_up(chat, deps)
+    if agent and agent.provider != deps.provider and deps.served_by:
+        deps = replace(deps, model=deps.served_by(agent.provider))
     is_final = deps.stores.history.track(chat.user, chat.conversation_id, chat.query) is not None
     at, clock, tries = iso(deps.stores.clock()), time.monotonic(), _Tries()
     requests = summary_requests(records) if agent and not is_final else ()
@@ -114,7 +120,7 @@ def summarise(ref: ChatRef, deps: SummariseDeps) -> dict[str, Any]:
 def _agent_that_is_summed_up(chat: Chat, deps: SummariseDeps) -> Agent | None:
     """The chat's agent, if its policy sends summaries; None also if nothing of it is left."""
     try:
-        agent = agent_of(deps.stores, chat, deps.model_name, deps.thinking)
+        agent = agent_of(deps.stores, chat, deps.model_name, deps.thinking, deps.provider)
     except Gone:
         return None
     return agent if agent.profile.history.is_summed_up else None

@@ -27,6 +27,7 @@ from dualtrack.text import clean
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from anthropic.lib.bedrock import AnthropicBedrockMantle
     from anthropic.types import Message
 
     from dualtrack.models.protocol import Form
@@ -35,14 +36,16 @@ if TYPE_CHECKING:
 _PASSING: Final = frozenset({408, 409, 429})
 _TOO_LONG: Final = ("prompt is too long", "input is too long", "exceed context limit")
 """What a 400 for length says; the second as Bedrock words it, the third where ``max_tokens`` is counted in."""
-_BROKEN: Final = (anthropic.APIConnectionError, httpx2.HTTPError, json.JSONDecodeError, ValueError)
+_BROKEN: Final = (
+    anthropic.APIConnectionError, httpx2.HTTPError, json.JSONDecodeError, ValueError, RecursionError,
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Claude:
     """A client of the Messages API."""
 
-    client: Anthropic
+    client: Anthropic | AnthropicBedrockMantle
 
     def stream(
         self, request: Mapping[str, Any], on_text: Callable[[str], None], seconds: float = CALL_SECONDS
@@ -55,7 +58,7 @@ class Claude:
         deadline, first_at = asked_at + seconds, 0.0
         reading = Reading()
         with (
-            _errors_of_the_service(),
+            errors_of_the_service(),
             self.client.messages.create(**request, stream=True, timeout=_timeout(seconds)) as events,
         ):
             for event in events:
@@ -70,16 +73,21 @@ class Claude:
 
     def complete(self, request: Mapping[str, Any], seconds: float) -> tuple[str, Usage]:
         """The text of a short answer, and the tokens it took."""
-        with _errors_of_the_service():
-            answer: Message = self.client.messages.create(**request, timeout=_timeout(seconds))
+        answer = self.message(request, seconds)
         told = answer.usage
         text = "".join(block.text for block in answer.content if block.type == "text")
         read, written = told.cache_read_input_tokens or 0, told.cache_creation_input_tokens or 0
         return clean(text), Usage(told.input_tokens, told.output_tokens, read, written)
 
+    def message(self, request: Mapping[str, Any], seconds: float) -> Message:
+        """The whole answer of a call that is not streamed."""
+        with errors_of_the_service():
+            answer: Message = self.client.messages.create(**request, timeout=_timeout(seconds))
+        return answer
+
     def parse(self, request: Mapping[str, Any], form: type[Form], seconds: float) -> Form:
         """An answer in the form that is asked for (``output_config.format`` on the wire)."""
-        with _errors_of_the_service():
+        with errors_of_the_service():
             answer = self.client.messages.parse(**request, output_format=form, timeout=_timeout(seconds))
         if answer.stop_reason != "end_turn" or answer.parsed_output is None:
             raise ModelUnavailable(f"The model stopped with {answer.stop_reason}.")
@@ -102,7 +110,7 @@ def _timeout(seconds: float) -> httpx2.Timeout:
 
 
 @contextmanager
-def _errors_of_the_service() -> Iterator[None]:
+def errors_of_the_service() -> Iterator[None]:
     """What the SDK, the connection and the reading of an answer raise, as the two errors of the protocol."""
     try:
         yield

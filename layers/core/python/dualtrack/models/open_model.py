@@ -5,16 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dualtrack.models.anthropic import connect
-from dualtrack.runtime.secrets import needed
+from dualtrack.models.providers import BEDROCK
+from dualtrack.runtime.secrets import needed, secret
 
 if TYPE_CHECKING:
     from dualtrack.models.protocol import Model
     from dualtrack.settings import Settings
 
 
-def open_model(settings: Settings) -> Model:
+def open_model(settings: Settings, provider: str = "") -> Model:
     """The service that the settings name, with its key as it is now; the same client as long as that stays.
 
-    Raises `MissingKey` where the operator has put none.
+    ``provider``: of a chat that began with another one. Raises `MissingKey` where there is no key or, for Bedrock, no
+    credentials.
     """
+    if (provider or settings.dualtrack_provider) == BEDROCK:
+        from dualtrack.models import bedrock  # noqa: PLC0415 - loads boto3 and more of the SDK
+
+        return bedrock.connect(settings.bedrock_base_url, secret(settings.bedrock_secret))
     return connect(settings.anthropic_base_url, needed(settings.anthropic_secret))

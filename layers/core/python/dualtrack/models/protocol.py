@@ -1,5 +1,5 @@
 """What is asked of a model, whoever serves it (DESIGN 5). A provider is a module beside this one that does these
-three things, and one line in `dualtrack.models.open_model`.
+three things, a name in `dualtrack.models.providers`, and one line in `dualtrack.models.open_model`.
 
 A request is the body of a call of the Messages API, without ``stream`` and the format of the output. What it says
 of thinking is decided in `dualtrack.models.thinking`. All three raise `ModelUnavailable` for what another try may
@@ -37,3 +37,6 @@ class Model(Protocol):
     def parse(self, request: Mapping[str, Any], form: type[Form], seconds: float) -> Form:
         """An answer of the form. One that was cut, declined, or is of another form is no answer:
         `ModelUnavailable`."""
+
+    def __hash__(self) -> int:
+        """Clients are told apart, so that what is made for one can be kept."""

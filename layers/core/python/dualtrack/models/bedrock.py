@@ -1,0 +1,106 @@
+"""Claude on Amazon Bedrock through the SDK's own client: what `dualtrack.models.protocol.Model` asks for.
+
+It is the same API, so all but three things is `dualtrack.models.anthropic`: requests are signed with the function's
+role (SigV4, service ``bedrock-mantle``), models have other ids, and there is no structured output: the endpoint refuses
+``output_config.format`` and ``strict`` tools with "Extra inputs are not permitted". An answer in a form is therefore the
+input of a tool that has to be called.
+
+Imported only where it is chosen: it loads boto3 and more of the SDK.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+import boto3
+
+from dualtrack.errors import ModelUnavailable
+from dualtrack.models.anthropic import Claude, errors_of_the_service
+from dualtrack.models.anthropic_sdk import anthropic
+from dualtrack.models.protocol import CALL_SECONDS
+from dualtrack.models.providers import bedrock_model, bedrock_region
+from dualtrack.models.thinking import thinks
+from dualtrack.runtime.on_demand import on_demand
+from dualtrack.runtime.secrets import MissingKey
+
+with on_demand("anthropic.lib.bedrock", "anthropic.resources.beta"):
+    from anthropic.lib.bedrock import AnthropicBedrockMantle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from dualtrack.models.protocol import Form
+    from dualtrack.models.turn import ModelReply, Usage
+
+_ANSWER: Final = "answer"
+_CALL_IT: Final = "Give your answer by calling the tool `answer`, once, and write nothing else."
+
+
+@dataclass(frozen=True, slots=True)
+class BedrockClaude:
+    """A client of the Messages API on Bedrock."""
+
+    claude: Claude
+
+    def stream(
+        self, request: Mapping[str, Any], on_text: Callable[[str], None], seconds: float = CALL_SECONDS
+    ) -> ModelReply:
+        """A turn, as `Claude.stream`."""
+        return self.claude.stream(_named(request), on_text, seconds)
+
+    def complete(self, request: Mapping[str, Any], seconds: float) -> tuple[str, Usage]:
+        """A short answer, as `Claude.complete`."""
+        return self.claude.complete(_named(request), seconds)
+
+    def parse(self, request: Mapping[str, Any], form: type[Form], seconds: float) -> Form:
+        """An answer in the form: the input of the one tool that there is."""
+        with errors_of_the_service():
+            answer = self.claude.message(_by_tool(_named(request), form), seconds)
+            inputs = [block.input for block in answer.content if block.type == "tool_use"]
+            if answer.stop_reason != "tool_use" or len(inputs) != 1:
+                raise ModelUnavailable(
+                    f"The model stopped with {answer.stop_reason} and {len(inputs)} answers."
+                )
+            return form.model_validate(inputs[0])
+
+
+@cache
+def connect(base_url: str, credentials: str = "") -> BedrockClaude:
+    """A client for the base URL; nothing is requested yet. It follows no redirect: a signature is for one address.
+
+    ``credentials``: JSON with ``aws_access_key``, ``aws_secret_key`` and ``aws_session_token``; without them those of
+    the environment sign, on AWS the function's role. Raises `MissingKey` where there are none.
+    """
+    given = json.loads(credentials) if credentials else {}
+    if not given and boto3.Session().get_credentials() is None:
+        raise MissingKey(
+            "There are no AWS credentials to sign requests to Amazon Bedrock with: neither a role nor"
+            " AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+        )
+    http_client = anthropic.DefaultHttpxClient(base_url=base_url, follow_redirects=False)
+    client = AnthropicBedrockMantle(
+        base_url=base_url,
+        aws_region=bedrock_region(base_url) or None,
+        max_retries=0,
+        http_client=http_client,
+        **given,
+    )
+    return BedrockClaude(Claude(client))
+
+
+def _named(request: Mapping[str, Any]) -> dict[str, Any]:
+    return {**request, "model": bedrock_model(request["model"])}
+
+
+def _by_tool(request: Mapping[str, Any], form: type[Form]) -> dict[str, Any]:
+    """A model that thinks in this call cannot be forced to call a tool; it is told to ("Thinking may not be enabled
+    when tool_choice forces tool use")."""
+    is_off = request.get("thinking", {}).get("type") == "disabled"
+    is_forced = is_off or not thinks(request["model"])
+    choice = {"type": "tool", "name": _ANSWER} if is_forced else {"type": "auto"}
+    tool = {"name": _ANSWER, "description": form.__doc__ or "", "input_schema": form.model_json_schema()}
+    asked = {**request, "tools": [tool], "tool_choice": {**choice, "disable_parallel_tool_use": True}}
+    return asked if is_forced else {**asked, "system": f"{request.get('system', '')}\n{_CALL_IT}".strip()}

@@ -1,0 +1,117 @@
+"""A stage on Bedrock: IAM alone, for who asks the model, and no key of Anthropic's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from infra.stages import services_from
+from tests.drivers.templates import Stage, readable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+ASKING = {"Turn", "Search", "Summarise"}
+ON_BEDROCK = {"DUALTRACK_PROVIDER": "bedrock"}
+
+
+@pytest.fixture(scope="module")
+def bedrock(assembly: Callable[..., Path]) -> Stage:
+    return Stage("prod", assembly("prod", ON_BEDROCK))
+
+
+@pytest.fixture(scope="module")
+def changing(assembly: Callable[..., Path]) -> Stage:
+    """The deployment after one on Anthropic, in another region's Bedrock."""
+    settings = {
+        **ON_BEDROCK,
+        "DUALTRACK_PROVIDER_BEFORE": "anthropic",
+        "BEDROCK_BASE_URL": "https://bedrock-mantle.us-west-2.api.aws/anthropic",
+    }
+    return Stage("staging", assembly("staging", settings))
+
+
+def inference(stage: Stage) -> dict[str, list[str]]:
+    """The resources that each role may call Bedrock on."""
+    return {
+        name: resources
+        for name, statements in roles(stage).items()
+        for actions, resources in statements
+        if any(action.startswith("bedrock") for action in actions)
+    }
+
+
+def keys(stage: Stage) -> set[str]:
+    """The roles that may read Anthropic's key."""
+    return {
+        name
+        for name, statements in roles(stage).items()
+        for _, resources in statements
+        if any(resource.endswith("/anthropic") for resource in resources)
+    }
+
+
+def roles(stage: Stage) -> dict[str, list[tuple[list[str], list[str]]]]:
+    found = stage.resources("Chat", "AWS::IAM::Policy").items()
+    return {
+        name.split("Role")[0]: [
+            (_many(one["Action"]), [readable(resource) for resource in _many(one["Resource"])])
+            for one in policy["PolicyDocument"]["Statement"]
+        ]
+        for name, policy in found
+    }
+
+
+def _many(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def variables(stage: Stage) -> dict[str, Mapping[str, Any]]:
+    found = stage.resources("Chat", "AWS::Lambda::Function").items()
+    return {
+        name.split("Function")[0]: function.get("Environment", {}).get("Variables", {})
+        for name, function in found
+    }
+
+
+def test_who_asks_the_model_may_call_bedrock_in_the_accounts_projects_and_reads_no_key(
+    bedrock: Stage,
+) -> None:
+    found = inference(bedrock)
+    assert set(found) == ASKING
+    for resources in found.values():
+        (resource,) = resources
+        assert resource.endswith(":project/*")
+        assert ":bedrock-mantle:" in resource
+        assert "*" not in resource.removesuffix("*")
+    assert not keys(bedrock)
+
+
+def test_no_action_but_inference(bedrock: Stage) -> None:
+    actions = {action for one in roles(bedrock).values() for names, _ in one for action in names}
+    assert {action for action in actions if "bedrock" in action} == {"bedrock-mantle:CreateInference"}
+
+
+def test_the_functions_are_told(bedrock: Stage) -> None:
+    for name in ASKING:
+        told = variables(bedrock)[name]
+        assert told["DUALTRACK_PROVIDER"] == "bedrock"
+        assert readable(told["BEDROCK_BASE_URL"]).startswith("https://bedrock-mantle.")
+        assert not told["BEDROCK_SECRET"]
+
+
+def test_on_anthropic_nothing_of_bedrock_is_allowed(prod: Stage) -> None:
+    assert not inference(prod)
+    assert keys(prod) == ASKING
+
+
+def test_in_between_both_may_be_asked_and_bedrock_where_its_address_is(changing: Stage) -> None:
+    assert keys(changing) == set(inference(changing)) == ASKING
+    assert all(":us-west-2:" in resource for (resource,) in inference(changing).values())
+
+
+def test_another_provider_is_refused() -> None:
+    with pytest.raises(ValueError, match="DUALTRACK_PROVIDER_BEFORE: x is none of anthropic, bedrock"):
+        services_from({"DUALTRACK_PROVIDER_BEFORE": "x"})

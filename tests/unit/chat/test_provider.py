@@ -1,0 +1,68 @@
+"""A chat keeps the provider that it began with, whatever is deployed while it runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from dualtrack.chat.agent import agent_from, agent_of
+from dualtrack.chat.run_turn import run_turn
+from dualtrack.chat.summarise import summarise
+from dualtrack.models.thinking import Thinking
+
+from tests.drivers.world import make_world, ref_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dualtrack.models.protocol import Model
+
+    from tests.drivers.world import World
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with make_world() as made:
+        yield made
+
+
+class Nobody:
+    """A service that no chat of the test began with."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"{name}: the wrong provider is asked")
+
+
+def test_turns_and_summaries_go_on_where_they_began(world: World) -> None:
+    chat = world.start("What did the documentation say about pagination? kept-provider")
+    world.model.script.add(
+        {"content": [{"type": "tool_use", "name": "retrieve_full_context", "input": {"id": "q1"}}]},
+        {"text": "It said so."},
+    )
+    assert world.turn(chat, 0)["next"] == "tools"
+    asked: list[str] = []
+
+    def served_by(provider: str) -> Model:
+        asked.append(provider)
+        return world.claude
+
+    nobody: Any = Nobody()
+    turn = replace(world.turn_deps, model=nobody, provider="bedrock", served_by=served_by)
+    world.tool(chat, 1, "q1-t1")
+    assert run_turn(replace(ref_of(chat), turn=1), turn)["next"] == "answered"
+    summarise(
+        ref_of(chat), replace(world.summarise_deps, model=nobody, provider="bedrock", served_by=served_by)
+    )
+    assert world.load(chat).status == "done"
+    assert asked == ["anthropic", "anthropic"]
+
+
+def test_an_agent_that_names_no_provider_is_anthropics(world: World) -> None:
+    """As earlier releases have pinned it."""
+    chat = world.start("Anything.")
+    agent = agent_of(world.stores, chat, "claude-haiku-5-5", Thinking(), "bedrock")
+    assert agent_from(agent.text) == agent
+    older = agent.text.replace('"provider":"bedrock"', '"other":"bedrock"')
+    assert older != agent.text
+    assert agent_from(older).provider == "anthropic"
