@@ -185,6 +185,8 @@ def _end_running(
 
 def _cost(stores: Stores, chat: Chat) -> int:
     """What the chat's turns took from the model (10⁻⁹ dollars), whatever it is charged."""
+    if not chat.turn:
+        return model_nanodollars(chat, ())
     try:
         found = stores.chats.load_with_turns(chat.user, chat.chat_id)
     except Gone:  # the conversation is being deleted, or that is why the chat ends
