@@ -1,4 +1,4 @@
-"""``dualtrack credits show | grant | plan | audit``: the operator's view of one user's credits."""
+"""``dualtrack credits show | spending | grant | plan | audit``: the operator's view of one user's credits."""
 
 from __future__ import annotations
 
@@ -66,6 +66,27 @@ def show(stack: Wanted, user: str | None, as_json: bool) -> None:
             print_json(balance)
         else:
             _print(balance, movements)
+
+
+@credit_commands.command()
+@click.argument("user")
+@click.option(
+    "--days", type=click.IntRange(1, 92), default=30, show_default=True, help="Today is the last of them."
+)
+@stack_options
+@json_option
+def spending(user: str, *, days: int, stack: Wanted, as_json: bool) -> None:
+    """What the chats of USER took, by day (UTC): how many ended, credits, dollars of their turns.
+
+    A failed chat is charged nothing and costs dollars all the same. Summaries and digests, which are made after a
+    chat is settled, are not in it: `dualtrack explain` has them.
+    """
+    with exit_codes(), open_target(stack, report) as target, as_admin(target, user) as account:
+        found = account.client.call("GET", f"{account.path}/spending?days={days}")
+        if as_json:
+            print_json(found)
+        else:
+            _print_spending(found)
 
 
 @credit_commands.command()
@@ -235,3 +256,17 @@ def _print(balance: Mapping[str, Any], movements: tuple[Mapping[str, Any], ...] 
         what = one_line(entry.get("reason") or entry.get("chat_id") or "", 60)
         figures = f"{entry['kind']:<9}{entry['amount']:>7,}{entry['available_after']:>11,}"
         click.echo(f"{moment(entry['at']):<22}{figures}  {what}".rstrip())
+
+
+def _print_spending(found: Mapping[str, Any]) -> None:
+    days = found["days"]
+    click.echo(f"{'day':<12}{'chats':>7}{'credits':>9}{'dollars':>12}")
+    for one in days:
+        _print_day(one["day"], one)
+    _print_day("together", {name: sum(one[name] for one in days) for name in ("chats", "credits", "dollars")})
+    if not found["complete"]:
+        click.echo("There is more than was looked at: the oldest day may lack some. Ask for fewer days.")
+
+
+def _print_day(day: str, one: Mapping[str, Any]) -> None:
+    click.echo(f"{one_line(day, 12):<12}{one['chats']:>7,}{one['credits']:>9,}{one['dollars']:>12,.4f}")

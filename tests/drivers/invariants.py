@@ -70,7 +70,16 @@ def account_faults(stores: Stores, user: str, chats: Sequence[Chat]) -> list[str
             found.append(f"{chat.chat_id} says {chat.credits_used} credits, the ledger {charged}")
         if chat.status == "failed" and charged:
             found.append(f"{chat.chat_id} failed and cost {charged}")
+        dollars, cost = sum(one.nanodollars for one in ends), _turns_cost(stores, chat)
+        if chat.spent and dollars != cost:  # an earlier release wrote no dollars
+            found.append(f"{chat.chat_id} took {cost} (10⁻⁹ dollars) by its receipt, {dollars} by the ledger")
     return found
+
+
+def _turns_cost(stores: Stores, chat: Chat) -> int:
+    """What the turns cost by the chat's receipt, in 10⁻⁹ dollars."""
+    lines = receipt_of(evidence(stores, chat), Deployment())["lines"]
+    return round(sum(line["dollars"] for line in lines if line["kind"] == "model") * 1e9)
 
 
 def prefix_faults(starts: Mapping[int, Sequence[str]]) -> list[str]:

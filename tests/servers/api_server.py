@@ -53,6 +53,7 @@ class Script:
     admins: set[str] = field(default_factory=set)
     balance: dict[str, Any] = field(default_factory=dict)
     ledger: list[dict[str, Any]] = field(default_factory=list)
+    spending: dict[str, Any] = field(default_factory=dict)
 
     requests: list[tuple[str, str, Any]] = field(default_factory=list)
     """(method, path with query, body)."""
@@ -214,6 +215,7 @@ class _Server:
             ("GET", "/v1/credits/ledger"): lambda: JSONResponse({"entries": self.script.ledger}),
             ("GET", "/v1/credits"): lambda: JSONResponse(self.script.balance),
             ("GET", f"{ADMIN_PATH}/credits"): lambda: JSONResponse(self.script.balance),
+            ("GET", f"{ADMIN_PATH}/spending"): lambda: JSONResponse(self.script.spending),
             ("POST", f"{ADMIN_PATH}/grants"): lambda: _if_exactly(body, {"credits", "reason", "grant_id"}),
             ("PUT", f"{ADMIN_PATH}/plan"): lambda: _if_exactly(body, {"plan"}),
             ("DELETE", ADMIN_PATH): lambda: JSONResponse({"status": "erasing"}, 202),

@@ -196,6 +196,26 @@ def test_the_ledger_is_paged_newest_first_and_adds_up(api: Api) -> None:
     assert whole[0]["available_after"] == api.get("/v1/credits")["available"] == 30
 
 
+def test_an_operator_sees_what_was_spent_by_day(api: Api) -> None:
+    admin, where = api.of("user-root", "admin"), f"/v1/admin/users/{api.user}/spending"
+    assert admin.get(where) == {"user_id": api.user, "complete": True, "days": []}
+    chats = [api.ask() for _ in range(2)]
+    receipts = [api.get(f"/v1/chats/{chat['chat_id']}/receipt") for chat in chats]
+    turns = [line["dollars"] for one in receipts for line in one["lines"] if line["kind"] == "model"]
+    found = admin.get(where)
+    (day,) = found["days"]
+    assert (found["complete"], day["chats"], day["credits"]) == (True, 2, 10)
+    assert day["dollars"] == pytest.approx(sum(turns))
+    assert day["dollars"] > 0
+    assert admin.get(f"{where}?days=1") == found
+
+
+@pytest.mark.parametrize("days", ["0", "93", "-1", "1.5", "x", "1000", "%D9%A3", "1e1"])
+def test_days_that_are_none_are_refused(api: Api, days: str) -> None:
+    answer = api.of("user-root", "admin").call("GET", f"/v1/admin/users/{api.user}/spending?days={days}")
+    assert (answer.status, answer.code) == (400, "invalid_request")
+
+
 NOBODY = [
     "0b5c4f6e-1111-2222-3333-444455556666",
     "somebody",
@@ -216,6 +236,7 @@ def test_an_id_that_no_user_has_gets_nothing(api: Api, user: str) -> None:
     assert admin.call("PUT", f"/v1/admin/users/{user}/plan", {"plan": "pro"}).status == 404
     assert admin.call("POST", f"/v1/admin/users/{user}/grants", grant).status == 404
     assert admin.call("GET", f"/v1/admin/users/{user}/credits").status == 404
+    assert admin.call("GET", f"/v1/admin/users/{user}/spending").status == 404
     assert items(api.world, "credits") == before
 
 

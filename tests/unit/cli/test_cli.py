@@ -513,6 +513,24 @@ class TestCredits:
         assert self.operate(script, "show", "--user", "id-of-ada", "--token", "t").exit_code == 0
         assert script.asked("GET", f"{ADMIN_PATH}/credits")
 
+    def test_what_was_spent_by_day(self) -> None:
+        days = [
+            {"day": "2026-11-21", "chats": 1200, "credits": 6007, "dollars": 12.34567},
+            {"day": "2026-11-20", "chats": 1, "credits": 0, "dollars": 0.00004},
+        ]
+        script = Script(spending={"user_id": "id-of-ada", "complete": False, "days": days})
+        result = self.operate(script, "spending", "ada", "--days", "2")
+        assert result.exit_code == 0
+        assert result.stdout.splitlines() == [
+            "day           chats  credits     dollars",
+            "2026-11-21    1,200    6,007     12.3457",
+            "2026-11-20        1        0      0.0000",
+            "together      1,201    6,007     12.3457",
+            "There is more than was looked at: the oldest day may lack some. Ask for fewer days.",
+        ]
+        assert script.asked("GET", f"{ADMIN_PATH}/spending?days=2")
+        assert json.loads(self.operate(script, "spending", "ada", "--json").stdout) == script.spending
+
     def test_who_is_no_admin_is_refused(self) -> None:
         result = self.operate(Script(mode=None), "plan", "id-of-ada", "pro", "--token", "token-of-user")
         assert result.exit_code == 4

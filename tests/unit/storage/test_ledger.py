@@ -232,3 +232,25 @@ def test_an_account_in_use_stands_in_the_index(ledger: Ledger) -> None:
     (row,) = rows(ledger.client, ledger.table, "active")
     assert dynamo.from_wire(row)["day"] == "2026-11-21"
     assert "active" not in account_item(ledger.load("ann"), resting=True)
+
+
+def test_the_newest_lines_are_read_and_it_is_said_if_there_are_more(ledger: Ledger) -> None:
+    account = Account("ann")
+    for number in range(4):
+        at = NOW + number * 86_400
+        held = account.hold("ch_1", 5, at)
+        assert isinstance(held, Decision)
+        settled = held.account.settle("ch_1", 5, at).costing(number + 1)
+        ledger.commit(account, held)
+        ledger.commit(held.account, settled)
+        account = settled.account
+
+    def newest(since: float, limit: int) -> tuple[list[int], bool]:
+        movements, complete = ledger.newest_movements("ann", since, limit)
+        return [one.nanodollars for one in movements], complete
+
+    assert newest(0, 8) == ([4, 0, 3, 0, 2, 0, 1, 0], True)
+    assert newest(NOW + 2 * 86_400, 8) == ([4, 0, 3, 0], True)
+    assert newest(NOW + 2 * 86_400, 4) == ([4, 0, 3, 0], True)
+    assert newest(0, 7) == ([4, 0, 3, 0, 2, 0, 1], False)
+    assert ledger.newest_movements("nobody", 0, 3) == ((), True)

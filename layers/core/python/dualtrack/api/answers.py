@@ -393,6 +393,25 @@ class Ledger(Closed):
     cursor: NotRequired[str]
 
 
+class SpendingDay(Closed):
+    """Chats that ended on a day (UTC), what they were charged, and the dollars of their turns, failed ones' too."""
+
+    day: Annotated[str, Field(json_schema_extra={"format": "date"})]
+    chats: Count
+    credits: Count
+    dollars: Annotated[float, Field(ge=0)]
+
+
+class Spending(Closed):
+    """What a user's chats took, newest day first, days without chats left out. `complete`: false if the ledger has
+    more lines for these days than are looked at; then the oldest day that is listed may lack some, and those before
+    it are not there."""
+
+    user_id: str
+    complete: bool
+    days: list[SpendingDay]
+
+
 class Connection(Closed):
     """Whether there is one."""
 

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar, cast
 
+from dualtrack.credits.spending import MAX_DAYS
 from dualtrack.errors import invalid_request
 from dualtrack.text import clean
 
@@ -64,6 +65,13 @@ def _limit(text: str | None) -> int:
     return int(text)
 
 
+def _days(text: str | None) -> int:
+    text = text or "30"
+    if not _LIMIT.fullmatch(text) or not 1 <= int(text) <= MAX_DAYS:
+        raise invalid_request(f"days must be a whole number from 1 to {MAX_DAYS}.")
+    return int(text)
+
+
 def _offset(text: str | None) -> int:
     text = text or "0"
     if not _WHOLE.fullmatch(text):
@@ -106,6 +114,13 @@ CURSOR: Final = Parameter(
 )
 LIMIT: Final = Parameter(
     "limit", "query", "Entries in a page", {"type": "integer", "minimum": 1, "maximum": 100}, _limit
+)
+DAYS: Final = Parameter(
+    "days",
+    "query",
+    "How many days (UTC), today the last of them; 30 if left out",
+    {"type": "integer", "minimum": 1, "maximum": MAX_DAYS},
+    _days,
 )
 OFFSET: Final = Parameter(
     "offset",

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dualtrack.chat.chat_view import chat_json
 from dualtrack.chat.move_credits import lines_of, move_credits
+from dualtrack.chat.receipt import model_nanodollars
 from dualtrack.clock import iso
-from dualtrack.errors import ChatClosed, Contended, Superseded
+from dualtrack.errors import ChatClosed, Contended, Gone, Superseded
 from dualtrack.events import Event, credits_now, done, error, record_stored, text_of_turn
 from dualtrack.ids import response_id
 from dualtrack.memory.records import QueryTrack, Record
@@ -172,12 +173,25 @@ def _end_running(
     lost = tries_of(events, chat.turn + 1)[1]
     chat = replace(chat, spent=chat.spent and replace(chat.spent, lost=lost))
     records = (*stores.history.query_records(chat.user, chat.conversation_id, chat.query), response)
+    cost = _cost(stores, chat)
     end = _End(chat, how, now, charge, records, track_of(records, {}, iso(now)))
 
     def decide(account: Account) -> Credits:
-        return account.settle(chat.chat_id, charge, now) if charge else account.release(chat.chat_id, now)
+        ended = account.settle(chat.chat_id, charge, now) if charge else account.release(chat.chat_id, now)
+        return ended.costing(cost)
 
     move_credits(stores, log, chat.user, decide, partial(_recorded_end, stores, end), fence)
+
+
+def _cost(stores: Stores, chat: Chat) -> int:
+    """What the chat's turns took from the model (10⁻⁹ dollars), whatever it is charged."""
+    if not chat.turn:
+        return model_nanodollars(chat, ())
+    try:
+        found = stores.chats.load_with_turns(chat.user, chat.chat_id)
+    except Gone:  # the conversation is being deleted, or that is why the chat ends
+        return 0
+    return model_nanodollars(chat, found[1]) if found else 0
 
 
 def _response(chat: Chat, how: Failure | Cancelled, events: Sequence[StoredEvent], now: str) -> Record:

@@ -89,6 +89,12 @@ def receipt_of(found: Evidence, deployment: Deployment) -> dict[str, Any]:
     }
 
 
+def model_nanodollars(chat: Chat, turns: Sequence[RecordedTurn]) -> int:
+    """What the receipt's lines of kind `model` add up to; 10⁻⁹ dollars, for sums of them are to be exact."""
+    lines = _model_lines(Evidence(chat, turns, (), ()))
+    return round(sum(line["dollars"] for line in lines) * 1e9)
+
+
 def differences(chat: Chat, lines: Sequence[Mapping[str, Any]]) -> list[str]:
     """Where the lines do not add up to what the chat says of itself, or say a thing twice."""
     found = []

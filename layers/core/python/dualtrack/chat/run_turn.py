@@ -22,6 +22,7 @@ from dualtrack.chat.agent import agent_of
 from dualtrack.chat.end_chat import INCOMPLETE, Failure, end_chat
 from dualtrack.chat.move_credits import lines_of, move_credits
 from dualtrack.chat.query_state import QueryState, read_query
+from dualtrack.chat.receipt import model_nanodollars
 from dualtrack.chat.tool_results import complete_results
 from dualtrack.chat.turn_request import fixed_tokens, turn_request
 from dualtrack.clock import iso
@@ -136,6 +137,8 @@ class _Run:
     """Whether the workflow can wait for the model."""
     waited: int
     """Seconds that it has waited before this attempt."""
+    turns: tuple[RecordedTurn, ...] = ()
+    """Those before it."""
     began_before: tuple[int, tuple[LostCall, ...]] = (0, ())
     """How often the turn was begun before this attempt, and the calls that were lost with it."""
 
@@ -193,7 +196,7 @@ def _attempt(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
     limit = limit_of(chat, ref.turn + 1, agent.profile.max_turns, stores.clock(), is_capped=is_capped)
     waited = waited_before(newest, ref.turn + 1)
     before = tries_of(log.events(), ref.turn + 1) if has_begun(newest, ref.turn + 1) else (0, ())
-    run = _Run(deps, chat, agent, log, ref.turn + 1, limit, ref.waits, waited, before)
+    run = _Run(deps, chat, agent, log, ref.turn + 1, limit, ref.waits, waited, turns, before)
     try:
         return _call_or_wait(run, turns)
     except ChatClosed:
@@ -535,8 +538,11 @@ def _commit_answer(turn: _Turn, sources: Sequence[Source]) -> None:
     """Store the response, settle, and give the conversation back."""
     run, chat = turn.run, turn.run.chat
 
+    this = RecordedTurn(run.number, (), (), "answered", usage=turn.reply.usage, made=turn.made)
+    cost = model_nanodollars(turn.after, [*run.turns, this])
+
     def settle(account: Account) -> Credits:
-        return account.settle(chat.chat_id, chat.held, turn.now)
+        return account.settle(chat.chat_id, chat.held, turn.now).costing(cost)
 
     recorded = partial(_recorded_answer, turn, sources)
     move_credits(run.deps.stores, run.log, chat.user, settle, recorded, _no_other_run)

@@ -85,7 +85,8 @@ class Hold:
 @dataclass(frozen=True, slots=True)
 class Movement:
     """One line of the ledger. ``amount`` ≥ 0 is what ``kind`` says happened to: held, charged,
-    freed, granted; ``parts`` are the credits that were held or charged, by source."""
+    freed, granted; ``parts`` are the credits that were held or charged, by source; ``nanodollars``, of the line that
+    ends a chat, what its turns took from the model (0 in lines of earlier releases)."""
 
     kind: Kind
     amount: int
@@ -94,6 +95,7 @@ class Movement:
     chat_id: str = ""
     reason: str = ""
     parts: tuple[Part, ...] = ()
+    nanodollars: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,10 @@ class Decision:
     amount: int = 0
     fits: tuple[bool, ...] = ()
     grant_id: str = ""
+
+    def costing(self, nanodollars: int) -> Decision:
+        """The end of a chat, with what its turns took from the model written to its line, if it has one."""
+        return replace(self, movements=tuple(replace(one, nanodollars=nanodollars) for one in self.movements))
 
 
 @dataclass(frozen=True, slots=True)

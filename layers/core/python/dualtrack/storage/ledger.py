@@ -51,6 +51,9 @@ ACCOUNT: Final = "account"
 ENTRY: Final = "entry#"
 GRANT: Final = "grant#"
 
+_LINES_AT_ONCE: Final = 500
+"""Read per request where only some of the lines may be wanted: about 100 KB."""
+
 # The halves of the account's condition:  read ──────── decide ──────── write
 #                                         seq 0 or n                    still so?
 _NEVER_MOVED: Final = "attribute_not_exists(pk)"
@@ -150,6 +153,21 @@ class Ledger:
         """The user's whole ledger, oldest first, for an audit."""
         items = dynamo.query(self.client, self.table, account_partition(user), prefix=ENTRY)
         return tuple(movement_from(item) for item in items)
+
+    def newest_movements(self, user: str, since: float, limit: int) -> tuple[tuple[Movement, ...], bool]:
+        """The user's lines from ``since`` (epoch seconds) on, newest first, at most ``limit``; and whether that is
+        all of them."""
+        items = dynamo.query(
+            self.client,
+            self.table,
+            account_partition(user),
+            prefix=ENTRY,
+            descending=True,
+            page_size=_LINES_AT_ONCE,
+        )
+        recent = itertools.takewhile(lambda one: one.at >= since, map(movement_from, items))
+        found = tuple(itertools.islice(recent, limit + 1))
+        return found[:limit], len(found) <= limit
 
     def used_before(self, day: str, page: int) -> Iterator[list[str]]:
         """Users whose account was last used before a day and is not at rest, at most ``page`` at a time."""
@@ -277,6 +295,8 @@ def _entry_item(user: str, seq: int, movement: Movement) -> Item:
         "reason": movement.reason,
         "parts": _parts_text(movement.parts),
     }
+    if movement.nanodollars:
+        item["nanodollars"] = movement.nanodollars
     return {key: value for key, value in item.items() if value != ""}
 
 
@@ -290,6 +310,7 @@ def movement_from(item: Mapping[str, Any]) -> Movement:
         chat_id=item.get("chat_id", ""),
         reason=item.get("reason", ""),
         parts=_parts_from(item.get("parts", "")),
+        nanodollars=item.get("nanodollars", 0),
     )
 
 

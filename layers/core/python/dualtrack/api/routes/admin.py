@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 from dualtrack.api import answers, models
 from dualtrack.api.erasure import erase, must_be_there
+from dualtrack.api.parameters import DAYS
 from dualtrack.api.route import Answer, Route
+from dualtrack.credits.spending import MAX_LINES, first_moment, spending_by_day
 
 if TYPE_CHECKING:
     from dualtrack.api.request import Request
@@ -47,6 +49,25 @@ def post_grant(request: Request, user_id: str) -> Answer:
 def get_user_credits(request: Request, user_id: str) -> Answer:
     request.services.user_pool.must_have(user_id)
     return Answer(200, request.stores.ledger.load(user_id).balance(request.stores.clock()))
+
+
+@Route(
+    "get",
+    f"{USER}/spending",
+    "Read what a user's chats took, by day",
+    {200: answers.Spending},
+    parameters=(DAYS,),
+    access="admin",
+)
+def get_user_spending(request: Request, user_id: str) -> Answer:
+    request.services.user_pool.must_have(user_id)
+    since = first_moment(request.stores.clock(), request.value(DAYS))
+    movements, complete = request.stores.ledger.newest_movements(user_id, since, MAX_LINES)
+    days = [
+        {"day": one.day, "chats": one.chats, "credits": one.credits, "dollars": one.dollars}
+        for one in spending_by_day(movements)
+    ]
+    return Answer(200, {"user_id": user_id, "complete": complete, "days": days})
 
 
 @Route(

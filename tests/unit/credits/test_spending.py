@@ -1,0 +1,43 @@
+"""What a user's chats took by day, from lines of the ledger."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pytest
+from dualtrack.credits.account import Movement
+from dualtrack.credits.spending import Spending, first_moment, spending_by_day
+
+if TYPE_CHECKING:
+    from dualtrack.credits.account import Kind
+
+NOON: Final = 1_795_262_400.0
+DAY: Final = 86_400.0
+
+
+def line(kind: Kind, amount: int, at: float, nanodollars: int = 0) -> Movement:
+    """One of a chat."""
+    return Movement(kind, amount, 0, at, "ch", nanodollars=nanodollars)
+
+
+def test_each_end_of_a_chat_counts_once_on_its_day() -> None:
+    lines = (
+        line("settle", 7, NOON, 300),
+        line("hold", 5, NOON),
+        line("release", 5, NOON, 20),
+        line("expire", 5, NOON),
+        line("grant", 500, NOON),
+        line("settle", 5, NOON - DAY, 1),
+        line("plan", 0, NOON - 2 * DAY),
+    )
+    assert spending_by_day(lines) == (
+        Spending("2026-11-21", chats=3, credits=7, nanodollars=320),
+        Spending("2026-11-20", chats=1, credits=5, nanodollars=1),
+    )
+
+
+@pytest.mark.parametrize("days", [1, 2, 30])
+def test_a_window_ends_with_today(days: int) -> None:
+    first = first_moment(NOON, days)
+    assert first % DAY == 0
+    assert NOON - days * DAY < first <= NOON - (days - 1) * DAY
