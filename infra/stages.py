@@ -51,6 +51,7 @@ class Services:
     course_ranking: str | None
     mcp_servers: str | None
     allowed_origins: str | None
+    otlp_endpoint: str | None
     provider_before: str | None = ""
     """Whose chats may still run: no function is told, but its permission stays."""
 
@@ -78,6 +79,7 @@ PARAMETER_NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "course_ranking": "CourseRanking",
         "mcp_servers": "McpServers",
         "allowed_origins": "AllowedOrigins",
+        "otlp_endpoint": "OtlpEndpoint",
     }
 )
 """The local template's parameters, by the field of `Services` that they stand for."""
@@ -108,6 +110,7 @@ def services_from(environment: Mapping[str, str]) -> Services:
         course_ranking=_course_ranking(environment),
         mcp_servers=_mcp_servers(environment),
         allowed_origins=environment.get("ALLOWED_ORIGINS") or origin_of(environment.get("PAGE_URL") or ""),
+        otlp_endpoint=_otlp_endpoint(environment),
     )
 
 
@@ -163,6 +166,22 @@ def _max_cost(environment: Mapping[str, str]) -> str:
         return f"{cap_from(environment.get('DUALTRACK_MAX_COST', '')):g}"
     except ValueError as error:
         raise ValueError(f"DUALTRACK_MAX_COST: {error}") from None
+
+
+def _otlp_endpoint(environment: Mapping[str, str]) -> str:
+    """A collector's base address, to which ``/v1/traces`` is added; empty for none."""
+    given = environment.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+    try:
+        parts = urlsplit(given)
+        has_port = parts.port is None or parts.port > 0
+    except ValueError:
+        has_port = False
+    is_address = has_port and parts.scheme in ("http", "https") and parts.hostname and given.isascii()
+    if given and (not is_address or "@" in parts.netloc or parts.query or parts.fragment):
+        raise ValueError(
+            "OTEL_EXPORTER_OTLP_ENDPOINT: must be http(s)://host, without user, ? and #; /v1/traces is added"
+        )
+    return given
 
 
 def origin_of(url: str) -> str:

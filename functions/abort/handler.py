@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 logger = Logger()
-stores = open_stores(settings_from(os.environ))
+settings = settings_from(os.environ)
+stores = open_stores(settings)
 
 
 @logger.inject_lambda_context
@@ -34,6 +35,10 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
     logger.warning(
         "Chat ended from outside", status=chat.status if chat else "unknown", error=cause.get("Error", "")
     )
+    if settings.otel_exporter_otlp_endpoint:
+        from dualtrack.chat.send_spans import send_spans  # noqa: PLC0415 - where it is asked for
+
+        send_spans(stores, ref, settings, logger)
     return {}
 
 

@@ -44,4 +44,10 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         provider=provider,
         served_by=partial(open_model, settings),
     )
-    return summarise(chat_ref(event), deps)
+    ref = chat_ref(event)
+    outcome = summarise(ref, deps)
+    if settings.otel_exporter_otlp_endpoint:
+        from dualtrack.chat.send_spans import send_spans  # noqa: PLC0415 - where it is asked for
+
+        send_spans(stores, ref, settings, logger)
+    return outcome

@@ -162,6 +162,8 @@ class ChatStack(Stack):
             "DUALTRACK_EFFORT": self._value("effort"),
             "DUALTRACK_THINKING_TOKENS": self._value("thinking_tokens"),
             "DUALTRACK_MAX_COST": self._value("max_cost"),
+            "OTEL_EXPORTER_OTLP_ENDPOINT": self._value("otlp_endpoint"),
+            "OTLP_SECRET": secrets["otlp"],
             "DUALTRACK_EMBEDDING_MODEL": self._value("embedding_model"),
             "DUALTRACK_COURSE_RANKING": self._value("course_ranking"),
             "VOYAGE_BASE_URL": self._value("voyage_base_url"),

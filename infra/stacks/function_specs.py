@@ -64,6 +64,7 @@ CLAUDE: Final = (
     "DUALTRACK_MODEL", "DUALTRACK_SUMMARY_MODEL", "DUALTRACK_EFFORT", "DUALTRACK_THINKING_TOKENS",
 )  # fmt: skip
 SUMMARIES: Final = ("DUALTRACK_SUMMARY_CHARACTERS",)
+SPANS: Final = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTLP_SECRET")
 
 _SPECS: Final = (
     FunctionSpec(
@@ -231,8 +232,9 @@ _SPECS: Final = (
         seconds=110,  # state Summarise: 120 s
         memory=256,  # nobody waits for it
         layers=("base", "claude"),
-        environment=(*MEMORY, "CACHE_TABLE", *CLAUDE, *SUMMARIES),
+        environment=(*MEMORY, "CACHE_TABLE", *CLAUDE, *SUMMARIES, *SPANS),
         permissions=lambda allow: [
+            *allow.spans(),
             allow.table("chats", *CHANGE),
             allow.table("history", *CHANGE, "BatchGetItem"),
             # what its chat has pinned: the agent, and the tools of MCP servers
@@ -247,8 +249,9 @@ _SPECS: Final = (
         seconds=28,  # state Abort: 30 s
         memory=512,
         layers=("base",),
-        environment=(*MEMORY, "CREDITS_TABLE"),
+        environment=(*MEMORY, "CREDITS_TABLE", "DUALTRACK_PROVIDER", *SPANS),
         permissions=lambda allow: [
+            *allow.spans(),
             allow.table("chats", *CHANGE),
             allow.table("history", *CHANGE, "BatchGetItem"),
             allow.table("credits", *CHANGE),

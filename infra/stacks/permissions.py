@@ -140,6 +140,10 @@ class Allow:
         arn = inference_arn(self._data, self._services)
         return [*read, _statement("bedrock-mantle", ["CreateInference"], arn)] if arn else read
 
+    def spans(self) -> list[iam.PolicyStatement]:
+        """Read the headers for the stage's collector, where there is one."""
+        return [] if self._services.otlp_endpoint == "" else [self.secrets("otlp")]
+
     def connections(self, action: str) -> iam.PolicyStatement:
         """With the key of the users' connections."""
         return _statement("kms", [action], self._data.connections_key.key_arn)

@@ -26,7 +26,7 @@ of their policies that the emulator does not enforce (tests/infra/test_permissio
 
 NEVER = "attribute_exists(pk) AND attribute_not_exists(pk)"
 TABLES = ("history", "chats", "credits", "cache")
-SECRETS = ("anthropic", "bedrock", "voyage", "context7", "github")
+SECRETS = ("anthropic", "bedrock", "voyage", "context7", "github", "otlp")
 
 
 @dataclass
@@ -186,8 +186,8 @@ ALLOWED: dict[str, set[str]] = {
     "Github": _tables_of({"chats": APPEND, "history": APPEND, "cache": APPEND})
     | {*BODIES, "secret github", "decrypt connections"},
     "Summarise": _tables_of({"chats": CHANGE, "history": CHANGE, "cache": LOOK})
-    | {*BODIES, "secret anthropic", "secret bedrock"},
-    "Abort": _tables_of({"chats": CHANGE, "history": CHANGE, "credits": CHANGE}) | BODIES,
+    | {*BODIES, "secret anthropic", "secret bedrock", "secret otlp"},
+    "Abort": _tables_of({"chats": CHANGE, "history": CHANGE, "credits": CHANGE}) | {*BODIES, "secret otlp"},
     "Sweep": _tables_of({"chats": OWN, "history": OWN, "credits": OWN})
     | {*BODIES, "delete bodies", "list bodies", "look users up", "delete users"}
     | {"find open chats", "start a chat", "stop a chat", "look at a chat", "start a job"},

@@ -12,10 +12,11 @@ from dualtrack.storage.leases import KEY_PREFIX
 
 from infra.layers import ROOT
 from infra.stacks.function_specs import SPECS
-from tests.drivers.templates import readable
+from tests.drivers.templates import Stage, readable
 
 if TYPE_CHECKING:
-    from tests.drivers.templates import Stage
+    from collections.abc import Callable
+    from pathlib import Path
 
 READ = {"GetItem", "Query"}
 APPEND = {*READ, "PutItem", "ConditionCheckItem"}
@@ -252,3 +253,23 @@ def test_a_workflow_may_call_its_functions_alone(aws_stage: Stage, machine: str,
     }
     steps = {re.sub(r"Live[0-9A-F]{8}$", "", name) for name in called}
     assert steps == functions
+
+
+def test_the_collectors_headers_are_for_those_who_send_and_for_a_stage_that_has_one(
+    assembly: Callable[..., Path],
+) -> None:
+    """Without a collector nobody may read them: TABLES' functions are held to `SECRETS` above."""
+    stage = Stage("staging", assembly("staging", {"OTEL_EXPORTER_OTLP_ENDPOINT": "https://otlp.example.com"}))
+    readers = {
+        function
+        for function in TABLES
+        for _, resources in statements(stage, function)
+        if any(resource.endswith("/otlp") for resource in resources)
+    }
+    assert readers == {"Abort", "Summarise"}
+    told = {
+        name.removesuffix("Function" + name[-8:])
+        for name, function in stage.resources("Chat", "AWS::Lambda::Function").items()
+        if function.get("Environment", {}).get("Variables", {}).get("OTEL_EXPORTER_OTLP_ENDPOINT")
+    }
+    assert told == readers

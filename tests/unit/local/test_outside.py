@@ -8,7 +8,7 @@ import pytest
 
 from infra.local.outside import DOCUMENTS, MODEL, outside_from
 
-KEYS = {"anthropic", "voyage", "context7", "github", "bedrock"}
+KEYS = {"anthropic", "voyage", "context7", "github", "otlp", "bedrock"}
 ON_BEDROCK = {"DUALTRACK_PROVIDER": "bedrock"}
 AWS = {"AWS_ACCESS_KEY_ID": "AKIA", "AWS_SECRET_ACCESS_KEY": "s"}
 
@@ -131,3 +131,32 @@ def test_what_bedrock_lacks_is_said_before_anything_starts(given: dict[str, str]
 def test_a_provider_that_there_is_not_is_refused() -> None:
     with pytest.raises(ValueError, match="DUALTRACK_PROVIDER: azure is none of anthropic, bedrock"):
         outside_from({"DUALTRACK_PROVIDER": "azure"})
+
+
+def test_a_collector_is_told_with_its_headers_offline_too() -> None:
+    given = {
+        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318",
+        "OTEL_EXPORTER_OTLP_HEADERS": "api-key=k",
+    }
+    outside = outside_from(given)
+    assert (outside.mode, outside.keys()["otlp"]) == ("offline", "api-key=k")
+    assert outside.parameters()["OtlpEndpoint"] == "http://127.0.0.1:4318"
+    assert outside_from({}).parameters()["OtlpEndpoint"] == ""
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "127.0.0.1:4318",
+        "ftp://otlp.example.com",
+        "https://",
+        "https://key@otlp.example.com",
+        "https://otlp.example.com/?key=k",
+        "https://otlp.example.com:0",
+        "https://otlp.example.com:99999",
+        "https://[otlp",
+    ],
+)
+def test_a_collectors_address_is_an_address(wrong: str) -> None:
+    with pytest.raises(ValueError, match="OTEL_EXPORTER_OTLP_ENDPOINT: must be"):
+        outside_from({"OTEL_EXPORTER_OTLP_ENDPOINT": wrong})

@@ -37,6 +37,8 @@ class Settings:
     dualtrack_effort: str = ""
     dualtrack_thinking_tokens: str = ""
     dualtrack_max_cost: str = ""
+    otel_exporter_otlp_endpoint: str = ""
+    otlp_secret: str = ""
     jwks_url: str = ""
     token_issuer: str = ""
     token_audience: str = ""

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from dualtrack.storage.stores import Stores
 
 
-def evidence(stores: Stores, chat: Chat) -> Evidence:
-    """All of it; 404 if the chat is being deleted meanwhile."""
+def evidence(stores: Stores, chat: Chat, *, with_ledger: bool = True) -> Evidence:
+    """All of it; 404 if the chat is being deleted meanwhile. Without the ledger it takes no permission for that."""
     try:
         found = stores.chats.load_with_turns(chat.user, chat.chat_id)
     except Gone:
@@ -23,7 +23,7 @@ def evidence(stores: Stores, chat: Chat) -> Evidence:
         raise not_found("There is no such chat.")
     chat, turns = found
     records = stores.history.query_records(chat.user, chat.conversation_id, chat.query, texts=())
-    numbers = chat.spent.ledger if chat.spent else ()
+    numbers = chat.spent.ledger if chat.spent and with_ledger else ()
     entries = stores.ledger.lines(chat.user, numbers) if numbers else ()
     profile = all_profiles().get(chat.profile)
     summed_up = profile is not None and profile.history.is_summed_up

@@ -1,0 +1,54 @@
+"""An ended chat's spans, sent to the stage's collector. Imported only where one is set.
+
+It comes last, behind the terminal event: it can neither fail a chat nor hold one up for more than `SECONDS` on the
+wire. Spans that are lost are lost: nothing sends them again, and the receipt has all of it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dualtrack.chat.explain_chat import evidence
+from dualtrack.chat.receipt import Deployment, receipt_of
+from dualtrack.chat.spans import spans_of
+from dualtrack.models.providers import ANTHROPIC
+from dualtrack.runtime.otlp import NotSent, headers_of, post, within_time
+from dualtrack.runtime.secrets import secret
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from logging import Logger as StandardLogger
+    from typing import Any
+
+    from aws_lambda_powertools import Logger
+
+    from dualtrack.requests import ChatRef
+    from dualtrack.settings import Settings
+    from dualtrack.storage.stores import Stores
+
+
+def send_spans(stores: Stores, ref: ChatRef, settings: Settings, logger: Logger | StandardLogger) -> None:
+    """Send them if the chat has ended; what goes wrong is logged and never raised."""
+    try:
+        document = _document(stores, ref, settings.dualtrack_provider or ANTHROPIC)
+        if document:
+            within_time(partial(_send, settings, document))
+    except Exception as error:  # noqa: BLE001 - the chat has its answer
+        # no traceback and no foreign message: they could show a header's value
+        reason = str(error) if isinstance(error, NotSent) else type(error).__name__
+        logger.warning("Spans not sent", extra={"reason": reason})
+
+
+def _document(stores: Stores, ref: ChatRef, provider: str) -> dict[str, Any] | None:
+    chat = stores.chats.load(ref.user, ref.chat_id)
+    if chat is None:
+        return None
+    found = evidence(stores, chat, with_ledger=False)
+    error = (found.chat.error or {}).get("code", "")
+    return spans_of(receipt_of(found, Deployment()), provider, error)
+
+
+def _send(settings: Settings, document: Mapping[str, Any]) -> None:
+    headers = headers_of(secret(settings.otlp_secret))
+    post(settings.otel_exporter_otlp_endpoint, headers, document)

@@ -1,0 +1,162 @@
+"""A chat as OpenTelemetry spans, made of its receipt once it has ended. Pure.
+
+    chat                    ─► invoke_agent <profile>    the root; the chat's tokens, its stop, its error
+    model, summary, fold    ─► chat <model>              a child; tokens, tries, seconds to the first piece
+    tool                    ─► execute_tool <name>       a child of the root likewise
+
+Names are those of the semantic conventions for GenAI (OpenTelemetry, "Semantic conventions for generative client AI
+spans", "… for GenAI agent and framework spans"; still in development there), what they lack is under ``dualtrack.``.
+The form is OTLP/JSON (OTLP specification, "JSON Protobuf Encoding"): ids in hex, 64-bit numbers as decimal strings.
+Ids follow from the chat's id and the line's, so that the same chat sent twice is the same spans. No text of a message,
+a result or an argument is in it, and no user's name. A line without a time is left out.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.clock import epoch_of
+from dualtrack.models.providers import ANTHROPIC, BEDROCK
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_PROVIDERS: Final = MappingProxyType({ANTHROPIC: "anthropic", BEDROCK: "aws.bedrock"})
+"""Well-known values of ``gen_ai.provider.name``."""
+
+_INTERNAL: Final = 1
+_CLIENT: Final = 3
+_ERROR: Final = 2
+"""Span.SpanKind and Status.StatusCode (opentelemetry/proto/trace/v1/trace.proto)."""
+
+_ENDED: Final = ("done", "failed", "cancelled")
+
+
+def spans_of(receipt: Mapping[str, Any], provider: str, error: str = "") -> dict[str, Any] | None:
+    """The ExportTraceServiceRequest of an ended chat, as JSON; None of one that has not ended.
+
+    ``provider``: who serves the model (`dualtrack.models.providers`); ``error``: the code of a failed chat's error.
+    """
+    if receipt["status"] not in _ENDED or not receipt["ended_at"]:
+        return None
+    shared = {
+        "gen_ai.provider.name": _PROVIDERS.get(provider, provider),
+        "gen_ai.conversation.id": receipt["conversation_id"],
+    }
+    lines = [line for line in receipt["lines"] if line["at"]]
+    root = _root(receipt, shared, error)
+    calls = [_call(line, shared) for line in lines if line["kind"] in ("model", "summary", "fold")]
+    tools = [_tool(line, shared) for line in lines if line["kind"] == "tool"]
+    children = [
+        {**_ids(receipt["chat_id"], line_id), "parentSpanId": root["spanId"], **span}
+        for line_id, span in (*calls, *tools)
+    ]
+    scope = {"scope": {"name": "dualtrack"}, "spans": [root, *children]}
+    resource = {"attributes": _attributes({"service.name": "dualtrack"})}
+    return {"resourceSpans": [{"resource": resource, "scopeSpans": [scope]}]}
+
+
+def _root(receipt: Mapping[str, Any], shared: Mapping[str, str], error: str) -> dict[str, Any]:
+    made = [line["usage"] for line in receipt["lines"] if line["kind"] == "model" and not line["estimated"]]
+    usage = {
+        name: sum(one[name] for one in made) for name in ("fresh", "cache_write", "cache_read", "output")
+    }
+    attributes = {
+        "gen_ai.operation.name": "invoke_agent",
+        **shared,
+        "gen_ai.agent.name": receipt["profile"],
+        "gen_ai.request.model": receipt["model"],
+        **_usage(usage),
+        "dualtrack.chat.id": receipt["chat_id"],
+        "dualtrack.status": receipt["status"],
+        "dualtrack.stop": receipt["stop"],
+        "dualtrack.credits": receipt["totals"]["credits"],
+    }
+    failed = (error or "_OTHER") if receipt["status"] == "failed" else ""
+    times = _times(receipt["created_at"], epoch_of(receipt["ended_at"]) - epoch_of(receipt["created_at"]))
+    span = _span(f"invoke_agent {receipt['profile']}", _INTERNAL, times, attributes, failed)
+    return {**_ids(receipt["chat_id"], "chat"), **span}
+
+
+def _call(line: Mapping[str, Any], shared: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
+    """Of a call that was never recorded the end is not known, nor what it took: it has no length and no tokens."""
+    model, is_lost = line["model"], line["estimated"]
+    attributes = {
+        "gen_ai.operation.name": "chat",
+        **shared,
+        "gen_ai.request.model": model,
+        **({} if is_lost else _usage(line["usage"])),
+        "gen_ai.response.time_to_first_chunk": line.get("first_seconds"),
+        "dualtrack.line": line["id"],
+        "dualtrack.calls": line["calls"],
+        "dualtrack.tries": line["tries"],
+    }
+    times = _times(line["at"], line["seconds"])
+    return line["id"], _span(
+        f"chat {model or ''}".strip(), _CLIENT, times, attributes, "lost" if is_lost else ""
+    )
+
+
+def _tool(line: Mapping[str, Any], shared: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
+    attributes = {
+        "gen_ai.operation.name": "execute_tool",
+        "gen_ai.conversation.id": shared["gen_ai.conversation.id"],
+        "gen_ai.tool.name": line["tool"],
+        "gen_ai.tool.call.id": line["id"],
+        "gen_ai.tool.type": "function",
+        "dualtrack.credits": line["credits"],
+    }
+    error = "tool_error" if line["is_error"] else ""
+    times = _times(line["at"], line["seconds"])
+    return line["id"], _span(f"execute_tool {line['tool']}", _INTERNAL, times, attributes, error)
+
+
+def _usage(usage: Mapping[str, int]) -> dict[str, int]:
+    """Anthropic's input tokens leave out those of the cache; the conventions' are all of them."""
+    return {
+        "gen_ai.usage.input_tokens": usage["fresh"] + usage["cache_write"] + usage["cache_read"],
+        "gen_ai.usage.cache_creation.input_tokens": usage["cache_write"],
+        "gen_ai.usage.cache_read.input_tokens": usage["cache_read"],
+        "gen_ai.usage.output_tokens": usage["output"],
+    }
+
+
+def _ids(chat_id: str, line_id: str) -> dict[str, str]:
+    return {
+        "traceId": hashlib.sha256(chat_id.encode()).hexdigest()[:32],
+        "spanId": hashlib.sha256(f"{chat_id} {line_id}".encode()).hexdigest()[:16],
+    }
+
+
+def _times(at: str, seconds: float | None) -> tuple[str, str]:
+    """Nanoseconds since the epoch, of which the milliseconds are known."""
+    start = round(epoch_of(at) * 1_000)
+    end = start + max(round((seconds or 0.0) * 1_000), 0)
+    return f"{start}000000", f"{end}000000"
+
+
+def _span(
+    name: str, kind: int, times: tuple[str, str], attributes: Mapping[str, Any], error: str
+) -> dict[str, Any]:
+    start, end = times
+    failed = {"error.type": error} if error else {}
+    return {
+        "name": name,
+        "kind": kind,
+        "startTimeUnixNano": start,
+        "endTimeUnixNano": end,
+        "attributes": _attributes({**attributes, **failed}),
+        "status": {"code": _ERROR} if error else {},
+    }
+
+
+def _attributes(given: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
+    return [{"key": key, "value": _value(value)} for key, value in given.items() if value is not None]
+
+
+def _value(value: str | float) -> dict[str, Any]:
+    if isinstance(value, str):
+        return {"stringValue": value}
+    return {"intValue": str(value)} if isinstance(value, int) else {"doubleValue": value}

@@ -1,0 +1,69 @@
+"""Sends spans to a collector: OTLP/JSON over HTTP (OTLP specification, "OTLP/HTTP"). No SDK, no retries."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote, urlsplit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+SECONDS: Final = 2.0
+_PATH: Final = "/v1/traces"
+
+
+class NotSent(Exception):
+    """Nobody took the spans. The message says why, without a header's value."""
+
+
+def within_time(work: Callable[[], None], seconds: float = SECONDS) -> None:
+    """Do it on a thread of its own and wait no longer than that: a socket's time-out counts each read, and none of
+    them a name that is looked up. What goes on behind it ends by itself. Raises what the work raises, and `NotSent`.
+    """
+    raised: list[Exception] = []
+
+    def run() -> None:
+        try:
+            work()
+        except Exception as error:  # noqa: BLE001 - raised again by who waits
+            raised.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if raised:
+        raise raised[0]
+    if thread.is_alive():
+        raise NotSent(f"The collector took longer than {seconds:g} s.")
+
+
+def post(endpoint: str, headers: Mapping[str, str], document: Mapping[str, Any]) -> None:
+    """To ``<endpoint>/v1/traces``. No redirect is followed: the headers are for this server. Raises `NotSent`."""
+    parts = urlsplit(endpoint)
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    connection = kind(parts.hostname or "", parts.port, timeout=SECONDS)
+    body = json.dumps(document, separators=(",", ":")).encode()
+    try:
+        connection.request(
+            "POST", parts.path.rstrip("/") + _PATH, body, {**headers, "Content-Type": "application/json"}
+        )
+        status = connection.getresponse().status
+    # ValueError: a header that is none, whose message would show its value
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise NotSent(f"The collector was not reached: {type(error).__name__}") from None
+    finally:
+        connection.close()
+    if not http.client.OK <= status < http.client.MULTIPLE_CHOICES:
+        raise NotSent(f"The collector answered {status}.")
+
+
+def headers_of(text: str) -> dict[str, str]:
+    """``api-key=secret,x-team=a%20b``, as OTEL_EXPORTER_OTLP_HEADERS has them (OpenTelemetry Protocol Exporter,
+    "Specifying headers via environment variables"). Raises `NotSent` for what is no such list."""
+    pairs = [part.partition("=") for part in text.split(",") if part.strip()]
+    if any(not name.strip() or not sign for name, sign, _ in pairs):
+        raise NotSent("The collector's headers are not name=value,name=value.")
+    return {name.strip(): unquote(value.strip()) for name, _, value in pairs}

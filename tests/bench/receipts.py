@@ -1,0 +1,231 @@
+"""Receipts of many chats of all kinds, against the ledger and against what `tests.bench.chat_cost` counts.
+
+    uv run python -m tests.bench.receipts             # 200 chats, a few minutes
+    uv run python -m tests.bench.receipts --chats 20
+
+The chats run through the real steps over moto. Of each: its lines add up to the chat and to its user's ledger
+(`differences`, and line by line here), its dollars to their sum; of each user: every line of the ledger is in one
+receipt. Of the two kinds that the cost bench counts, too: the states and invocations are the same, and the units of the
+formula beside the counted ones are printed. Ends with 1 if anything does not add up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import math
+from collections import defaultdict
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.chat.cancel_chat import cancel_chat
+from dualtrack.chat.explain_chat import evidence
+from dualtrack.chat.receipt import Deployment, receipt_of
+from dualtrack.credits.aws_cost import PRICES
+from dualtrack.errors import ModelUnavailable
+from dualtrack.events import turn_begins
+from rich.console import Console
+from rich.table import Table
+
+from infra.costs import TWO_TOOLS, chat_lines, counted, prices
+from infra.stacks.function_specs import SPECS
+from tests.bench.chat_cost import ANSWER
+from tests.drivers.invariants import account_faults
+from tests.drivers.world import World, make_world
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from dualtrack.storage.chats import Chat
+
+READ: Final = {"type": "tool_use", "name": "retrieve_full_context", "input": {"id": "q1"}}
+QUESTION: Final = "A question of some length about setting something up?"
+DEPLOYMENT: Final = Deployment(
+    {name: prices()[name] for name in PRICES}, {name: spec.memory for name, spec in SPECS.items()}
+)
+EXACT: Final = ("Step Functions, states", "Lambda, invocations", "API Gateway, requests", "X-Ray, traces")
+UNITS: Final = ("DynamoDB, write units", "DynamoDB, read units")
+USERS_KINDS: Final = 4
+"""Kinds of chats of one user."""
+
+FLOWING: Final = 2.0 / 0.13
+"""Writes of a call's text in the cost bench, whose model takes its time; the one here does not."""
+
+
+def _asked(world: World, user: str, rounds: Sequence[int]) -> list[Chat]:
+    for calls in rounds:
+        world.model.script.add({"match": "turn", "content": [READ] * calls})
+    world.model.script.add({"match": "turn", "text": ANSWER})
+    return [world.ask(QUESTION, user=user)]
+
+
+def _no_tools(world: World, user: str) -> list[Chat]:
+    return _asked(world, user, ())
+
+
+def _two_tools(world: World, user: str) -> list[Chat]:
+    return _asked(world, user, (2,))
+
+
+def _two_rounds(world: World, user: str) -> list[Chat]:
+    return _asked(world, user, (1, 3))
+
+
+def _follow_up(world: World, user: str) -> list[Chat]:
+    first = world.ask(QUESTION, user=user)
+    return [first, world.ask("And then?", user=user, conversation_id=first.conversation_id)]
+
+
+def _lost_call(world: World, user: str) -> list[Chat]:
+    chat = world.start(QUESTION, user=user)
+    world.stores.log(chat).append([turn_begins(1, 15, final=False)])
+    return [world.run(chat)]
+
+
+def _failed(world: World, user: str) -> list[Chat]:
+    world.model.script.add({"match": "turn", "content": [READ]})
+    world.model.script.add({"match": "turn", "status": 500})
+    chat = world.start(QUESTION, user=user)
+    with contextlib.suppress(ModelUnavailable):
+        world.answer(chat)
+    world.abort(chat)
+    return [world.load(chat)]
+
+
+def _cancelled(world: World, user: str) -> list[Chat]:
+    world.model.script.add({"match": "turn", "content": [READ]})
+    chat = world.start(QUESTION, user=user)
+    world.turn(chat, 0)
+    executions: Any = world.executions
+    return [cancel_chat(world.stores, executions, world.load(chat))]
+
+
+def _summaries_died(world: World, user: str) -> list[Chat]:
+    chat = world.start(QUESTION, user=user)
+    world.answer(chat)
+    world.abort(chat)
+    return [world.load(chat)]
+
+
+KINDS: Final[Mapping[str, Callable[[World, str], list[Chat]]]] = MappingProxyType(
+    {
+        "no tools": _no_tools,
+        TWO_TOOLS: _two_tools,
+        "tools in two rounds": _two_rounds,
+        "a follow-up": _follow_up,
+        "a call that was lost": _lost_call,
+        "failed": _failed,
+        "cancelled": _cancelled,
+        "its summaries died": _summaries_died,
+    }
+)
+
+
+@dataclass
+class Seen:
+    """Of the chats of one kind."""
+
+    chats: int = 0
+    lines: int = 0
+    credits: int = 0
+    dollars: float = 0.0
+    units: list[float] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+
+def look(world: World, kind: str, chat: Chat, seen: Seen) -> dict[str, Any]:
+    """Hold the chat's receipt to everything that it must add up to; the receipt."""
+    found = receipt_of(evidence(world.stores, chat), DEPLOYMENT)
+    lines, totals = found["lines"], found["totals"]
+    seen.chats += 1
+    seen.lines += len(lines)
+    seen.credits += totals["credits"]
+    seen.dollars += totals["dollars"]
+    seen.faults += found["differences"]
+    if totals["credits"] != chat.credits_used:
+        seen.faults.append(f"{chat.chat_id}: {totals['credits']} credits, the chat {chat.credits_used}")
+    if not math.isclose(totals["dollars"], math.fsum(line["dollars"] for line in lines)):
+        seen.faults.append(f"{chat.chat_id}: dollars")
+    if kind in counted():
+        mine = {line["item"]: line for line in lines if line["kind"] == "aws"}
+        theirs = {line.item: line for line in chat_lines(counted()[kind], dict(DEPLOYMENT.megabytes))}
+        unequal = [one for one in EXACT if not math.isclose(mine[one]["dollars"], theirs[one].dollars)]
+        seen.faults += [f"{chat.chat_id}: {one} is not the cost bench's" for one in unequal]
+        flowing = {"DynamoDB, write units": counted()[kind].model_calls * FLOWING}
+        seen.units += [mine[one]["amount"] / (theirs[one].amount - flowing.get(one, 0)) for one in UNITS]
+    return found
+
+
+def settled(world: World, user: str, receipts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Where the user's ledger and the receipts differ, line by line."""
+    told = sorted(
+        (line["id"], line["movement"], line["amount"])
+        for one in receipts
+        for line in one["lines"]
+        if line["kind"] == "ledger"
+    )
+    kept = world.stores.ledger.movements(user)
+    faults = [] if len(told) == len({one[0] for one in told}) == len(kept) else [f"{user}: lines"]
+    for kind in ("hold", "settle", "release"):
+        mine = sum(amount for _, movement, amount in told if movement == kind)
+        theirs = sum(one.amount for one in kept if one.kind == kind)
+        faults += [] if mine == theirs else [f"{user}: {kind} {mine}, the ledger {theirs}"]
+    return faults
+
+
+def run(chats: int) -> tuple[dict[str, Seen], list[str]]:
+    """By kind, and what does not add up for a user: each has a few chats, as their allowance is."""
+    seen: dict[str, Seen] = defaultdict(Seen)
+    faults: list[str] = []
+    kinds, numbers = itertools.cycle(KINDS), itertools.count()
+    with make_world() as world:
+        while sum(one.chats for one in seen.values()) < chats:
+            user, own, receipts = f"user-{next(numbers)}", [], []
+            for kind in itertools.islice(kinds, USERS_KINDS):
+                world.model.reset()
+                for chat in KINDS[kind](world, user):
+                    own.append(chat)
+                    receipts.append(look(world, kind, chat, seen[kind]))
+            faults += settled(world, user, receipts)
+            faults += account_faults(world.stores, user, own)
+    return seen, faults
+
+
+def table_of(seen: Mapping[str, Seen]) -> Table:
+    """A row a kind; the last columns: the formula's write and read units by the counted ones."""
+    table = Table(title="Receipts, by kind of chat")
+    for heading in (
+        "",
+        "chats",
+        "lines",
+        "credits",
+        "dollars, AWS and model",
+        "write units",
+        "read units",
+        "faults",
+    ):
+        table.add_column(heading, justify="right" if heading else "left")
+    for name, one in seen.items():
+        units = [f"{sum(one.units[at::2]) / one.chats:.2f}" if one.units else "" for at in (0, 1)]
+        row = (str(one.chats), str(one.lines), str(one.credits), f"${one.dollars:.4f}", *units)
+        table.add_row(name, *row, str(len(one.faults)))
+    return table
+
+
+def main() -> None:
+    """Print the table and what does not add up."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--chats", type=int, default=200)
+    seen, faults = run(parser.parse_args().chats)
+    faults += [fault for one in seen.values() for fault in one.faults]
+    console = Console(width=130)
+    console.print(table_of(seen))
+    for fault in faults:
+        console.print(fault)
+    raise SystemExit(bool(faults))
+
+
+if __name__ == "__main__":
+    main()
