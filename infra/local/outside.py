@@ -27,6 +27,7 @@ _KEY_SETTINGS: Final = MappingProxyType(
         "voyage": "VOYAGE_API_KEY",
         "context7": "CONTEXT7_API_KEY",
         "github": "GITHUB_TOKEN",
+        "graph": "DUALTRACK_GRAPH_PASSWORD",
     }
 )
 _AWS_SETTINGS: Final = MappingProxyType(
@@ -139,7 +140,7 @@ class Outside:
 
     def _key(self, name: str) -> str:
         key = self.settings.get(_KEY_SETTINGS[name], "")
-        reachable = self.mode == "live" or name == "github" or self.settings.get(f"{name.upper()}_BASE_URL")
+        reachable = self.mode == "live" or name in ("github", "graph") or self.settings.get(f"{name.upper()}_BASE_URL")
         return key if key and reachable else SECRET_NOT_SET
 
 

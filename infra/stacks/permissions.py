@@ -140,6 +140,10 @@ class Allow:
         arn = inference_arn(self._data, self._services)
         return [*read, _statement("bedrock-mantle", ["CreateInference"], arn)] if arn else read
 
+    def graph_server(self) -> list[iam.PolicyStatement]:
+        """Read the password of the graph's server, where one is asked."""
+        return [self.secrets("graph")] if self._services.may_ask_graph_server else []
+
     def connections(self, action: str) -> iam.PolicyStatement:
         """With the key of the users' connections."""
         return _statement("kms", [action], self._data.connections_key.key_arn)
