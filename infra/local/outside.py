@@ -140,7 +140,11 @@ class Outside:
 
     def _key(self, name: str) -> str:
         key = self.settings.get(_KEY_SETTINGS[name], "")
-        reachable = self.mode == "live" or name in ("github", "graph") or self.settings.get(f"{name.upper()}_BASE_URL")
+        reachable = (
+            self.mode == "live"
+            or name in ("github", "graph")
+            or self.settings.get(f"{name.upper()}_BASE_URL")
+        )
         return key if key and reachable else SECRET_NOT_SET
 
 

@@ -29,7 +29,9 @@ _SAMPLED: Final = 1_000
 _FOLLOWED: Final = 100_000
 
 _LABELS: Final = "CALL db.labels() YIELD label RETURN label ORDER BY label"
-_TYPES: Final = "CALL db.relationshipTypes() YIELD relationshipType RETURN relationshipType ORDER BY relationshipType"
+_TYPES: Final = (
+    "CALL db.relationshipTypes() YIELD relationshipType RETURN relationshipType ORDER BY relationshipType"
+)
 _NODES: Final = "MATCH (x:{name})"
 _RELATIONSHIPS: Final = "MATCH ()-[x:{name}]->()"
 _COUNT: Final = " RETURN $n{at} AS owner, count(x) AS count"
@@ -56,7 +58,9 @@ def read_schema(server: Bolt) -> Schema:
     ends = _ends(server, types, frozenset(labels))
     return Schema(
         tuple(Label(one, own[one], nodes[one]) for one in labels),
-        tuple(RelationshipType(one, ends[one], of_types[one], relationships[one]) for one in types if ends[one]),
+        tuple(
+            RelationshipType(one, ends[one], of_types[one], relationships[one]) for one in types if ends[one]
+        ),
     )
 
 
