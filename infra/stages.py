@@ -13,6 +13,7 @@ from dualtrack.models.providers import ANTHROPIC, PROVIDERS
 from dualtrack.models.spending import cap_from
 from dualtrack.models.thinking import DEFAULT_ROOM, EFFORTS
 from dualtrack.tools.courses.settings import DEFAULT, RANKINGS
+from dualtrack.tools.graph.settings import BOLT, DEFAULT_USER, address_from, engine_from
 from dualtrack.tools.mcp.config import dump_servers, github_server, parse_servers
 
 CourseIndex = Literal["embedded", "s3vectors"]
@@ -49,6 +50,9 @@ class Services:
     max_cost: str | None
     embedding_model: str | None
     course_ranking: str | None
+    graph_engine: str | None
+    graph_url: str | None
+    graph_user: str | None
     mcp_servers: str | None
     allowed_origins: str | None
     otlp_endpoint: str | None
@@ -60,6 +64,11 @@ class Services:
         """Who may be asked: where a parameter says which, any."""
         named = PROVIDERS if self.provider is None else (self.provider, self.provider_before)
         return frozenset(name for name in named if name)
+
+    @property
+    def may_ask_graph_server(self) -> bool:
+        """Whether the graph may be a server's: where a parameter says which, it may."""
+        return self.graph_engine in (None, BOLT)
 
 
 PARAMETER_NAMES: Final[Mapping[str, str]] = MappingProxyType(
@@ -77,6 +86,9 @@ PARAMETER_NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "max_cost": "MaxCost",
         "embedding_model": "EmbeddingModel",
         "course_ranking": "CourseRanking",
+        "graph_engine": "GraphEngine",
+        "graph_url": "GraphUrl",
+        "graph_user": "GraphUser",
         "mcp_servers": "McpServers",
         "allowed_origins": "AllowedOrigins",
         "otlp_endpoint": "OtlpEndpoint",
@@ -108,6 +120,9 @@ def services_from(environment: Mapping[str, str]) -> Services:
         max_cost=_max_cost(environment),
         embedding_model=environment.get("DUALTRACK_EMBEDDING_MODEL") or DEFAULT_EMBEDDING_MODEL,
         course_ranking=_course_ranking(environment),
+        graph_engine=_graph_engine(environment),
+        graph_url=_graph_url(environment),
+        graph_user=environment.get("DUALTRACK_GRAPH_USER") or DEFAULT_USER,
         mcp_servers=_mcp_servers(environment),
         allowed_origins=environment.get("ALLOWED_ORIGINS") or origin_of(environment.get("PAGE_URL") or ""),
         otlp_endpoint=_otlp_endpoint(environment),
@@ -142,6 +157,21 @@ def _course_ranking(environment: Mapping[str, str]) -> str:
     if ranking not in RANKINGS:
         raise ValueError(f"DUALTRACK_COURSE_RANKING: {ranking} is none of {', '.join(RANKINGS)}")
     return ranking
+
+
+def _graph_engine(environment: Mapping[str, str]) -> str:
+    try:
+        return engine_from(environment.get("DUALTRACK_GRAPH_ENGINE", ""))
+    except ValueError as error:
+        raise ValueError(f"DUALTRACK_GRAPH_ENGINE: {error}") from None
+
+
+def _graph_url(environment: Mapping[str, str]) -> str:
+    """Empty for the embedded engine's."""
+    try:
+        return address_from(_graph_engine(environment), environment.get("DUALTRACK_GRAPH_URL", ""))
+    except ValueError as error:
+        raise ValueError(f"DUALTRACK_GRAPH_URL: {error}") from None
 
 
 def course_index_from(environment: Mapping[str, str]) -> CourseIndex:

@@ -14,7 +14,7 @@ with collecting_later():
     from dualtrack.runtime.private import keep_private
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import open_stores
-    from dualtrack.tools.graph.library import GraphLibrary
+    from dualtrack.tools.graph.opening import open_graph
     from dualtrack.tools.registry import in_house_tools
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 keep_private()  # the engine is a child that runs what a model has written
 logger = Logger()
-stores = open_stores(settings_from(os.environ))
-library = GraphLibrary(stores.corpora, logger)
-execute = in_house_tools("graph", library.needs)
+settings = settings_from(os.environ)
+stores = open_stores(settings)
+execute = in_house_tools("graph", open_graph(settings, stores.corpora, logger))
 
 
 @logger.inject_lambda_context(correlation_id_path="chat_id")

@@ -28,6 +28,7 @@ _KEY_SETTINGS: Final = MappingProxyType(
         "context7": "CONTEXT7_API_KEY",
         "github": "GITHUB_TOKEN",
         "otlp": "OTEL_EXPORTER_OTLP_HEADERS",
+        "graph": "DUALTRACK_GRAPH_PASSWORD",
     }
 )
 _AWS_SETTINGS: Final = MappingProxyType(
@@ -141,7 +142,9 @@ class Outside:
     def _key(self, name: str) -> str:
         key = self.settings.get(_KEY_SETTINGS[name], "")
         reachable = (
-            self.mode == "live" or name in ("github", "otlp") or self.settings.get(f"{name.upper()}_BASE_URL")
+            self.mode == "live"
+            or name in ("github", "otlp", "graph")
+            or self.settings.get(f"{name.upper()}_BASE_URL")
         )
         return key if key and reachable else SECRET_NOT_SET
 

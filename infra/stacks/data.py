@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from infra.stages import StageSettings
 
-SECRET_NAMES: Final = ("anthropic", "voyage", "context7", "github", "otlp")
+SECRET_NAMES: Final = ("anthropic", "voyage", "context7", "github", "otlp", "graph")
 LOCAL_SECRET_NAMES: Final = (*SECRET_NAMES, "bedrock")
 """The emulated account's roles are none of AWS, so there requests to Bedrock are signed with the user's own."""
 

@@ -160,12 +160,15 @@ _SPECS: Final = (
         seconds=55,  # state Tool: 60 s
         memory=2048,  # a query's pool of 512 MB, the pages of the database that it reads, and this process
         layers=("base", "graph"),
-        environment=MEMORY,
+        environment=(
+            *MEMORY, "DUALTRACK_GRAPH_ENGINE", "DUALTRACK_GRAPH_URL", "DUALTRACK_GRAPH_USER", "GRAPH_SECRET",
+        ),
         # those of `tool`: the current version's item and its objects are in the same table and bucket
         permissions=lambda allow: [
             allow.table("chats", *APPEND),
             allow.table("history", *APPEND, "BatchGetItem"),
             allow.bodies("GetObject", "PutObject"),
+            *allow.graph_server(),
         ],
         disk=4096,  # two versions for the moment in which one takes the other's place
     ),

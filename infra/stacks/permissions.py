@@ -144,6 +144,10 @@ class Allow:
         """Read the headers for the stage's collector, where there is one."""
         return [] if self._services.otlp_endpoint == "" else [self.secrets("otlp")]
 
+    def graph_server(self) -> list[iam.PolicyStatement]:
+        """Read the password of the graph's server, where one is asked."""
+        return [self.secrets("graph")] if self._services.may_ask_graph_server else []
+
     def connections(self, action: str) -> iam.PolicyStatement:
         """With the key of the users' connections."""
         return _statement("kms", [action], self._data.connections_key.key_arn)

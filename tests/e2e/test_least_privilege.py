@@ -26,7 +26,7 @@ of their policies that the emulator does not enforce (tests/infra/test_permissio
 
 NEVER = "attribute_exists(pk) AND attribute_not_exists(pk)"
 TABLES = ("history", "chats", "credits", "cache")
-SECRETS = ("anthropic", "bedrock", "voyage", "context7", "github", "otlp")
+SECRETS = ("anthropic", "bedrock", "voyage", "context7", "github", "otlp", "graph")
 
 
 @dataclass

@@ -78,6 +78,7 @@ def test_a_function_finds_every_module_that_it_imports(built: dict[str, Path], f
         ("api", "base", "pydantic"),
         ("graph", "graph", "lark"),
         ("graph", "graph", "ladybug"),
+        ("graph", "graph", "neo4j"),
         ("abort", "base", "aws_lambda_powertools"),
         ("stream", "stream", "jwt"),
     ],

@@ -17,6 +17,8 @@ ALL_SET: Final = {
     **WITH_MCP,
     "ALARM_EMAIL": "operators@example.org",
     "DUALTRACK_COURSE_INDEX": "s3vectors",
+    "DUALTRACK_GRAPH_ENGINE": "bolt",
+    "DUALTRACK_GRAPH_URL": "neo4j+s://graph.example.org",
     "DOMAIN": "chat.example.org",
     "CERTIFICATE_ARN": f"arn:aws:acm:us-east-1:123456789012:certificate/{'1' * 8}-1111-1111-1111-{'1' * 12}",
     "WAF": "on",

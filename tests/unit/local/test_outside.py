@@ -8,7 +8,7 @@ import pytest
 
 from infra.local.outside import DOCUMENTS, MODEL, outside_from
 
-KEYS = {"anthropic", "voyage", "context7", "github", "otlp", "bedrock"}
+KEYS = {"anthropic", "voyage", "context7", "github", "otlp", "graph", "bedrock"}
 ON_BEDROCK = {"DUALTRACK_PROVIDER": "bedrock"}
 AWS = {"AWS_ACCESS_KEY_ID": "AKIA", "AWS_SECRET_ACCESS_KEY": "s"}
 

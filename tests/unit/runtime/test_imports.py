@@ -28,6 +28,7 @@ HEAVY = {
     "jsonschema",
     "lark",
     "ladybug",
+    "neo4j",
 }
 
 MAY_LOAD: dict[str, set[str]] = {

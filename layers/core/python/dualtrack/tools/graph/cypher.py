@@ -17,12 +17,13 @@ from lark.exceptions import UnexpectedInput, UnexpectedToken
 from lark.lexer import Lexer
 
 from dualtrack.tools.graph.engine import GraphError, QueryFailed, QueryRefused
-from dualtrack.tools.graph.functions import FUNCTIONS, TYPES
+from dualtrack.tools.graph.functions import TYPES
 from dualtrack.tools.graph.lexer import unescaped, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from dualtrack.tools.graph.dialects import Dialect
     from dualtrack.tools.graph.engine import Value
     from dualtrack.tools.graph.lexer import Word
 
@@ -47,13 +48,15 @@ _CLOSE: Final = "\0"
 _LONGEST_INTEGER: Final = len(str(2**63 - 1))
 
 
-def written_anew(text: str, parameters: Mapping[str, Value]) -> tuple[str, dict[str, Value]]:
+def written_anew(
+    text: str, parameters: Mapping[str, Value], dialect: Dialect
+) -> tuple[str, dict[str, Value]]:
     """See `tools.graph.guard.guarded`."""
     read = words(text)
     if len(json.dumps(parameters)) > MAX_PARAMETERS:
         raise QueryFailed(f"the parameters have at most {MAX_PARAMETERS:,} characters.")
     try:
-        return _Writer(parameters).write(_parsed(read))
+        return _Writer(parameters, dialect).write(_parsed(read))
     except GraphError:
         raise
     except UnexpectedInput as error:
@@ -99,8 +102,9 @@ def _refusal(read: Sequence[Word], error: UnexpectedInput) -> GraphError:
 class _Writer:
     """Writes a tree anew. ``given``: the parameters that the query may name."""
 
-    def __init__(self, given: Mapping[str, Value]) -> None:
+    def __init__(self, given: Mapping[str, Value], dialect: Dialect) -> None:
         self._given = given
+        self._dialect = dialect
         self._used: dict[str, Value] = {}
         self._names: dict[tuple[str, object], str] = {}
         self._in_lambda = False
@@ -116,6 +120,8 @@ class _Writer:
         for child in tree.children:
             if isinstance(child, Tree):
                 yield from self._said(child)
+            elif child == "=~" and not self._dialect.patterns:
+                raise QueryFailed("there is no =~ here: use CONTAINS, STARTS WITH or ENDS WITH.")
             elif child == ",":
                 yield f"{_CLOSE},"  # after DESC the engine takes no space before it
             elif child.type != "SEMICOLON":
@@ -126,9 +132,9 @@ class _Writer:
 
     def _function(self, tree: Tree[Token]) -> Iterator[str]:
         name = str(tree.children[0]).lower()
-        if name not in FUNCTIONS:
+        if name not in self._dialect.functions:
             raise QueryFailed(f"there is no function {name[:40]!r} here.")
-        yield FUNCTIONS[name]
+        yield self._dialect.functions[name]
 
     def _type(self, tree: Tree[Token]) -> Iterator[str]:
         name = str(tree.children[0]).upper()

@@ -3,7 +3,7 @@
 An engine runs query text that is trusted: our tools' own, or a model's behind the guard (`tools.graph.guard`).
 
 GraphError
-├─ NoGraph         nothing is loaded
+├─ NoGraph         nothing is loaded, or its server cannot be reached
 ├─ QueryRefused    the guard: not one read statement
 ├─ QueryFailed     the engine's own words
 └─ QueryTimedOut   it took too long, or too much memory
@@ -29,10 +29,10 @@ class GraphError(Exception):
 
 
 class NoGraph(GraphError):
-    """No graph is loaded."""
+    """There is nothing to read."""
 
-    def __init__(self) -> None:
-        super().__init__("no graph is loaded.")
+    def __init__(self, words: str = "no graph is loaded.") -> None:
+        super().__init__(words)
 
 
 class QueryRefused(GraphError):

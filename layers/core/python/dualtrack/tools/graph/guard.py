@@ -1,7 +1,7 @@
 """The guard before the engine: a model's query becomes one read statement in our own words, or is refused (PROFILES 4).
 
 What may be said stands in a grammar (``cypher.lark``), and there is nothing else that it could parse. The engine never
-sees a model's text: names are written between backticks, functions are those of `functions.FUNCTIONS`, and literals
+sees a model's text: names are written between backticks, functions are those of its dialect (`dialects`), and literals
 become parameters.
 """
 
@@ -9,17 +9,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from dualtrack.tools.graph.dialects import LADYBUG
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dualtrack.tools.graph.dialects import Dialect
     from dualtrack.tools.graph.engine import Value
 
 
-def guarded(text: str, parameters: Mapping[str, Value]) -> tuple[str, dict[str, Value]]:
+def guarded(
+    text: str, parameters: Mapping[str, Value], dialect: Dialect = LADYBUG
+) -> tuple[str, dict[str, Value]]:
     """The statement that the engine is given, and its parameters: the given ones that it names, and its literals.
 
     Raises `QueryRefused` for what is not one read statement, `QueryFailed` for one that has a mistake.
     """
     from dualtrack.tools.graph.cypher import written_anew  # noqa: PLC0415 - the parser is made in 0.2 s, for few calls
 
-    return written_anew(text, parameters)
+    return written_anew(text, parameters, dialect)

@@ -123,6 +123,8 @@ def _type_of(text: str, before: str, after: str) -> str:
 def _name(text: str, at: int) -> str:
     if len(text) > MAX_NAME or not text.isprintable():
         raise QueryFailed(f"the name at character {at + 1} is too long or not printable.")
+    if "\\" in text:  # a server may read \u0060 in a name as the quote that ends it
+        raise QueryFailed(f"the name at character {at + 1} has a backslash.")
     return text
 
 

@@ -23,7 +23,7 @@ class BadArgumentError(Exception):
 
 def quoted(name: str) -> str:
     """A label, type or property as Cypher's quoted identifier. A name of the schema never has the quote in it."""
-    if "`" in name:
+    if "`" in name or "\\" in name:
         raise BadArgumentError(f"{name!r} is no name that a query may have")
     return f"`{name}`"
 

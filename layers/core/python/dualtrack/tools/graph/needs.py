@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dualtrack.tools.graph.dialects import LADYBUG
+
 if TYPE_CHECKING:
+    from dualtrack.tools.graph.dialects import Dialect
     from dualtrack.tools.graph.engine import Engine
     from dualtrack.tools.graph.schema import Schema
 
@@ -13,7 +16,9 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class GraphNeeds:
     """One version of the graph: what reads it, and what is in it. Before a graph is loaded the schema is empty and
-    reading raises `NoGraph`."""
+    reading raises `NoGraph`. ``dialect``: what the guard writes; ``problem``: why nothing can be read, for the model."""
 
     engine: Engine
     schema: Schema
+    dialect: Dialect = LADYBUG
+    problem: str = ""

@@ -44,7 +44,7 @@ def run_query(graph: GraphNeeds, query: Query, parameters: Parameters | None = N
     only if no other tool can answer, and after get_schema.
     """
     labels_of(graph.schema)
-    text, values = guarded(query, thaw(parameters or {}))
+    text, values = guarded(query, thaw(parameters or {}), graph.dialect)
     found = graph.engine.read_foreign(text, values, MAX_LIMIT)
     more = {"more": "There are more rows: narrow the query, or use SKIP and LIMIT."} if found.more else {}
     return {

@@ -60,6 +60,8 @@ TOOLS: Final[Mapping[str, Callable[..., dict[str, Any]]]] = MappingProxyType(
 
 def run(running: Running, needs: GraphNeeds) -> ToolResult:
     """One call of any of them: its result as JSON, or an error result."""
+    if needs.problem:
+        return failed(needs.problem)
     try:
         given = {parameter_of(name): value for name, value in thaw(running.call.input).items()}
         found = TOOLS[running.call.tool](

@@ -1,0 +1,78 @@
+"""The setting that chooses the graph's engine: who is told, who may read the password, and what is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from infra.stages import services_from
+from tests.drivers.templates import Stage, readable
+from tests.infra.rules.registry import VARIANTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+URL = "neo4j+s://graph.example.org"
+NAMES = ("DUALTRACK_GRAPH_ENGINE", "DUALTRACK_GRAPH_URL", "DUALTRACK_GRAPH_USER", "GRAPH_SECRET")
+
+
+@pytest.fixture(scope="module")
+def with_server(assembly: Callable[..., Path]) -> Stage:
+    return Stage("prod", assembly(*VARIANTS["prod with everything set"]))
+
+
+def told(stage: Stage) -> dict[str, tuple[str, ...]]:
+    """By function."""
+    functions = stage.resources("Chat", "AWS::Lambda::Function")
+    given: dict[str, dict[str, str]] = {
+        key: one.get("Environment", {}).get("Variables", {}) for key, one in functions.items()
+    }
+    return {
+        key.split("Function")[0]: tuple(one[name] for name in NAMES)
+        for key, one in given.items()
+        if set(NAMES) & one.keys()
+    }
+
+
+def readers(stage: Stage) -> set[str]:
+    """The roles that may read the password."""
+    return {
+        key.split("Role")[0]
+        for key, policy in stage.resources("Chat", "AWS::IAM::Policy").items()
+        for statement in policy["PolicyDocument"]["Statement"]
+        if any(
+            readable(one).endswith(":parameter/dualtrack-prod/graph") for one in _many(statement["Resource"])
+        )
+    }
+
+
+def _many(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def test_with_a_server_one_function_is_told_and_may_read_the_password(with_server: Stage) -> None:
+    assert told(with_server) == {"Graph": ("bolt", URL, "neo4j", "/dualtrack-prod/graph")}
+    assert readers(with_server) == {"Graph"}
+
+
+def test_without_one_nobody_may_read_it(prod: Stage) -> None:
+    assert told(prod) == {"Graph": ("ladybug", "", "neo4j", "/dualtrack-prod/graph")}
+    assert readers(prod) == set()
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"DUALTRACK_GRAPH_ENGINE": "neptune"}, "DUALTRACK_GRAPH_ENGINE: neptune is none of ladybug, bolt"),
+        ({"DUALTRACK_GRAPH_ENGINE": "bolt"}, "DUALTRACK_GRAPH_URL: must be an address"),
+        (
+            {"DUALTRACK_GRAPH_URL": "bolt://graph.example.org"},
+            "DUALTRACK_GRAPH_URL: bolt:// is for this machine",
+        ),
+    ],
+)
+def test_a_setting_that_means_no_server_is_refused(settings: dict[str, str], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        services_from(settings)
