@@ -79,7 +79,8 @@ def account_faults(stores: Stores, user: str, chats: Sequence[Chat]) -> list[str
 def _turns_cost(stores: Stores, chat: Chat) -> int:
     """What the turns cost by the chat's receipt, in 10⁻⁹ dollars."""
     lines = receipt_of(evidence(stores, chat), Deployment())["lines"]
-    return round(sum(line["dollars"] for line in lines if line["kind"] == "model") * 1e9)
+    added: float = sum(line["dollars"] for line in lines if line["kind"] == "model")
+    return round(added * 1e9)
 
 
 def prefix_faults(starts: Mapping[int, Sequence[str]]) -> list[str]:

@@ -92,7 +92,8 @@ def receipt_of(found: Evidence, deployment: Deployment) -> dict[str, Any]:
 def model_nanodollars(chat: Chat, turns: Sequence[RecordedTurn]) -> int:
     """What the receipt's lines of kind `model` add up to; 10⁻⁹ dollars, for sums of them are to be exact."""
     lines = _model_lines(Evidence(chat, turns, (), ()))
-    return round(sum(line["dollars"] for line in lines) * 1e9)
+    added: float = sum(line["dollars"] for line in lines)
+    return round(added * 1e9)
 
 
 def differences(chat: Chat, lines: Sequence[Mapping[str, Any]]) -> list[str]:
