@@ -30,6 +30,7 @@ for name in (
     "VOYAGE_API_KEY",
     "CONTEXT7_API_KEY",
     "GITHUB_TOKEN",
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
     "AWS_PROFILE",
 ):
     os.environ.pop(name, None)

@@ -118,7 +118,7 @@ def _attributes(given: Any, where: str) -> list[str]:
     for one in given:
         ((kind, value),) = one["value"].items() if len(one.get("value", {})) == 1 else [("", None)]
         is_right = set(one) == {"key", "value"} and isinstance(value, _VALUES.get(kind, ()))
-        if not is_right or (kind == "intValue" and not re.fullmatch(r"-?\d+", value)):
+        if not is_right or (kind == "intValue" and not re.fullmatch(r"-?\d+", str(value))):
             found.append(f"{where}: {one}")
     return found
 
