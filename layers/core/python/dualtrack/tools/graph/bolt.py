@@ -128,24 +128,26 @@ def translated(query: str) -> str:
 
 def plain(value: Any) -> Any:
     """A JSON value, as the other engine's child writes them."""
-    if isinstance(value, Node):
-        # tools read both of every node; the server does not know that they must be there
-        return {"_label": min(value.labels, default=""), NODE_ID: "", NAME: "", **_plain(value)}
-    if isinstance(value, Relationship):
-        return {"_type": value.type, **_plain(value)}
-    if isinstance(value, Path):
-        return {"nodes": plain(list(value.nodes)), "relationships": plain(list(value.relationships))}
+    if isinstance(value, Node | Relationship | Path):
+        return _of_graph(value)
     if isinstance(value, list):
         return [plain(one) for one in value]
     if isinstance(value, dict):
         return _plain(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if value is None or isinstance(value, bool | int | str):
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if value is None or isinstance(value, bool | int | float | str):
         return value
-    if isinstance(value, bytes | bytearray):
-        return value.hex()
     return value.iso_format() if hasattr(value, "iso_format") else str(value)
+
+
+def _of_graph(value: Node | Relationship | Path) -> dict[str, Any]:
+    if isinstance(value, Path):
+        return {"nodes": plain(list(value.nodes)), "relationships": plain(list(value.relationships))}
+    if isinstance(value, Relationship):
+        return {"_type": value.type, **_plain(value)}
+    # tools read both of every node; the server does not know that they must be there
+    return {"_label": min(value.labels, default=""), NODE_ID: "", NAME: "", **_plain(value)}
 
 
 def _plain(value: Mapping[str, Any]) -> dict[str, Any]:
