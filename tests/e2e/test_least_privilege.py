@@ -179,7 +179,7 @@ ALLOWED: dict[str, set[str]] = {
     "Turn": _tables_of({"chats": CHANGE, "history": CHANGE, "credits": CHANGE, "cache": LOOK})
     | {*BODIES, "secret anthropic", "secret bedrock", "put cache"},
     "Tool": _tables_of({"chats": APPEND, "history": APPEND}) | BODIES,
-    "Graph": _tables_of({"chats": APPEND, "history": APPEND}) | BODIES,
+    "Graph": _tables_of({"chats": APPEND, "history": APPEND}) | {*BODIES, "secret graph"},
     "Search": _tables_of({"chats": APPEND, "history": APPEND, "cache": APPEND})
     | {*BODIES, "secret anthropic", "secret bedrock", "secret voyage", "secret context7"}
     | {"run the local model"},
