@@ -57,7 +57,12 @@ def test_the_environment_chooses(nobody: str, monkeypatch: pytest.MonkeyPatch) -
     embedded = opening.open_graph(Settings(), store, LOG)()
     assert (embedded.problem, embedded.dialect.patterns) == ("", True)
     asked: list[str] = []
-    monkeypatch.setattr(opening, "secret", lambda name: asked.append(name) or "")
+
+    def secret(name: str) -> str:
+        asked.append(name)
+        return ""
+
+    monkeypatch.setattr(opening, "secret", secret)
     settings = Settings(
         dualtrack_graph_engine="bolt", dualtrack_graph_url=nobody, graph_secret="/dualtrack-local/graph"
     )
