@@ -1,6 +1,6 @@
 """Receipts of many chats of all kinds, against the ledger and against what `tests.bench.chat_cost` counts.
 
-    uv run python -m tests.bench.receipts             # 200 chats, a few minutes
+    uv run python -m tests.bench.receipts             # 200 chats, five minutes
     uv run python -m tests.bench.receipts --chats 20
 
 The chats run through the real steps over moto. Of each: its lines add up to the chat and to its user's ledger
