@@ -18,6 +18,7 @@ import pytest
 from dualtrack.chat.attached_files import File
 from dualtrack.events import delta, turn_begins
 from dualtrack.ids import parse_record_id
+from dualtrack.memory.ancestry import Ancestry
 from dualtrack.memory.summaries import LONG_QUERY
 from dualtrack.message_files import clean_name
 from dualtrack.profiles import all_profiles
@@ -225,7 +226,7 @@ def check_search(world: World, user: str, conversation_id: str, conversation: li
 def searched(world: World, user: str, conversation_id: str, number: int, query: str) -> list[str]:
     """The ids that a search of query ``number`` finds."""
     chat: Any = SimpleNamespace(
-        user=user, conversation_id=conversation_id, query=number, chat_id="ch_searches"
+        user=user, conversation_id=conversation_id, query=number, chat_id="ch_searches", ancestry=Ancestry()
     )
     call: Any = SimpleNamespace(input={"query": query, "limit": 20})
     running: Any = SimpleNamespace(user=user, conversation_id=conversation_id, chat=chat, call=call)

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
+from dualtrack.memory.ancestry import Ancestry
 from dualtrack.memory.digests import Past, TrackBudget, past_to_send
 from dualtrack.models import minilm
 from dualtrack.tools.conversation.index import up_to_date
@@ -83,7 +84,11 @@ class InProcess:
 def running(talk: Talk, question: str) -> Running:
     """A call of the tool in the query after the conversation's last."""
     chat: Any = SimpleNamespace(
-        user=USER, conversation_id=talk.conversation_id, query=len(talk.queries) + 1, chat_id=talk.chat_id
+        user=USER,
+        conversation_id=talk.conversation_id,
+        query=len(talk.queries) + 1,
+        chat_id=talk.chat_id,
+        ancestry=Ancestry(),
     )
     call: Any = SimpleNamespace(input={"query": question}, id="q1-t1", tool="search_conversation")
     made: Any = SimpleNamespace(user=USER, conversation_id=talk.conversation_id, chat=chat, call=call)
