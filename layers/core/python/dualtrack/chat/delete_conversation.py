@@ -22,9 +22,9 @@ from dualtrack.runtime.time_limit import time_for
 from dualtrack.storage.chats import CHAT_SECONDS
 from dualtrack.storage.deletions import Deletion
 from dualtrack.storage.digests import digest_number
-from dualtrack.storage.dynamo import Lost, transact
+from dualtrack.storage.dynamo import Lost
 from dualtrack.storage.forks import Kept
-from dualtrack.storage.history import query_number
+from dualtrack.storage.history import place_of, query_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -135,7 +135,7 @@ def _released(stores: Stores, found: Conversation, other: str) -> list[Deletion]
         actions = stores.forks.release_actions(found.user, other, found.conversation_id, source)
         try:
             if source is None or not source.is_being_deleted:
-                transact(stores.dynamodb, actions)
+                stores.commit(actions)
                 return []
             anew = Deletion("CONV", found.user, other, now, now + _REQUEST_SECONDS)
             stores.deletions.note(anew, actions)
@@ -155,7 +155,7 @@ def _kept(stores: Stores, found: Conversation) -> Kept:
             return Kept()
         kept = stores.forks.kept_of(found.user, found.conversation_id)
         try:
-            transact(stores.dynamodb, [stores.forks.keep_action(found, kept)])
+            stores.commit([stores.forks.keep_action(found, kept)])
         except Lost:
             anew = stores.conversations.find(found.user, found.conversation_id)
             if anew is None:
@@ -173,7 +173,7 @@ def _empty_but_kept(stores: Stores, found: Conversation, kept: Kept, has_time: C
         return _empty(stores, user, conversation_id, has_time)
     pointers = stores.history.pointers(user, conversation_id, kept.through)
     for items in stores.history.stored(user, conversation_id):
-        gone = [one for one in items if one["sk"] not in pointers and not _is_kept(one["sk"], kept)]
+        gone = [one for one in items if not (place_of(one) in pointers or _is_kept(place_of(one), kept))]
         shown = [] if found.chats_gone else items
         chats = [one["chat"] for one in (*gone, *shown) if "chat" in one]
         if not _delete_chats(stores, user, list(dict.fromkeys(chats)), has_time):

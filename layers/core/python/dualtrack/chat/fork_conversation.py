@@ -19,7 +19,7 @@ from dualtrack.profiles import all_profiles
 from dualtrack.requests import ChatRef
 from dualtrack.storage.api_requests import FirstRequest
 from dualtrack.storage.conversations import Conversation
-from dualtrack.storage.dynamo import Lost, transact
+from dualtrack.storage.dynamo import Lost
 
 if TYPE_CHECKING:
     from dualtrack.chat.start_chat import Repeat
@@ -81,7 +81,7 @@ def _fork(
         *stores.forks.share_actions(one),
         *_repeat_actions(stores, one, repeat),
     ]
-    transact(stores.dynamodb, actions)
+    stores.commit(actions)
     return one
 
 

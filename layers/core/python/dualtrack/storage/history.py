@@ -359,6 +359,11 @@ def _query_of(record: Record) -> str:
     return record.record_id.partition("-")[0]
 
 
+def place_of(item: Mapping[str, Any]) -> str:
+    """Where an item stands in its conversation: its sort key."""
+    return str(item["sk"])
+
+
 def query_number(sk: str) -> int:
     """The number of the query that a record or a track is of, from its sort key."""
     return int(sk[2:8])

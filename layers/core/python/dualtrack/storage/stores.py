@@ -126,6 +126,10 @@ class Stores:
         actions = self._actions(write for write in writes if write not in objects)
         transact(self.dynamodb, [self.forks.there_action(one), *actions])
 
+    def commit(self, actions: Sequence[Action]) -> None:
+        """Write all of it or nothing. Raises `Lost` if a condition does not hold."""
+        transact(self.dynamodb, actions)
+
     def _actions(self, writes: Iterable[Write]) -> list[Action]:
         return [self.bodies.put_action(one) if isinstance(one, Body) else one for one in writes]
 
