@@ -489,7 +489,7 @@ def test_what_still_runs_of_a_cancelled_chat_writes_nothing_into_a_deleted_conve
 
 def test_the_profiles_are_listed_with_what_a_page_shows_of_them(api: Api) -> None:
     listed = {one["name"]: one for one in api.call("GET", "/v1/tools").json["profiles"]}
-    assert set(listed) == {"assistant", "courses", "sessions"}
+    assert set(listed) == {"assistant", "courses", "graph", "sessions"}
     assert listed["assistant"] == {
         "name": "assistant",
         "description": "Answers with documentation, GitHub and the whole memory of the conversation.",

@@ -197,7 +197,8 @@ def test_a_forced_tool_gets_an_input_that_fits_its_schema() -> None:
     odd = tool(
         "odd_tool", n={"type": "integer"}, kind={"enum": ["a", "b"]}, text=TEXT, list={"type": "array"}
     )
-    ((name, given),) = calls("[ID:q1] Hello 7", tools=[odd], tool_choice={"type": "tool", "name": "odd_tool"})
+    choice = {"type": "tool", "name": "odd_tool"}
+    ((name, given),) = calls("[ID:q1] Hello 7", tools=[odd, *GITHUB], tool_choice=choice)
     assert (name, given["n"]) == ("odd_tool", 7)
     Draft202012Validator(odd["input_schema"]).validate(given)
 
