@@ -40,7 +40,7 @@ from infra.stacks.function_specs import SPECS
 from tests.bench.imports import code_of, cpu_seconds
 from tests.clients.stack_client import KEYS, PATIENCE, Person, Root, wait_for
 from tests.drivers.worker_world import deployed_environment
-from tests.servers.github_mcp_server import free_port
+from tests.servers.processes import free_port
 from tests.servers.tool_server import NAME, serve_tools
 from tests.servers.voyage import FakeVoyage, serve_voyage
 
