@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dualtrack.chat.erase_user import Users
-    from dualtrack.chat.executions import Executions
+    from dualtrack.runtime.executions import Executions
     from dualtrack.storage.deletions import Deletion
     from dualtrack.storage.stores import Stores
 
