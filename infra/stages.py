@@ -175,7 +175,8 @@ def _graph_url(environment: Mapping[str, str]) -> str:
 
 
 def course_index_from(environment: Mapping[str, str]) -> CourseIndex:
-    """``DUALTRACK_COURSE_INDEX``: where the vectors of course materials are searched. Raises ValueError for another place."""
+    """``DUALTRACK_COURSE_INDEX``: where the vectors of course materials are searched. Raises ValueError for
+    another place."""
     chosen = environment.get("DUALTRACK_COURSE_INDEX") or "embedded"
     for one in COURSE_INDEXES:
         if one == chosen:

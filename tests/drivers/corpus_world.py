@@ -84,8 +84,8 @@ class WordVectors:
 
 @dataclass
 class CorpusWorld:
-    """An account with corpora. ``model``: of the embeddings, empty for none; ``embedder``: another one than words as vectors;
-    ``beside``: vectors lie in a vector index."""
+    """An account with corpora. ``model``: of the embeddings, empty for none; ``embedder``: another one than
+    words as vectors; ``beside``: vectors lie in a vector index."""
 
     fault: Fault | None = None
     model: str = "words"

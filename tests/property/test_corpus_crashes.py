@@ -1,4 +1,5 @@
-"""A job whose every outside call goes wrong once, in every way: what was published serves, then the new version does."""
+"""A job whose every outside call goes wrong once, in every way: what was published serves, then the new
+version does."""
 
 from __future__ import annotations
 

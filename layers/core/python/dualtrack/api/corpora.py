@@ -32,7 +32,8 @@ UPLOAD_TYPE: Final = "application/octet-stream"
 """Of every file: what it is, its name and its bytes tell."""
 
 UPLOAD_CLIENT: Final = Config(signature_version="s3v4", s3={"addressing_style": "virtual"})
-"""Addresses of the bucket's own region; an endpoint that is an IP address gets the bucket into its path all the same."""
+"""Addresses of the bucket's own region; an endpoint that is an IP address gets the bucket into its path all
+the same."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,5 @@
-"""Goes on with every deletion that is due: conversations, chats, users. Each has a time limit, so none stops the rest."""
+"""Goes on with every deletion that is due: conversations, chats, users. Each has a time limit, so none stops
+the rest."""
 
 from __future__ import annotations
 
