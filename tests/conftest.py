@@ -8,11 +8,12 @@ import hypothesis
 import pytest
 
 from tests.grouping import pytest_xdist_make_scheduler
+from tests.long_forms import LONG
 
 __all__ = ["pytest_xdist_make_scheduler"]
 
 # No test fails because the machine is slow.
-hypothesis.settings.register_profile("dualtrack", deadline=None)
+hypothesis.settings.register_profile("dualtrack", deadline=None, max_examples=100 if LONG else 30)
 hypothesis.settings.load_profile("dualtrack")
 
 os.environ.update(
