@@ -7,26 +7,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 folder=${1:-${NEO4J_DIR:-$root/.build/neo4j}}
 [ -f "$folder/neo4j-harness-$version.jar" ] && exit 0
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cat > "$work/pom.xml" <<POM
-<project xmlns="http://maven.apache.org/POM/4.0.0">
-  <modelVersion>4.0.0</modelVersion>
-  <groupId>dualtrack</groupId>
-  <artifactId>neo4j</artifactId>
-  <version>1</version>
-  <dependencies>
-    <dependency>
-      <groupId>org.neo4j.test</groupId>
-      <artifactId>neo4j-harness</artifactId>
-      <version>$version</version>
-    </dependency>
-  </dependencies>
-</project>
-POM
-mvn -q -B -f "$work/pom.xml" dependency:copy-dependencies -DoutputDirectory="$work/jars" -DincludeScope=runtime
-# complete or absent: a fetch that was cut leaves no half-filled folder
-mkdir -p "$(dirname "$folder")"
-rm -rf "$folder"
+. "$root/.ci/maven.sh"
+fetch_with_dependencies org.neo4j.test neo4j-harness "$version"
 javac -cp "$work/jars/*" -d "$work/jars" "$root/tests/servers/neo4j/Neo4jServer.java"
-mv "$work/jars" "$folder"
+keep_in "$folder"

@@ -7,11 +7,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 folder=${1:-${S3MOCK_DIR:-$root/.build/s3mock}}
 [ -f "$folder/s3mock-$version-exec.jar" ] && exit 0
 
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$root/.ci/maven.sh"
 mvn -q -B org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy \
     -Dartifact="com.adobe.testing:s3mock:$version:jar:exec" -DoutputDirectory="$work/jars"
-# complete or absent: a fetch that was cut leaves no half-filled folder
-mkdir -p "$(dirname "$folder")"
-rm -rf "$folder"
-mv "$work/jars" "$folder"
+keep_in "$folder"

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from infra.stages import StageSettings
 
 CLOUDFRONT_REGION: Final = "us-east-1"
-"""Where CloudFront looks for certificates (CloudFront Developer Guide, "Requirements for using SSL/TLS certificates")."""
+"""Where CloudFront looks for certificates (CloudFront Developer Guide, "Requirements for using SSL/TLS
+certificates")."""
 
 _HOST: Final = re.compile(r"(?=.{4,253}$)([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]{2,63}")
 _CERTIFICATE: Final = re.compile(

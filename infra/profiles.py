@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from dualtrack.models.spending import MAX_COST
+from dualtrack.models.cost_cap import MAX_COST
 from dualtrack.profiles import PLACEHOLDER
 from dualtrack.tools.mcp.config import NAME_PATTERN
 from dualtrack.tools.registry import IN_HOUSE

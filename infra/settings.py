@@ -138,7 +138,8 @@ def refuse_to_drop(last: Mapping[str, Any] | None, now: Settings, environ: Mappi
 
 
 def last_deployed(cloudformation: Any, stack_name: str) -> Mapping[str, Any] | None:
-    """What the last deployment of the chat stack has recorded; None before the first, and for one that recorded nothing.
+    """What the last deployment of the chat stack has recorded; None before the first, and for one that
+    recorded nothing.
 
     Raises `BadSettings` where the account does not say: what is not known is not dropped silently.
     """

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, Final, Literal, get_args
 from urllib.parse import urlsplit
 
 from dualtrack.memory.summaries import characters_from
+from dualtrack.models.cost_cap import cap_from
 from dualtrack.models.providers import ANTHROPIC, PROVIDERS
-from dualtrack.models.spending import cap_from
 from dualtrack.models.thinking import DEFAULT_ROOM, EFFORTS
 from dualtrack.tools.courses.settings import DEFAULT, RANKINGS
 from dualtrack.tools.graph.settings import BOLT, DEFAULT_USER, address_from, engine_from
@@ -175,7 +175,8 @@ def _graph_url(environment: Mapping[str, str]) -> str:
 
 
 def course_index_from(environment: Mapping[str, str]) -> CourseIndex:
-    """``DUALTRACK_COURSE_INDEX``: where the vectors of course materials are searched. Raises ValueError for another place."""
+    """``DUALTRACK_COURSE_INDEX``: where the vectors of course materials are searched. Raises ValueError for
+    another place."""
     chosen = environment.get("DUALTRACK_COURSE_INDEX") or "embedded"
     for one in COURSE_INDEXES:
         if one == chosen:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -16,7 +17,6 @@ from dualtrack_cli.transcript import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from dualtrack_cli.target import Target
 
@@ -27,6 +27,16 @@ FILE_BYTES: Final = 20_000_000
 _JOB_FILES: Final = 200
 _UPLOAD_TIMEOUT: Final = httpx.Timeout(120, connect=5)
 _POLL_SECONDS: Final = 1.0
+
+
+files_argument: Final = click.argument(
+    "paths",
+    nargs=-1,
+    required=True,
+    metavar="PATH…",
+    type=click.Path(exists=True, path_type=Path),
+)
+"""The files and folders that a command takes in."""
 
 
 def corpus_path(corpus: str) -> str:

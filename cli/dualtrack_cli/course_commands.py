@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -16,6 +15,7 @@ from dualtrack_cli.corpora import (
     counted,
     ended,
     fail_with,
+    files_argument,
     files_in,
     has_failed,
     print_refused,
@@ -28,6 +28,7 @@ from dualtrack_cli.transcript import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
 _CORPUS: Final = "courses"
 _ENDINGS: Final = (".txt", ".md", ".markdown", ".pdf", ".docx")
@@ -42,13 +43,7 @@ def course_commands() -> None:
 
 
 @course_commands.command()
-@click.argument(
-    "paths",
-    nargs=-1,
-    required=True,
-    metavar="PATH…",
-    type=click.Path(exists=True, path_type=Path),
-)
+@files_argument
 @click.option("--reset", is_flag=True, help="Remove every course that is not among the files.")
 @stack_options
 @json_option

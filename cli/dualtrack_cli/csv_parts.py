@@ -33,7 +33,8 @@ class Part:
 
 
 def parts_of(path: Path, folder: Path, most: int) -> list[Part]:
-    """The file's parts of at most ``most`` bytes, written into the folder: ``edges.part1.csv``, … Raises `RowTooLong`."""
+    """The file's parts of at most ``most`` bytes, written into the folder: ``edges.part1.csv``, … Raises
+    `RowTooLong`."""
     parts: list[Part] = []
     with path.open("rb") as file:
         rows = _records(file, most)

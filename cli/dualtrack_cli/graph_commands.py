@@ -15,6 +15,7 @@ from dualtrack_cli.corpora import (
     as_admin,
     check_number,
     corpus_path,
+    files_argument,
     files_in,
     has_failed,
     print_refused,
@@ -42,13 +43,7 @@ def graph_commands() -> None:
 
 
 @graph_commands.command()
-@click.argument(
-    "paths",
-    nargs=-1,
-    required=True,
-    metavar="PATH…",
-    type=click.Path(exists=True, path_type=Path),
-)
+@files_argument
 @click.option("--reset", is_flag=True, help="Remove every file that is not among these.")
 @stack_options
 @json_option

@@ -16,11 +16,10 @@ with collecting_later():
     from dualtrack.api.table import ROUTES
     from dualtrack.api.users import UserPool
     from dualtrack.chat.erase_user import Retention
-    from dualtrack.chat.executions import Executions
     from dualtrack.chat.receipt import Deployment
-    from dualtrack.corpora.jobs import CorpusExecutions
     from dualtrack.errors import ApiError, DualtrackError, not_found
     from dualtrack.frozen import dumps
+    from dualtrack.runtime.executions import Executions
     from dualtrack.runtime.tracing import trace_header
     from dualtrack.settings import settings_from, split_origins
     from dualtrack.storage.stores import LazyClient, open_stores
@@ -44,7 +43,7 @@ executions = Executions(step_functions, settings.state_machine_arn, trace_header
 connections = Connections(stores.cache, kms, settings.connections_key)
 signer: Any = LazyClient("s3", UPLOAD_CLIENT)
 corpora = CorpusServices(
-    CorpusExecutions(step_functions, settings.corpus_machine_arn), signer, settings.bodies_bucket
+    Executions(step_functions, settings.corpus_machine_arn), signer, settings.bodies_bucket
 )
 deployment = Deployment(json.loads(settings.aws_prices or "{}"), json.loads(settings.function_sizes or "{}"))
 retention = Retention(int(settings.ledger_retention_days), int(settings.token_hours))

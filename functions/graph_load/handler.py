@@ -10,6 +10,7 @@ with collecting_later():
 
     from aws_lambda_powertools import Logger
     from dualtrack.corpora.graph.load import load_graph
+    from dualtrack.corpora.jobs import fail_job
     from dualtrack.runtime.time_limit import time_for
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import open_stores
@@ -31,17 +32,10 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
     """``{"corpus", "job"}`` → ``{"next": "again" | "done"}``; with ``"error"`` the job is ended as failed."""
     corpus, job_id = event["corpus"], event["job"]
     if "error" in event:
-        return _failed(corpus, job_id, event["error"])
+        logger.warning("A graph job failed", job=job_id, error=event["error"])
+        fail_job(stores, corpus, job_id, event["error"])
+        return {"next": "done"}
     has_time = time_for(context.get_remaining_time_in_millis() / 1000 - RESERVE_SECONDS)
     following = load_graph(stores, job_id, has_time)
     logger.info("Worked on the graph", job=job_id, next=following)
     return {"next": following}
-
-
-def _failed(corpus: str, job_id: str, error: Mapping[str, Any]) -> dict[str, Any]:
-    logger.warning("A graph job failed", job=job_id, error=error)
-    job = stores.corpus_jobs.find(corpus, job_id)
-    if job:
-        told = "Something went wrong on our side. What was published before stays. Try again."
-        stores.corpus_jobs.fail(job, told)
-    return {"next": "done"}

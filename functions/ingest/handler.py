@@ -12,6 +12,7 @@ with collecting_later():
     from aws_lambda_powertools import Logger
     from dualtrack.corpora.courses import MAX_CHUNKS_BESIDE, Courses, put_vectors
     from dualtrack.corpora.ingest import Ingest, ingest
+    from dualtrack.corpora.jobs import fail_job
     from dualtrack.runtime.secrets import secret
     from dualtrack.runtime.time_limit import time_for
     from dualtrack.settings import settings_from
@@ -43,26 +44,14 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
     """``{"corpus", "job"}`` → ``{"next": "again" | "done"}``; with ``"error"`` the job is ended as failed."""
     corpus, job_id = event["corpus"], event["job"]
     if "error" in event:
-        return _failed(corpus, job_id, event["error"])
+        logger.warning("A corpus job failed", corpus=corpus, job=job_id, error=event["error"])
+        fail_job(stores, corpus, job_id, event["error"])
+        return {"next": "done"}
     has_time = time_for(context.get_remaining_time_in_millis() / 1000 - RESERVE_SECONDS)
     deps = Ingest(stores, KINDS[corpus], _embedder(), loop, BESIDE.get(corpus))
     following = ingest(deps, job_id, has_time)
     logger.info("Worked on a corpus", corpus=corpus, job=job_id, next=following)
     return {"next": following}
-
-
-def _failed(corpus: str, job_id: str, error: Mapping[str, Any]) -> dict[str, Any]:
-    logger.warning("A corpus job failed", corpus=corpus, job=job_id, error=error)
-    job = stores.corpus_jobs.find(corpus, job_id)
-    if job:
-        stores.corpus_jobs.fail(job, _told(error))
-    return {"next": "done"}
-
-
-def _told(error: Mapping[str, Any]) -> str:
-    if "NotEmbedded" in str(error):
-        return "The embeddings could not be had. What was published before stays. Try again later."
-    return "Something went wrong on our side. What was published before stays. Try again."
 
 
 def _embedder() -> Embedder | None:

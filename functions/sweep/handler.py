@@ -12,10 +12,10 @@ with collecting_later():
     from aws_lambda_powertools import Logger, Metrics
     from aws_lambda_powertools.metrics import MetricUnit
     from dualtrack.api.users import UserPool
-    from dualtrack.chat.executions import Executions
     from dualtrack.chat.sweep import sweep
     from dualtrack.chat.sweep_deletions import sweep_deletions
-    from dualtrack.corpora.jobs import CorpusExecutions, sweep_corpora
+    from dualtrack.corpora.jobs import sweep_corpora
+    from dualtrack.runtime.executions import Executions
     from dualtrack.runtime.time_limit import within
     from dualtrack.runtime.tracing import trace_header
     from dualtrack.settings import settings_from
@@ -33,7 +33,7 @@ stores = open_stores(settings)
 step_functions: Any = LazyClient("stepfunctions")
 cognito: Any = LazyClient("cognito-idp")
 executions = Executions(step_functions, settings.state_machine_arn, trace_header)
-corpus_executions = CorpusExecutions(step_functions, settings.corpus_machine_arn)
+corpus_executions = Executions(step_functions, settings.corpus_machine_arn)
 users = UserPool(cognito, settings.user_pool_id)
 
 DELETION_SECONDS: Final = 60

@@ -13,10 +13,10 @@ with collecting_later():
     from aws_lambda_powertools.metrics import MetricUnit
     from dualtrack.chat.run_turn import TurnDeps, run_turn
     from dualtrack.memory.summaries import characters_from
+    from dualtrack.models.cost_cap import cap_from
     from dualtrack.models.open_model import open_model
     from dualtrack.models.prices import dollars
     from dualtrack.models.providers import ANTHROPIC
-    from dualtrack.models.spending import cap_from
     from dualtrack.models.thinking import thinking_from
     from dualtrack.requests import chat_ref
     from dualtrack.settings import settings_from

@@ -57,8 +57,8 @@ def load(
 ) -> Template:
     """The template of one stack with today's code in it.
 
-    ``profiles``: the deployment's own, which are packaged with the library. ``parameters``: the values it will be deployed with; a version publishes its environment, so they
-    count as a part of what changed.
+    ``profiles``: the deployment's own, which are packaged with the library. ``parameters``: the values it
+    will be deployed with; a version publishes its environment, so they count as a part of what changed.
     """
     text = (assembly / f"{stack}.template.json").read_text(encoding="utf-8")
     assets = tuple(_assets(text, profiles))

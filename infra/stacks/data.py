@@ -1,4 +1,5 @@
-"""What outlives every deployment: tables, the bucket for large bodies, the connections key; and what the services' keys are called."""
+"""What outlives every deployment: tables, the bucket for large bodies, the connections key; and what the
+services' keys are called."""
 
 from __future__ import annotations
 
@@ -150,7 +151,8 @@ class DataStack(Stack):
         return bucket
 
     def _vector_bucket(self) -> str:
-        """Its ARN. Its indexes are made and deleted with the versions of the courses; S3 encrypts them with its own keys."""
+        """Its ARN. Its indexes are made and deleted with the versions of the courses; S3 encrypts them with
+        its own keys."""
         bucket = s3vectors.CfnVectorBucket(self, "CourseVectors")
         bucket.apply_removal_policy(self._removal)
         arn: str = self.export_value(bucket.attr_vector_bucket_arn, name=course_vectors_export(self._stage))

@@ -51,11 +51,10 @@ class Allow:
         services: Services,
     ) -> None:
         self._services = services
-        self._corpus_workflow = corpus_workflow
         self._embed = embed
         self._data = data
         self._pool = pool
-        self._workflow = workflow
+        self._workflows = {"chat": workflow, "corpus": corpus_workflow}
         self._tables = {
             "history": data.history,
             "chats": data.chats,
@@ -159,28 +158,16 @@ class Allow:
         """Have texts turned into vectors by the local model."""
         return _statement("lambda", ["InvokeFunction"], self._embed.function_arn)
 
-    def machine(self, action: str) -> iam.PolicyStatement:
-        """On the workflow itself; what is done to one execution is `executions`."""
-        return _statement("states", [action], self._workflow.machine.state_machine_arn)
+    def machine(self, name: str, action: str) -> iam.PolicyStatement:
+        """On a workflow itself, ``chat`` or ``corpus``; what is done to one execution is `executions`."""
+        return _statement("states", [action], self._workflows[name].machine.state_machine_arn)
 
-    def executions(self, action: str) -> iam.PolicyStatement:
+    def executions(self, name: str, action: str) -> iam.PolicyStatement:
+        """On the executions of a workflow."""
         arn = self._data.format_arn(
             service="states",
             resource="execution",
-            resource_name=f"{self._workflow.name}:*",
-            arn_format=ArnFormat.COLON_RESOURCE_NAME,
-        )
-        return _statement("states", [action], arn)
-
-    def corpus_machine(self, action: str) -> iam.PolicyStatement:
-        """On the workflow that changes corpora."""
-        return _statement("states", [action], self._corpus_workflow.machine.state_machine_arn)
-
-    def corpus_executions(self, action: str) -> iam.PolicyStatement:
-        arn = self._data.format_arn(
-            service="states",
-            resource="execution",
-            resource_name=f"{self._corpus_workflow.name}:*",
+            resource_name=f"{self._workflows[name].name}:*",
             arn_format=ArnFormat.COLON_RESOURCE_NAME,
         )
         return _statement("states", [action], arn)

@@ -5,11 +5,11 @@
 
 The chats run through the real steps over moto; every DynamoDB request is weighed by AWS's rules (a write
 takes a unit per KB, twice that in a transaction, one more for an entry of the sparse index that comes or
-goes; a consistent read a unit per 4 KB, an eventually consistent one half). Deltas are written at most
-every 130 ms, so their number follows from how long text flows: the model's pace below. One client reads the events,
-over one stream: its lease is counted, its reads are in `tests.bench.stream_cost`. `infra.costs` makes dollars of it; the
-second table is the choice of `turn`'s size: what a two-tool chat costs, and how long a cold start takes by the
-processor that Lambda gives a function of that size.
+goes; a consistent read a unit per 4 KB, an eventually consistent one half). Deltas are written at most every
+130 ms, so their number follows from how long text flows: the model's pace below. One client reads the events,
+over one stream: its lease is counted, its reads are in `tests.bench.stream_cost`. `infra.costs` makes dollars
+of it; the second table is the choice of `turn`'s size: what a two-tool chat costs, and how long a cold start
+takes by the processor that Lambda gives a function of that size.
 """
 
 from __future__ import annotations

@@ -2,10 +2,11 @@
 
     uv run python -m tests.bench.course_index 400 40000
 
-Texts are the documentation that botocore ships: a service is a course, an operation or a shape a lesson. Vectors are random, 384
-numbers as the local model's: neither time nor memory depends on what they say, and the model itself would take half
-an hour for 40,000 (``--model`` measures its rate). Each step is a process of its own; objects lie in files, so that memory is
-the process's own. With S3 Vectors everything is done but the network: requests are made and signed, and not sent.
+Texts are the documentation that botocore ships: a service is a course, an operation or a shape a lesson.
+Vectors are random, 384 numbers as the local model's: neither time nor memory depends on what they say, and
+the model itself would take half an hour for 40,000 (``--model`` measures its rate). Each step is a process of
+its own; objects lie in files, so that memory is the process's own. With S3 Vectors everything is done but the
+network: requests are made and signed, and not sent.
 """
 
 from __future__ import annotations

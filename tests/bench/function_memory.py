@@ -4,10 +4,11 @@ cold `turn` costs in processor time.
     uv run python -m tests.bench.function_memory            # print the table (two minutes)
     uv run python -m tests.bench.function_memory --write    # and write it to infra/measured.json
 
-What is measured is the peak resident size of a function's processes (``VmHWM``) with those that they run, which on the local stack import
-what they import on Lambda and nothing else. The set is the heaviest that the contract allows: twenty results at
-once, 2 MB of tool text, 4 MB of files, a course of a megabyte, a graph of 100,000 nodes, every kind of search, deletions, an erased user.
-`tests/infra/test_memory_sizes.py` compares the sizes with the table.
+What is measured is the peak resident size of a function's processes (``VmHWM``) with those that they run,
+which on the local stack import what they import on Lambda and nothing else. The set is the heaviest that the
+contract allows: twenty results at once, 2 MB of tool text, 4 MB of files, a course of a megabyte, a graph of
+100,000 nodes, every kind of search, deletions, an erased user. `tests/infra/test_memory_sizes.py` compares
+the sizes with the table.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from infra.stacks.function_specs import SPECS
 from tests.bench.imports import code_of, cpu_seconds
 from tests.clients.stack_client import KEYS, PATIENCE, Person, Root, wait_for
 from tests.drivers.worker_world import deployed_environment
-from tests.servers.github_mcp_server import free_port
+from tests.servers.processes import free_port
 from tests.servers.tool_server import NAME, serve_tools
 from tests.servers.voyage import FakeVoyage, serve_voyage
 

@@ -2,7 +2,8 @@
 
 Run by `tests.bench.memory_price` in an environment that has LangChain and nothing of this project:
 ``python langchain_memory.py MODEL_URL DATA.json TOLD.json``. DATA has the ``system`` prompt and
-``exchanges``, each ``[number, query, results]``; TOLD says how many model calls there were after each query, what the last query's history holds, and why it ended.
+``exchanges``, each ``[number, query, results]``; TOLD says how many model calls there were after each query,
+what the last query's history holds, and why it ended.
 """
 
 from __future__ import annotations

@@ -2,10 +2,11 @@
 
     uv run python -m tests.bench.long_memory [--scale 1.0] [--only NAME …] [--port PORT] [--state-dir DIR]
 
-400 queries of 32,000 characters; 1,000 ordinary ones; 15 turns with two results of 100,000 characters each; 20 such
-results in one turn; 8 images of 4 MB together. Every chat must end ``done`` with its answer, every record come back
-byte for byte by its id, and the largest request stay within the profile's budget, measured where the model reads it:
-as the service counts it, and in cautious tokens in a query's first call. About ten minutes; ``--scale 0.05`` for a look. Exit code 1 if anything is wrong.
+400 queries of 32,000 characters; 1,000 ordinary ones; 15 turns with two results of 100,000 characters each;
+20 such results in one turn; 8 images of 4 MB together. Every chat must end ``done`` with its answer, every
+record come back byte for byte by its id, and the largest request stay within the profile's budget, measured
+where the model reads it: as the service counts it, and in cautious tokens in a query's first call. About ten
+minutes; ``--scale 0.05`` for a look. Exit code 1 if anything is wrong.
 """
 
 from __future__ import annotations

@@ -37,7 +37,8 @@ CALLS: Final = 3
 """Model calls of a typical chat with tools."""
 
 INPUT, WRITE, READ = 0.10, 0.125, 0.01
-"""Dollars per million tokens of the default model, for prompts up to 100,000: plain, written to and read from the prompt cache."""
+"""Dollars per million tokens of the default model, for prompts up to 100,000: plain, written to and read from
+the prompt cache."""
 
 CACHE_FLOOR: Final = 512
 """The shortest prefix that the default model caches."""

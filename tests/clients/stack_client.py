@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import httpx
-from dualtrack.chat.executions import Executions
 from dualtrack.requests import ChatRef
+from dualtrack.runtime.executions import Executions
 from dualtrack.settings import Settings
 from dualtrack.storage.stores import build_stores
 from httpx_sse import connect_sse

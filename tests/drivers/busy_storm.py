@@ -1,8 +1,8 @@
 """Chats while the model's service is busy for minutes, in time that is a value.
 
-Each chat runs through its real steps in a world of its own, driven as the state machine does it (waits, and retries
-after 2, 4 and 8 seconds), and the model answers 529 until the trouble is over. With ``waits`` false the workflow is that of
-release 1, which could not wait.
+Each chat runs through its real steps in a world of its own, driven as the state machine does it (waits, and
+retries after 2, 4 and 8 seconds), and the model answers 529 until the trouble is over. With ``waits`` false
+the workflow is that of release 1, which could not wait.
 """
 
 from __future__ import annotations

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.exceptions import BotoCoreError, ClientError
 from dualtrack.corpora.courses import Courses, put_vectors
 from dualtrack.corpora.ingest import Ingest, ingest
-from dualtrack.corpora.jobs import CorpusExecutions, start_job, sweep_corpora
+from dualtrack.corpora.jobs import start_job, sweep_corpora
 from dualtrack.errors import Transient
 from dualtrack.ids import new_job_id, new_upload_id
+from dualtrack.runtime.executions import Executions
 from dualtrack.storage.corpora import upload_key
-from dualtrack.storage.corpus_jobs import Job, JobFile
+from dualtrack.storage.corpus_jobs import CLEAN_AFTER, Job, JobFile
 from dualtrack.storage.stores import build_stores
 from dualtrack.storage.vector_indexes import index_name
 from dualtrack.tools.courses.index import load
@@ -83,8 +84,8 @@ class WordVectors:
 
 @dataclass
 class CorpusWorld:
-    """An account with corpora. ``model``: of the embeddings, empty for none; ``embedder``: another one than words as vectors;
-    ``beside``: vectors lie in a vector index."""
+    """An account with corpora. ``model``: of the embeddings, empty for none; ``embedder``: another one than
+    words as vectors; ``beside``: vectors lie in a vector index."""
 
     fault: Fault | None = None
     model: str = "words"
@@ -148,6 +149,18 @@ class CorpusWorld:
         """The sweep's part."""
         return sweep_corpora(self.stores(Process(self.trace, "sweep")), self.executions())
 
+    def live(self, files: Mapping[str, bytes]) -> Job:
+        """A job whose request dies before its start, to the last object that is deleted; one step meets the fault."""
+        job = self.begin(files, started=False)
+        self.run(job)
+        self.clock.now += CLEAN_AFTER + 1
+        for _ in range(2):
+            try:
+                self.sweep()
+            except Exception:  # noqa: BLE001 - the fault; the next sweep has none
+                assert self.trace.struck
+        return self.job(job)
+
     # ── what is there ─────────────────────────────────────────────────────────────────────────────
 
     def stores(self, process: Process | None = None) -> Stores:
@@ -156,8 +169,8 @@ class CorpusWorld:
         settings = replace(SETTINGS, course_vectors="vectors" if self.beside else "")
         return build_stores(settings, edge.dynamodb, edge.s3, self.clock, edge.s3_vectors)
 
-    def executions(self) -> CorpusExecutions:
-        return CorpusExecutions(Process(self.quiet, "states").step_functions, MACHINE)
+    def executions(self) -> Executions:
+        return Executions(Process(self.quiet, "states").step_functions, MACHINE)
 
     def job(self, job: Job) -> Job:
         """The job as it stands."""

@@ -25,7 +25,6 @@ from dualtrack.chat.cancel_chat import cancel_chat
 from dualtrack.chat.delete_conversation import delete_conversation
 from dualtrack.chat.end_chat import end_chat, failure_of
 from dualtrack.chat.erase_user import Retention, begin_erasure, stop_user
-from dualtrack.chat.executions import Executions
 from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.chat.run_tool import run_tool
 from dualtrack.chat.run_turn import TurnDeps, run_turn
@@ -43,6 +42,7 @@ from dualtrack.memory.passages import SEARCH_TOOL
 from dualtrack.memory.records import Block, QueryTrack
 from dualtrack.models.anthropic import Claude
 from dualtrack.requests import ChatRef
+from dualtrack.runtime.executions import Executions
 from dualtrack.storage.chats import CHAT_SECONDS, LAST_CALL_SECONDS, Chat, chat_of, turn_key
 from dualtrack.storage.conversations import Conversation
 from dualtrack.storage.dynamo import from_wire

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
-import subprocess
 import sys
-import tempfile
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -18,6 +15,7 @@ from botocore.config import Config
 
 from tests.drivers.credit_tables import moto_client
 from tests.drivers.memory_aws import Client, MemoryAws
+from tests.servers.processes import free_port, running
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -39,25 +37,25 @@ def memory() -> Iterator[DynamoDBClient]:
 @contextmanager
 def ministack() -> Iterator[DynamoDBClient]:
     """MiniStack with DynamoDB alone, as a process of its own."""
-    port = _free_port()
+    port = free_port()
     settings = {
         "SERVICES": "dynamodb",
         "BIND_HOST": "127.0.0.1",
         "GATEWAY_PORT": str(port),
         "LOG_LEVEL": "ERROR",
     }
-    with _process([sys.executable, "-m", "ministack"], settings):
+    with running([sys.executable, "-m", "ministack"], settings):
         yield _client(port)
 
 
 @contextmanager
 def dynamodb_local() -> Iterator[DynamoDBClient]:
     """DynamoDB Local, in memory."""
-    port = _free_port()
+    port = free_port()
     command = ["java", f"-Djava.library.path={DYNAMODB_LOCAL}", "-cp", f"{DYNAMODB_LOCAL}/*"]
     main = "software.amazon.dynamodb.services.local.main.ServerRunner"
     options = ["-inMemory", "-sharedDb", "-disableTelemetry", "-port", str(port)]
-    with _process([*command, main, *options], {"AWS_REGION": "us-east-1"}):
+    with running([*command, main, *options], {"AWS_REGION": "us-east-1"}):
         yield _client(port)
 
 
@@ -72,33 +70,6 @@ ENGINES: Final[Mapping[str, Callable[[], AbstractContextManager[DynamoDBClient]]
     "ministack": ministack,
     "dynamodb-local": dynamodb_local,
 }
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-@contextmanager
-def _process(command: list[str], settings: Mapping[str, str]) -> Iterator[None]:
-    with tempfile.TemporaryDirectory() as folder:
-        process = subprocess.Popen(
-            command,
-            cwd=folder,
-            env={**os.environ, **settings},
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            yield
-        finally:
-            process.terminate()
-            try:
-                process.wait(timeout=10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
 
 
 def _client(port: int) -> DynamoDBClient:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 from dataclasses import dataclass, field, replace
-from functools import partial, reduce
+from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.chat.delete_conversation import delete_conversation
@@ -23,7 +22,7 @@ from tests.drivers.crash_world import (
     World,
     ref_of,
 )
-from tests.drivers.faults import PATIENCE, Fault, Process, Trace, kinds_at, start_late
+from tests.drivers.faults import Fault, Process, Trace, deliver, kinds_at
 from tests.drivers.invariants import erasure_faults, names
 
 if TYPE_CHECKING:
@@ -92,17 +91,8 @@ class Erased:
             world.clock.now += 300
 
     def deliver(self, step: str, body: Callable[[Process], None]) -> None:
-        """A step, once; one that is held goes on when the same has been done beside it."""
-        process = Process(self.trace, step)
-        late, _ = start_late(step, partial(body, process))
-        while late.is_alive() and not process.held.wait(0.001):
-            pass
-        if process.held.is_set():
-            with contextlib.suppress(Exception):
-                body(Process(self.world.quiet, f"{step} beside"))
-            process.released.set()
-        late.join(PATIENCE)
-        assert not late.is_alive(), step
+        """A step, once, whatever becomes of it."""
+        deliver(self.trace, self.world.quiet, step, body)
 
     def faults(self) -> list[str]:
         """What is wrong afterwards."""

@@ -8,9 +8,11 @@ raise, whatever the code under test catches.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
@@ -169,6 +171,21 @@ def start_late(name: str, body: Callable[[], object]) -> tuple[threading.Thread,
     thread = threading.Thread(target=run, name=name, daemon=True)
     thread.start()
     return thread, outcome
+
+
+def deliver(trace: Trace, quiet: Trace, step: str, body: Callable[[Process], object]) -> Any:
+    """What a step returns or raises; one that is held goes on when the same has been done beside it."""
+    process = Process(trace, step)
+    late, outcome = start_late(step, partial(body, process))
+    while late.is_alive() and not process.held.wait(0.001):
+        pass
+    if process.held.is_set():
+        with contextlib.suppress(Exception):
+            body(Process(quiet, f"{step} beside"))
+        process.released.set()
+    late.join(PATIENCE)
+    assert not late.is_alive(), step
+    return outcome[0]
 
 
 def _throttled(site: Site) -> httpx2.Response | Exception:

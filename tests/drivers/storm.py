@@ -12,7 +12,6 @@ import json
 import os
 import random
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -34,6 +33,7 @@ from infra.local.sample_docs.server import serve_sample_docs
 from infra.local.stack import LocalStack
 from tests.clients.stack_client import Person, Root, chats_of
 from tests.drivers.invariants import ENDED, account_faults, chat_faults
+from tests.servers.processes import free_ports
 from tests.servers.tool_server import NAME, serve_tools
 
 if TYPE_CHECKING:
@@ -382,7 +382,7 @@ class _Proxy:
 @contextlib.contextmanager
 def _proxy(stack: _Stack, state_dir: Path) -> Iterator[_Proxy]:
     """``microburst`` before the emulator's port."""
-    emulator, port = _free_port(), _free_port()
+    emulator, port = free_ports(2)
     state_dir.mkdir(parents=True, exist_ok=True)
     (state_dir / "ports.json").write_text(json.dumps({"emulator": emulator}))
     stack.proxy = f"http://127.0.0.1:{port}"
@@ -409,9 +409,3 @@ def _proxy(stack: _Stack, state_dir: Path) -> Iterator[_Proxy]:
     finally:
         process.terminate()
         process.wait(10)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

@@ -85,11 +85,11 @@ class NoExecutions:
     stopped: list[str] = field(default_factory=list)
     statuses: dict[str, str] = field(default_factory=dict)
 
-    def start(self, ref: ChatRef) -> None:
+    def start(self, name: str, given: Mapping[str, Any]) -> None:
         """Remember it."""
-        self.started.append(ref.chat_id)
+        self.started.append(name)
 
-    def stop(self, chat_id: str) -> None:
+    def stop(self, chat_id: str, cause: str) -> None:
         """Remember it."""
         self.stopped.append(chat_id)
 

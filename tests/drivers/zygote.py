@@ -1,10 +1,10 @@
 """Workers for the crash matrix: a process that has imported every handler's libraries, and forks.
 
-``python -m tests.drivers.zygote SOCKET [HANDLER ...]``. Each connection is one invocation in a process of its own:
-the child gets the fields of a `Job`, tells its pid, waits for the word to go, loads the handler afresh under the
-job's environment, and sends ``("returned", value)`` or ``("raised", type, text)``. A child that is killed sends
-nothing. Forking spares the second that an import of the SDK takes; everything that a container keeps (clients, caches of secrets) is the
-child's own.
+``python -m tests.drivers.zygote SOCKET [HANDLER ...]``. Each connection is one invocation in a process of its
+own: the child gets the fields of a `Job`, tells its pid, waits for the word to go, loads the handler afresh
+under the job's environment, and sends ``("returned", value)`` or ``("raised", type, text)``. A child that is
+killed sends nothing. Forking spares the second that an import of the SDK takes; everything that a container
+keeps (clients, caches of secrets) is the child's own.
 """
 
 from __future__ import annotations

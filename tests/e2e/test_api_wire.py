@@ -137,8 +137,8 @@ def test_a_large_file_goes_to_the_model_and_is_gone_with_its_conversation(
 
 
 def left_of(root: Root, name: str, *tables: str) -> list[str]:
-    """Keys of items and objects that carry a conversation's or a chat's id; the list of deletions keeps it until no late
-    step can write any more."""
+    """Keys of items and objects that carry a conversation's or a chat's id; the list of deletions keeps it
+    until no late step can write any more."""
     outputs = root.stack.outputs
     listed = (
         [outputs["ChatsTable"]]

@@ -7,9 +7,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dualtrack.chat.executions import Executions
+from dualtrack.chat.executions import start_execution
 from dualtrack.chat.start_chat import NewChat, start_chat
 from dualtrack.requests import ChatRef
+from dualtrack.runtime.executions import Executions
 from dualtrack.storage.chats import turn_key
 
 from infra.layers import ROOT
@@ -88,7 +89,7 @@ def test_a_call_that_the_next_release_has_recorded_is_run(
     rename_kind(root, started)
     outcome = root.invoke("Turn", asdict(ref))
     assert outcome["calls"] == [{"id": "q1-t1", "fn": "mcp"}]
-    root.executions().start(ref)
+    start_execution(root.executions(), ref)
     chat = ann.finish(started.chat_id)
     assert (chat["status"], chat["response"], chat["credits_used"]) == ("done", "Heard.", 5 + 2)
     assert [(call["tool"], call["is_error"]) for call in chat["tool_calls"]] == [("kit_echo", False)]

@@ -16,9 +16,7 @@ from tests.clients.stack_client import ENDED, wait_for
 from tests.servers.tool_server import big_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from dualtrack.requests import ChatRef
+    from collections.abc import Callable, Mapping
 
     from infra.local.offline_model.server import OfflineModel
     from tests.clients.stack_client import Person, Root
@@ -34,7 +32,7 @@ NOTHING_SPENT = (DAILY, 0)
 class Nobody:
     """Executions that are never started: the request died between admission and start."""
 
-    def start(self, ref: ChatRef) -> None:
+    def start(self, name: str, given: Mapping[str, Any]) -> None:
         """Nothing happens."""
 
 

@@ -18,7 +18,7 @@ from dualtrack.tools.mcp.config import McpServer
 from dualtrack.tools.mcp.specs import specs_of
 
 from tests.drivers.node import node, npm_script
-from tests.servers.github_mcp_server import free_port
+from tests.servers.processes import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -27,7 +27,7 @@ from tests.drivers.worker_world import (
     ground,
 )
 from tests.drivers.zygote import HANDLERS
-from tests.servers.github_mcp_server import free_port
+from tests.servers.processes import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

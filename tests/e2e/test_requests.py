@@ -11,9 +11,7 @@ from dualtrack.chat.start_chat import NewChat, start_chat
 from tests.clients.stack_client import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from dualtrack.requests import ChatRef
+    from collections.abc import Callable, Mapping
 
     from tests.clients.stack_client import Person, Root
     from tests.e2e.conftest import Script
@@ -25,10 +23,10 @@ UNKNOWN_CHAT = "ch_01k0000000000000000000000a"
 class Nobody:
     """Executions that are never started."""
 
-    def start(self, ref: ChatRef) -> None:
+    def start(self, name: str, given: Mapping[str, Any]) -> None:
         """Nothing happens."""
 
-    def stop(self, chat_id: str) -> None:
+    def stop(self, chat_id: str, cause: str) -> None:
         """There is none."""
 
 

@@ -1,4 +1,5 @@
-"""Vectors of courses in S3 Vectors: a stage has a bucket for them, and rights on it, if that is set and not otherwise."""
+"""Vectors of courses in S3 Vectors: a stage has a bucket for them, and rights on it, if that is set and not
+otherwise."""
 
 from __future__ import annotations
 

@@ -42,7 +42,8 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def described(packaged: Path) -> Any:
-    """Every profile's description, as a function reads it that has this folder alone; it leaves no bytecode behind in it."""
+    """Every profile's description, as a function reads it that has this folder alone; it leaves no bytecode
+    behind in it."""
     done = subprocess.run(
         [sys.executable, "-I", "-B", "-c", READ, str(packaged / "python")],
         capture_output=True,

@@ -1,9 +1,9 @@
-"""A job whose every outside call goes wrong once, in every way: what was published serves, then the new version does."""
+"""A job whose every outside call goes wrong once, in every way: what was published serves, then the new
+version does."""
 
 from __future__ import annotations
 
 import pytest
-from dualtrack.storage.corpus_jobs import CLEAN_AFTER
 
 from tests.drivers.corpus_world import CorpusWorld, course
 from tests.drivers.faults import Fault, Site, kinds_at
@@ -21,17 +21,9 @@ def _life(fault: Fault | None, *, beside: bool) -> CorpusWorld:
     world.run(world.begin({"a.txt": A, "b.txt": B}))
     world.trace.sites.clear()
     world.trace.fault = fault
-    job = world.begin({"b.txt": B2, "bad.txt": REFUSED}, started=False)
-    world.run(job)
-    world.clock.now += CLEAN_AFTER + 1
-    for _ in range(2):
-        try:
-            world.sweep()
-        except Exception:  # noqa: BLE001 - the fault; the next sweep has none
-            assert world.trace.struck
-    ended = world.job(job)
+    ended = world.live({"b.txt": B2, "bad.txt": REFUSED})
     assert (ended.status, dict(ended.outcomes)) == ("done", {"1": "replaced"}), fault
-    assert world.files(job)["bad.txt"].state == "refused"
+    assert world.files(ended)["bad.txt"].state == "refused"
     assert world.titles() == ["Sailing", "Baking"], fault
     assert len(world.objects()) == 2, (fault, world.objects())
     assert len(world.aws.vector_indexes) == beside, (fault, list(world.aws.vector_indexes))

@@ -19,7 +19,7 @@ from dualtrack.chat.start_chat import Repeat
 from dualtrack.errors import ApiError
 
 from tests.drivers.crash_world import ERASURE_SWEEPS, USER, World, ref_of
-from tests.drivers.faults import PATIENCE, Fault, Process, Trace, kinds_at, start_late
+from tests.drivers.faults import Fault, Process, Trace, deliver, kinds_at
 from tests.drivers.invariants import erasure_faults
 from tests.long_forms import LONG
 from tests.property.test_forks import TALK, Talk, shown
@@ -90,18 +90,10 @@ class Family:
                 self.deliver(f"sweep {number}", self.world.look_at_deletions)
 
     def deliver(self, step: str, body: Callable[[Process], None]) -> None:
-        """A step; one that is held goes on when the same has been done beside it."""
-        process = Process(self.trace, step)
-        late, outcome = start_late(step, partial(body, process))
-        while late.is_alive() and not process.held.wait(0.001):
-            pass
-        if process.held.is_set():
-            with contextlib.suppress(Exception):
-                body(Process(self.world.quiet, f"{step} beside"))
-            process.released.set()
-        late.join(PATIENCE)
-        if isinstance(outcome[0], BaseException):
-            raise outcome[0]
+        """A step, once; raises what it has raised."""
+        outcome = deliver(self.trace, self.world.quiet, step, body)
+        if isinstance(outcome, BaseException):
+            raise outcome
 
     def fork(self, process: Process) -> None:
         stores = self.world.stores(process)

@@ -8,8 +8,6 @@ import random
 from functools import cache
 from typing import Final
 
-from dualtrack.storage.corpus_jobs import CLEAN_AFTER
-
 from tests.drivers.faults import Fault, Site, kinds_at
 from tests.drivers.graph_corpus import GraphWorld, edges, nodes
 from tests.drivers.memory_aws import MemoryAws
@@ -39,15 +37,7 @@ def _loaded() -> MemoryAws:
 def _life(fault: Fault | None) -> GraphWorld:
     """A job on a graph that is there, from the request to the last object that is deleted."""
     world = GraphWorld(fault, aws=_loaded())
-    job = world.begin({"nodes.csv": MORE, "edges.csv": NEW_EDGES}, started=False)
-    world.run(job)
-    world.clock.now += CLEAN_AFTER + 1
-    for _ in range(2):
-        try:
-            world.sweep()
-        except Exception:  # noqa: BLE001 - the fault; the next sweep has none
-            assert world.trace.struck
-    ended = world.job(job)
+    ended = world.live({"nodes.csv": MORE, "edges.csv": NEW_EDGES})
     assert (ended.status, dict(ended.outcomes)) == ("done", {"1": "replaced", "2": "replaced"}), fault
     assert world.titles() == ["nodes.csv", "edges.csv", "other.csv"], fault
     assert [one.count for one in world.schema().labels] == [2, 1], fault

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import time
 import urllib.error
@@ -14,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.servers.processes import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,12 +40,6 @@ def required_binary() -> str:
     if found is None:
         pytest.skip(f"github-mcp-server is not installed: {INSTALL}")
     return found
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @dataclass

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
-import subprocess
-import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import boto3
 from botocore.config import Config
+
+from tests.servers.processes import free_ports, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +31,7 @@ def has_s3mock() -> bool:
 def s3mock(bucket: str) -> Iterator[Any]:
     """A client of the service ``s3vectors``, with this vector bucket. What is tested asks once and is not retried."""
     (jar,) = FOLDER.glob("*.jar")
-    ports = _free_ports(4)
+    ports = free_ports(4)
     names = ("vectors.http.port", "vectors.https.port", "http.port", "server.port")
     options = [f"--{name}={port}" for name, port in zip(names, ports, strict=True)]
     command = [
@@ -43,17 +42,8 @@ def s3mock(bucket: str) -> Iterator[Any]:
         "--spring.profiles.active=vectors",
         *options,
     ]
-    with tempfile.TemporaryDirectory() as folder:
-        process = subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        try:
-            yield _client(ports[0], bucket)
-        finally:
-            process.terminate()
-            try:
-                process.wait(timeout=10)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+    with running(command, {}):
+        yield _client(ports[0], bucket)
 
 
 def _client(port: int, bucket: str) -> Any:
@@ -67,14 +57,3 @@ def _client(port: int, bucket: str) -> Any:
     waiting = Config(retries={"mode": "standard", "max_attempts": 12}, read_timeout=PATIENCE)
     boto3.client("s3vectors", config=waiting, **given).create_vector_bucket(vectorBucketName=bucket)
     return boto3.client("s3vectors", config=Config(retries={"total_max_attempts": 1}), **given)
-
-
-def _free_ports(count: int) -> list[int]:
-    probes = [socket.socket() for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind(("127.0.0.1", 0))
-        return [int(probe.getsockname()[1]) for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()

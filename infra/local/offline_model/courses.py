@@ -69,7 +69,8 @@ def is_about_courses(question: str) -> bool:
 
 
 def next_call(seen: Transcript) -> tuple[str, dict[str, object]] | None:
-    """The tool to call now and its input: an outline first where another course's lesson is compared; None to answer."""
+    """The tool to call now and its input: an outline first where another course's lesson is compared; None to
+    answer."""
     question = _ASKED.sub("", seen.question)
     name, number = _course_in(question), _lesson_in(question)
     outline = next((one for one in seen.outcomes if one.tool == OUTLINE), None)

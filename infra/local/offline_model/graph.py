@@ -1,4 +1,5 @@
-"""Questions about a graph: which of its tools they ask for, by words, and answers out of what these counted and found."""
+"""Questions about a graph: which of its tools they ask for, by words, and answers out of what these counted
+and found."""
 
 from __future__ import annotations
 

@@ -24,14 +24,14 @@ Kind = Literal["turn", "summary", "structured"]
 class ScriptedResponse(BaseModel):
     """One response.
 
-    ``match``: "any", "turn", "summary", "structured", or a part of the last question (for a summary:
-    of the record). A part of a question fits turns unless ``kind`` names another kind.
-    ``text`` is short for one text block. In ``content`` a tool_use without an id gets a fresh one, and
-    ``input_json`` in place of its input is sent as it is, whatever stands in it; a thinking block without a signature a valid one. ``stop_reason`` follows from the content if absent.
-    ``status`` other than 200 answers with the API's error and ``retry_after`` seconds in its header.
-    Delays are in seconds. ``cut_after``, ``malformed_after`` and ``error_after`` count stream events
-    sent before the stream ends (``cut``: "drop" closes the connection, "end" ends it as if complete),
-    a broken chunk comes, or an overloaded_error event comes.
+    ``match``: "any", "turn", "summary", "structured", or a part of the last question (for a summary: of the
+    record). A part of a question fits turns unless ``kind`` names another kind. ``text`` is short for one
+    text block. In ``content`` a tool_use without an id gets a fresh one, and ``input_json`` in place of its
+    input is sent as it is, whatever stands in it; a thinking block without a signature a valid one.
+    ``stop_reason`` follows from the content if absent. ``status`` other than 200 answers with the API's error
+    and ``retry_after`` seconds in its header. Delays are in seconds. ``cut_after``, ``malformed_after`` and
+    ``error_after`` count stream events sent before the stream ends (``cut``: "drop" closes the connection,
+    "end" ends it as if complete), a broken chunk comes, or an overloaded_error event comes.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

@@ -1,4 +1,5 @@
-"""The graph on the page: what a tool has found as tables, a node and its neighbours as a drawing, loading by administrators."""
+"""The graph on the page: what a tool has found as tables, a node and its neighbours as a drawing, loading by
+administrators."""
 
 from __future__ import annotations
 

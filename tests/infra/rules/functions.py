@@ -39,7 +39,8 @@ def an_environment_fits(template: Template) -> Iterator[str]:
     {"Function": {"Type": "AWS::Lambda::Function", "Properties": {"Layers": ["a", "b", "c", "d", "e", "f"]}}}
 )
 def a_function_has_at_most_five_layers(template: Template) -> Iterator[str]:
-    """AWS Lambda Developer Guide, "Lambda quotas": five layers a function. Their size is tests/infra/test_layers.py's."""
+    """AWS Lambda Developer Guide, "Lambda quotas": five layers a function. Their size is
+    tests/infra/test_layers.py's."""
     functions = of_kind(template, "AWS::Lambda::Function").items()
     yield from (key for key, function in functions if len(function.get("Layers", [])) > 5)
 

@@ -84,8 +84,8 @@ _TASK: Final = {
 
 @rule(_TASK)
 def a_container_keeps_to_security_hub(template: Template) -> Iterator[str]:
-    """AWS Security Hub User Guide, "Security Hub controls for Amazon ECS": ECS.4 (privileged), ECS.5 (root file system),
-    ECS.8 (secrets in the environment), ECS.9 (logging), ECS.20 (user).
+    """AWS Security Hub User Guide, "Security Hub controls for Amazon ECS": ECS.4 (privileged), ECS.5 (root
+    file system), ECS.8 (secrets in the environment), ECS.9 (logging), ECS.20 (user).
     """
     for key, task in of_kind(template, "AWS::ECS::TaskDefinition").items():
         for container in task["ContainerDefinitions"]:
@@ -102,9 +102,9 @@ def a_container_keeps_to_security_hub(template: Template) -> Iterator[str]:
 
 @rule({**_TASK, "Service": {"Type": "AWS::ECS::Service", "Properties": {}}})
 def whose_task_it_is_can_be_told(template: Template) -> Iterator[str]:
-    """AWS Security Hub User Guide, "Security Hub controls for Amazon ECS", ECS.13, ECS.14 and ECS.15: services, clusters
-    and task definitions have tags; and Amazon ECS Developer Guide, "Tagging Amazon ECS resources": a task gets none
-    unless they are propagated to it.
+    """AWS Security Hub User Guide, "Security Hub controls for Amazon ECS", ECS.13, ECS.14 and ECS.15:
+    services, clusters and task definitions have tags; and Amazon ECS Developer Guide, "Tagging Amazon ECS
+    resources": a task gets none unless they are propagated to it.
     """
     kinds = ("AWS::ECS::Service", "AWS::ECS::Cluster", "AWS::ECS::TaskDefinition")
     for kind in kinds:

@@ -1,4 +1,5 @@
-"""DELETE /v1/me and DELETE /v1/admin/users/{id}: who may, what is answered, and what a valid token may do afterwards."""
+"""DELETE /v1/me and DELETE /v1/admin/users/{id}: who may, what is answered, and what a valid token may do
+afterwards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A follow-up that comes before the summaries: who makes the track final, and what both chats see of it (CONTRACT 6)."""
+"""A follow-up that comes before the summaries: who makes the track final, and what both chats see of it
+(CONTRACT 6)."""
 
 from __future__ import annotations
 

@@ -119,11 +119,11 @@ class Hanging(NoExecutions):
         self.hanging = chat
         self.let_go = threading.Event()
 
-    def stop(self, chat_id: str) -> None:
+    def stop(self, chat_id: str, cause: str) -> None:
         """Wait, if it is that chat."""
         if chat_id == self.hanging.chat_id:
             self.let_go.wait(60)
-        super().stop(chat_id)
+        super().stop(chat_id, cause)
 
 
 def test_a_chat_has_a_time_limit(stores: Stores, clock: FakeClock) -> None:
@@ -156,7 +156,7 @@ def test_that_a_sweep_begins_is_known_even_if_it_takes_the_process_with_it(
     clock.now += CHAT_SECONDS + 1
 
     class Dies(NoExecutions):
-        def stop(self, chat_id: str) -> None:
+        def stop(self, chat_id: str, cause: str) -> None:
             raise SystemExit(chat_id)
 
     with pytest.raises(SystemExit):

@@ -1,4 +1,5 @@
-"""A job whose embeddings come from Voyage, over the wire: whatever it answers, no vector is lost, doubled or mixed up."""
+"""A job whose embeddings come from Voyage, over the wire: whatever it answers, no vector is lost, doubled or
+mixed up."""
 
 from __future__ import annotations
 

@@ -17,7 +17,8 @@ _KINDS: Final[dict[str, RecordKind]] = {"a": "thought", "f": "file", "t": "tool"
 
 @dataclass(frozen=True, slots=True, order=True)
 class RecordId:
-    """``q3``, ``q3-f1``, ``q3-a1``, ``q3-t2``, ``q3-r``; with ``summary`` the same and ``-sum`` (no file or thought has one)."""
+    """``q3``, ``q3-f1``, ``q3-a1``, ``q3-t2``, ``q3-r``; with ``summary`` the same and ``-sum`` (no file or
+    thought has one)."""
 
     query: int
     kind: RecordKind = "query"

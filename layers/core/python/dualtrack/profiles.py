@@ -48,11 +48,11 @@ class Profile:
 
     ``tools`` names in-house tools; ``mcp`` names MCP servers of which all listed tools are offered.
     ``max_turns``: model calls that may use tools; ``max_tokens`` per call in writing; ``result_limit``:
-    characters of one tool result on the wire. ``context_tokens``: what one call may send, system, tools and room
-    for the answer included; ``track_tokens``: what of it the past may take (CONTRACT 6). ``model``: of its turns, empty for the deployment's.
-    ``query_template``: what a query is sent in; its record is what the user wrote.
-    ``suggestions``: first questions that a page may offer. ``max_cost``: US dollars that the model calls of a chat may
-    take before the next one is its last; 0 for no cap.
+    characters of one tool result on the wire. ``context_tokens``: what one call may send, system, tools and
+    room for the answer included; ``track_tokens``: what of it the past may take (CONTRACT 6). ``model``: of
+    its turns, empty for the deployment's. ``query_template``: what a query is sent in; its record is what the
+    user wrote. ``suggestions``: first questions that a page may offer. ``max_cost``: US dollars that the
+    model calls of a chat may take before the next one is its last; 0 for no cap.
     """
 
     name: str

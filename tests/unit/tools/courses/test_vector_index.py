@@ -1,4 +1,5 @@
-"""Vectors in an index of S3 Vectors: what is found is what is found in memory, on our own engine and on a real server."""
+"""Vectors in an index of S3 Vectors: what is found is what is found in memory, on our own engine and on a
+real server."""
 
 from __future__ import annotations
 

@@ -445,8 +445,8 @@ class Uploads(Closed):
 
 
 class JobFile(Closed):
-    """What became of a file. A refused one has the reason, and the bad rows where it has rows; the others have what was read of them; `outcome` is there
-    once the job is done."""
+    """What became of a file. A refused one has the reason, and the bad rows where it has rows; the others have
+    what was read of them; `outcome` is there once the job is done."""
 
     name: str
     state: Literal["waiting", "read", "refused"]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3.client import S3Client
 
-    from dualtrack.corpora.jobs import CorpusExecutions
+    from dualtrack.runtime.executions import Executions
     from dualtrack.storage.corpora import Document, Published
     from dualtrack.storage.corpus_jobs import Job, JobFile
     from dualtrack.storage.stores import Stores
@@ -32,14 +32,15 @@ UPLOAD_TYPE: Final = "application/octet-stream"
 """Of every file: what it is, its name and its bytes tell."""
 
 UPLOAD_CLIENT: Final = Config(signature_version="s3v4", s3={"addressing_style": "virtual"})
-"""Addresses of the bucket's own region; an endpoint that is an IP address gets the bucket into its path all the same."""
+"""Addresses of the bucket's own region; an endpoint that is an IP address gets the bucket into its path all
+the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusServices:
     """What the routes of corpora need beside the stores. ``signer`` signs addresses, and asks nobody."""
 
-    executions: CorpusExecutions
+    executions: Executions
     signer: S3Client
     bucket: str
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from dualtrack.api.route import Access
     from dualtrack.api.users import UserPool
     from dualtrack.chat.erase_user import Retention
-    from dualtrack.chat.executions import Executions
+    from dualtrack.runtime.executions import Executions
     from dualtrack.storage.stores import Stores
     from dualtrack.tools.mcp.tokens import Connections
 

@@ -1,4 +1,5 @@
-"""The users of the pool: whom a grant is for (a typo in an id must not cost a payment), and who is erased (CONTRACT 8)."""
+"""The users of the pool: whom a grant is for (a typo in an id must not cost a payment), and who is erased
+(CONTRACT 8)."""
 
 from __future__ import annotations
 

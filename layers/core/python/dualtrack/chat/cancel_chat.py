@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dualtrack.chat.end_chat import Cancelled, end_chat
+from dualtrack.chat.executions import stop_execution
 from dualtrack.requests import ChatRef
 
 if TYPE_CHECKING:
-    from dualtrack.chat.executions import Executions
+    from dualtrack.runtime.executions import Executions
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import Stores
 
@@ -19,5 +20,5 @@ def cancel_chat(stores: Stores, executions: Executions, chat: Chat) -> Chat:
         return chat
     ended = end_chat(stores, ChatRef(chat.user, chat.chat_id, chat.conversation_id), Cancelled())
     if ended is not None and ended.status == "cancelled":
-        executions.stop(chat.chat_id)
+        stop_execution(executions, chat.chat_id)
     return ended or chat

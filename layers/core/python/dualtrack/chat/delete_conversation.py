@@ -3,11 +3,12 @@
     hidden and noted ─► its items, page by page from the end ─► empty ─► looked at again ─► crossed out
     one transaction      a query's chat before the query's item            when nobody can write any more
 
-What is killed on the way is found in the list of deletions, and the partition itself is what is left to do. It is
-deleted whole, whatever kinds of items it holds, but for what living forks show: of the queries up to the last one that
-any of them shares the records, tracks and digests stay with their bodies, and the conversation's item, hidden and
-without its title. Whoever releases them last has the rest deleted. A step of a chat that is late may write behind the deletion's back
-until its chat's deadline: after that the conversation and its last chats are looked at once more.
+What is killed on the way is found in the list of deletions, and the partition itself is what is left to do.
+It is deleted whole, whatever kinds of items it holds, but for what living forks show: of the queries up to
+the last one that any of them shares the records, tracks and digests stay with their bodies, and the
+conversation's item, hidden and without its title. Whoever releases them last has the rest deleted. A step of
+a chat that is late may write behind the deletion's back until its chat's deadline: after that the
+conversation and its last chats are looked at once more.
 """
 
 from __future__ import annotations

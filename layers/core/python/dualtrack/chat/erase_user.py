@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 from dualtrack.chat.delete_conversation import WRITERS_SECONDS, hide
 from dualtrack.chat.end_chat import Cancelled, end_chat
+from dualtrack.chat.executions import stop_execution
 from dualtrack.errors import ApiError
 from dualtrack.requests import ChatRef
 from dualtrack.storage.deletions import ALIAS, Deletion, Terms
@@ -25,7 +26,7 @@ from dualtrack.storage.deletions import ALIAS, Deletion, Terms
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from dualtrack.chat.executions import Executions
+    from dualtrack.runtime.executions import Executions
     from dualtrack.storage.conversations import Conversation
     from dualtrack.storage.stores import Stores
 
@@ -97,7 +98,7 @@ def _hide(stores: Stores, executions: Executions, found: Conversation) -> None:
         except Exception:
             if not is_overdue:  # one that cannot be read cannot be ended: it is deleted once its time is up
                 raise
-        executions.stop(found.lease)
+        stop_execution(executions, found.lease)
     now_free = stores.conversations.find(found.user, found.conversation_id)
     if now_free and not now_free.is_being_deleted:
         try:

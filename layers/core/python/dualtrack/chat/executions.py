@@ -1,82 +1,26 @@
-"""Executions of the chat workflow. An execution's name is its chat's id, so starting twice is once."""
+"""A chat's execution: its name is the chat's id, its input what the steps of the workflow are asked to do."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
-
-from botocore.exceptions import ClientError
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from mypy_boto3_stepfunctions.client import SFNClient
-
     from dualtrack.requests import ChatRef
+    from dualtrack.runtime.executions import Executions
 
 
-_MAX_TRACE: Final = 256
-"""Characters of `traceHeader` (Step Functions API Reference, StartExecution)."""
+def start_execution(executions: Executions, ref: ChatRef) -> None:
+    """Start the chat's execution; one that exists is as good as started."""
+    given = {"user": ref.user, "chat_id": ref.chat_id, "conversation_id": ref.conversation_id, "turn": 0}
+    executions.start(ref.chat_id, given)
 
 
-@dataclass(frozen=True, slots=True)
-class Executions:
-    """Start, look at and stop the execution of a chat."""
-
-    client: SFNClient
-    machine_arn: str
-    trace: Callable[[], str] = str
-    """The trace of the request that starts a chat, for one trace from there to the model; empty for none."""
-
-    def start(self, ref: ChatRef) -> None:
-        """Start the chat's execution; one that exists is as good as started."""
-        given = {"user": ref.user, "chat_id": ref.chat_id, "conversation_id": ref.conversation_id, "turn": 0}
-        try:
-            trace = self.trace()[:_MAX_TRACE]
-            self.client.start_execution(
-                stateMachineArn=self.machine_arn,
-                name=ref.chat_id,
-                input=json.dumps(given),
-                **({"traceHeader": trace} if trace else {}),
-            )
-        except ClientError as error:
-            if _code(error) != "ExecutionAlreadyExists":
-                raise
-
-    def status(self, chat_id: str) -> str | None:
-        """RUNNING, SUCCEEDED, FAILED, TIMED_OUT, ABORTED; None if there is no such execution."""
-        try:
-            return str(self.client.describe_execution(executionArn=self._arn(chat_id))["status"])
-        except ClientError as error:
-            if _code(error) != "ExecutionDoesNotExist":
-                raise
-            return None
-
-    def owner(self, chat_id: str) -> str:
-        """The user whose chat it is, by the execution's input; empty if there is none, or it ended more than 90 days
-        ago (Step Functions keeps it no longer)."""
-        try:
-            given = self.client.describe_execution(executionArn=self._arn(chat_id))["input"]
-        except ClientError as error:
-            if _code(error) not in ("ExecutionDoesNotExist", "InvalidArn"):
-                raise
-            return ""
-        return str(json.loads(given)["user"])
-
-    def stop(self, chat_id: str) -> None:
-        """Stop the execution if it runs."""
-        try:
-            self.client.stop_execution(
-                executionArn=self._arn(chat_id), error="Stopped", cause="The chat has ended."
-            )
-        except ClientError as error:
-            if _code(error) not in ("ExecutionDoesNotExist", "ValidationException", "InvalidArn"):
-                raise
-
-    def _arn(self, chat_id: str) -> str:
-        return f"{self.machine_arn.replace(':stateMachine:', ':execution:')}:{chat_id}"
+def stop_execution(executions: Executions, chat_id: str) -> None:
+    """Stop it if it runs."""
+    executions.stop(chat_id, "The chat has ended.")
 
 
-def _code(error: ClientError) -> str:
-    return error.response["Error"]["Code"]
+def owner_of(executions: Executions, chat_id: str) -> str:
+    """The user whose chat it is, by its execution's input; empty where that is not kept (any more)."""
+    given = executions.given(chat_id)
+    return str(given["user"]) if given else ""

@@ -57,10 +57,10 @@ from dualtrack.memory.sources import sources_of
 from dualtrack.memory.summaries import DEFAULT_CHARACTERS, summary_requests
 from dualtrack.memory.view import Sent, View, build
 from dualtrack.models.busy import seconds_to_wait, still_to_wait, waited_before
+from dualtrack.models.cost_cap import is_spent, lowest_cap, most_of_a_call
 from dualtrack.models.prices import dollars
 from dualtrack.models.protocol import CALL_SECONDS
 from dualtrack.models.providers import ANTHROPIC
-from dualtrack.models.spending import is_spent, lowest_cap, most_of_a_call
 from dualtrack.models.spent import Made, has_begun, tries_of
 from dualtrack.models.thinking import Thinking, turn_fields, without_thinking
 from dualtrack.models.turn import Decision, Limit, ModelReply, ToolCall, decide

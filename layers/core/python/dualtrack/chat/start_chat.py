@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from dualtrack.chat.attached_files import attached_files
 from dualtrack.chat.delete_conversation import delete_leftovers, note_conversation
 from dualtrack.chat.end_chat import TIMED_OUT, Failure, end_chat
+from dualtrack.chat.executions import start_execution
 from dualtrack.chat.move_credits import lines_of, move_credits
 from dualtrack.clock import iso
 from dualtrack.credits.account import Refused
@@ -35,10 +36,10 @@ from dualtrack.storage.dynamo import Action, Lost
 
 if TYPE_CHECKING:
     from dualtrack.chat.attached_files import Attached, File
-    from dualtrack.chat.executions import Executions
     from dualtrack.chat.move_credits import Recorded
     from dualtrack.credits.account import Account
     from dualtrack.credits.account import Decision as Credits
+    from dualtrack.runtime.executions import Executions
     from dualtrack.storage.bodies import Write
     from dualtrack.storage.stores import Stores
 
@@ -85,7 +86,7 @@ def first_chat(stores: Stores, executions: Executions, user: str, repeat: Repeat
     if chat is None:
         raise not_found("The chat of this Idempotency-Key was deleted.")
     if chat.status == "running" and chat.turn == 0:
-        executions.start(ChatRef(user, chat.chat_id, chat.conversation_id))
+        start_execution(executions, ChatRef(user, chat.chat_id, chat.conversation_id))
     return chat
 
 
@@ -110,7 +111,7 @@ def start_chat(stores: Stores, executions: Executions, new: NewChat, repeat: Rep
 def _start(stores: Stores, executions: Executions, chat: Chat, repeat: Repeat | None) -> None:
     ref = ChatRef(chat.user, chat.chat_id, chat.conversation_id)
     try:
-        executions.start(ref)
+        start_execution(executions, ref)
     except Exception as error:
         end_chat(stores, ref, Failure("unavailable", "The chat could not be started. Nothing was charged."))
         _forget(stores, chat, repeat)

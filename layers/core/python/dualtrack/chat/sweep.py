@@ -18,6 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.end_chat import TIMED_OUT, end_chat, failure_of
+from dualtrack.chat.executions import start_execution, stop_execution
 from dualtrack.requests import ChatRef
 from dualtrack.runtime.time_limit import within
 from dualtrack.storage.chats import CHAT_SECONDS, Chat
@@ -26,7 +27,7 @@ from dualtrack.storage.dynamo import Lost
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from dualtrack.chat.executions import Executions
+    from dualtrack.runtime.executions import Executions
     from dualtrack.storage.stores import Stores
 
 STARTING_SECONDS: Final = 20
@@ -126,7 +127,7 @@ def _end_overdue(stores: Stores, executions: Executions, chat: Chat) -> str:
     knows no more than that it was stopped. What still runs is fenced off by the closed log.
     """
     end_chat(stores, _ref(chat), TIMED_OUT)
-    executions.stop(chat.chat_id)
+    stop_execution(executions, chat.chat_id)
     return "ended"
 
 
@@ -136,7 +137,7 @@ def _end_orphan(stores: Stores, chat: Chat, status: str) -> str:
 
 
 def _start(executions: Executions, chat: Chat) -> str:
-    executions.start(_ref(chat))
+    start_execution(executions, _ref(chat))
     return "started"
 
 

@@ -1,4 +1,5 @@
-"""Goes on with every deletion that is due: conversations, chats, users. Each has a time limit, so none stops the rest."""
+"""Goes on with every deletion that is due: conversations, chats, users. Each has a time limit, so none stops
+the rest."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from dualtrack.chat.erase_user import Users
-    from dualtrack.chat.executions import Executions
+    from dualtrack.runtime.executions import Executions
     from dualtrack.storage.deletions import Deletion
     from dualtrack.storage.stores import Stores
 

@@ -1,8 +1,9 @@
 """A job's work, in pieces: files are read, their texts embedded in batches, and the new version published whole.
 
-Every piece can be done twice, and by two at once: a file's item and a part's bytes are the same whoever makes them, what is
-there is not made again, and the version is published under the condition that the one it was made from is still current.
-Whoever loses makes it anew from the other's. Killed anywhere, the next run goes on where parts and items end.
+Every piece can be done twice, and by two at once: a file's item and a part's bytes are the same whoever makes
+them, what is there is not made again, and the version is published under the condition that the one it was
+made from is still current. Whoever loses makes it anew from the other's. Killed anywhere, the next run goes
+on where parts and items end.
 """
 
 from __future__ import annotations

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import logging
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
-
-from botocore.exceptions import ClientError
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.corpora.clean import clean
 from dualtrack.storage.dynamo import Lost
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from mypy_boto3_stepfunctions.client import SFNClient
-
+    from dualtrack.runtime.executions import Executions
     from dualtrack.storage.corpus_jobs import Job, JobFile
     from dualtrack.storage.stores import Stores
 
@@ -30,46 +26,30 @@ MAX_TRIES: Final = 3
 STARTING_SECONDS: Final = 20
 """A job this young may still be about to be started by the request that made it."""
 
+_OUR_SIDE: Final = "Something went wrong on our side. What was published before stays. Try again."
+_NOT_EMBEDDED: Final = "The embeddings could not be had. What was published before stays. Try again later."
+
 _log: Final = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class CorpusExecutions:
-    """Executions of the state machine. One's name is the job's id and the try, so starting twice is once."""
-
-    client: SFNClient
-    machine_arn: str
-
-    def start(self, job: Job) -> None:
-        """Start the job's execution; one that exists is as good as started."""
-        given = json.dumps({"corpus": job.corpus, "job": job.job_id})
-        try:
-            self.client.start_execution(stateMachineArn=self.machine_arn, name=job.execution, input=given)
-        except ClientError as error:
-            if error.response["Error"]["Code"] != "ExecutionAlreadyExists":
-                raise
-
-    def status(self, job: Job) -> str | None:
-        """RUNNING, SUCCEEDED, FAILED, TIMED_OUT, ABORTED; None if there is no such execution."""
-        arn = f"{self.machine_arn.replace(':stateMachine:', ':execution:')}:{job.execution}"
-        try:
-            return str(self.client.describe_execution(executionArn=arn)["status"])
-        except ClientError as error:
-            if error.response["Error"]["Code"] != "ExecutionDoesNotExist":
-                raise
-            return None
-
-
-def start_job(stores: Stores, executions: CorpusExecutions, job: Job, files: Sequence[JobFile]) -> None:
-    """Write the job down and start it. From the first on it will be done: if the start fails, the sweep starts it."""
+def start_job(stores: Stores, executions: Executions, job: Job, files: Sequence[JobFile]) -> None:
+    """Write the job down and start it. Once written it will be done: if the start fails, the sweep starts it."""
     stores.corpus_jobs.create(job, files)
     try:
-        executions.start(job)
+        _start(executions, job)
     except Exception:  # noqa: BLE001 - whatever it is, the sweep tries again
         _log.exception("A corpus job is left to the sweep")
 
 
-def sweep_corpora(stores: Stores, executions: CorpusExecutions) -> int:
+def fail_job(stores: Stores, corpus: str, job_id: str, error: Mapping[str, Any]) -> None:
+    """End a job whose execution has failed with ``error``, ``{"Error", "Cause"}``: what it says is on our side."""
+    job = stores.corpus_jobs.find(corpus, job_id)
+    if job:
+        told = _NOT_EMBEDDED if "NotEmbedded" in str(error) else _OUR_SIDE
+        stores.corpus_jobs.fail(job, told)
+
+
+def sweep_corpora(stores: Stores, executions: Executions) -> int:
     """Go on with jobs that nobody works on, and clean up where that is due; how many jobs had to be looked after."""
     looked_after = 0
     for corpus in CORPORA:
@@ -79,13 +59,13 @@ def sweep_corpora(stores: Stores, executions: CorpusExecutions) -> int:
     return looked_after
 
 
-def _looked_after(stores: Stores, executions: CorpusExecutions, job: Job) -> bool:
+def _looked_after(stores: Stores, executions: Executions, job: Job) -> bool:
     """Start a job that was never started; one whose execution has ended without ending it gets another one."""
-    status = executions.status(job)
+    status = executions.status(job.execution)
     if status == "RUNNING" or (status is None and job.created > stores.clock() - STARTING_SECONDS):
         return False
     if status is None:
-        executions.start(job)
+        _start(executions, job)
     elif job.tries + 1 >= MAX_TRIES:
         stores.corpus_jobs.fail(job, "It was begun three times and did not come to its end.")
     else:
@@ -94,5 +74,10 @@ def _looked_after(stores: Stores, executions: CorpusExecutions, job: Job) -> boo
             stores.corpus_jobs.count_try(job, following.tries)
         except Lost:
             return False
-        executions.start(following)
+        _start(executions, following)
     return True
+
+
+def _start(executions: Executions, job: Job) -> None:
+    """A name of its own for each try, so starting one twice is once."""
+    executions.start(job.execution, {"corpus": job.corpus, "job": job.job_id})

@@ -43,9 +43,9 @@ class Plan:
 def plan(base: Sequence[Document], job: Job, files: Sequence[JobFile], now: int) -> Plan:
     """The version that a job makes of the current one.
 
-    What says the same as a file under its title stays as it is; another document of that title is replaced at its place;
-    new ones come last, in the order of their files. Whatever the current version is by then, nothing of it is lost but what
-    the job replaces or removes.
+    What says the same as a file under its title stays as it is; another document of that title is replaced at
+    its place; new ones come last, in the order of their files. Whatever the current version is by then,
+    nothing of it is lost but what the job replaces or removes.
     """
     read = {one.title: one for one in files if one.state == "read"}
     outcomes: dict[str, Outcome] = {}

@@ -1,6 +1,7 @@
 """What AWS asks for a chat, line by line: the one formula, for receipts and for `dualtrack aws cost`. Pure.
 
-Prices (dollars) and the functions' sizes (MB) are data of the deployment: infra/prices.toml, infra/stacks/function_specs.py.
+Prices (dollars) and the functions' sizes (MB) are data of the deployment: infra/prices.toml,
+infra/stacks/function_specs.py.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ LOG_KILOBYTES: Final = 1.0
 
 TRACED: Final = 0.05
 TRACES: Final = 2
-"""Of a chat: the gateway's and the workflow's; X-Ray's default rule samples one request a second and 5 % of the rest."""
+"""Of a chat: the gateway's and the workflow's; X-Ray's default rule samples one request a second and 5 % of
+the rest."""
 
 PRICES: Final = (
     "lambda_gb_second",

@@ -102,8 +102,8 @@ def without_files(view: View) -> View:
 
 
 def _with_query_within(view: View, room: int) -> View:
-    """Files as far as they fit beside the words, with some room for results: text files are cut alike. The words are cut
-    only if they alone are too much."""
+    """Files as far as they fit beside the words, with some room for results: text files are cut alike. The
+    words are cut only if they alone are too much."""
     bare = _with(view, {one.record_id: _NOTHING for one in view.files})
     bare = replace(bare, limit="", cuts=replace(bare.cuts, attachments=0))
     left = room - _NOTE - message_tokens(build(bare).messages)
@@ -150,8 +150,8 @@ def _with(view: View, results: Mapping[str, Cut]) -> View:
 
 @dataclass(frozen=True, slots=True)
 class _Fresh:
-    """A result that was never sent. ``text``: as much of it as the profile allows; ``need``, ``least``: what that and an
-    extract of it take beyond its frame and note."""
+    """A result that was never sent. ``text``: as much of it as the profile allows; ``need``, ``least``: what
+    that and an extract of it take beyond its frame and note."""
 
     call_id: str
     text: str

@@ -1,9 +1,9 @@
 """Claude on Amazon Bedrock through the SDK's own client: what `dualtrack.models.protocol.Model` asks for.
 
-It is the same API, so all but three things is `dualtrack.models.anthropic`: requests are signed with the function's
-role (SigV4, service ``bedrock-mantle``), models have other ids, and there is no structured output: the endpoint refuses
-``output_config.format`` and ``strict`` tools with "Extra inputs are not permitted". An answer in a form is therefore the
-input of a tool that has to be called.
+It is the same API, so all but three things is `dualtrack.models.anthropic`: requests are signed with the
+function's role (SigV4, service ``bedrock-mantle``), models have other ids, and there is no structured output:
+the endpoint refuses ``output_config.format`` and ``strict`` tools with "Extra inputs are not permitted". An
+answer in a form is therefore the input of a tool that has to be called.
 
 Imported only where it is chosen: it loads boto3 and more of the SDK.
 """

@@ -1,11 +1,11 @@
 """Bodies: what is not small lies under its own id, and records carry a pointer (DESIGN 2.1).
 
-Up to 1 KB a text stays inline in its record. Larger ones are compressed and stored beside the
-records, over 200 KB compressed in S3. The id is the content's hash, so that writing twice is writing
-once. What a step records is a list of items and bodies (`Write`), and nothing is written before
-`EventLog.append` (or `Stores.write_past`) gets it: that writes the bodies before the items that point to them, so that a crash in
-between leaves an orphan that goes with its conversation, never a record without a body.
-A reader may still find a record and miss its body, when the conversation is deleted in between: `Gone`.
+Up to 1 KB a text stays inline in its record. Larger ones are compressed and stored beside the records, over
+200 KB compressed in S3. The id is the content's hash, so that writing twice is writing once. What a step
+records is a list of items and bodies (`Write`), and nothing is written before `EventLog.append` (or
+`Stores.write_past`) gets it: that writes the bodies before the items that point to them, so that a crash in
+between leaves an orphan that goes with its conversation, never a record without a body. A reader may still
+find a record and miss its body, when the conversation is deleted in between: `Gone`.
 """
 
 from __future__ import annotations

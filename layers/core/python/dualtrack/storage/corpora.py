@@ -1,14 +1,15 @@
 """Corpora: their versions, of which one is published, and what lies in the bucket for them.
 
 history table   pk CORPUS#<corpus>   sk CURRENT              the version that is published: model, counts, when
-bucket          corpora/<corpus>/versions/<version>/index       what tools read; an object never changes
+bucket          corpora/<corpus>/versions/<version>/index       what tools read (a graph: the database); never changes
                 corpora/<corpus>/versions/<version>/documents   what is in it: titles, digests, counts (JSON)
-                corpora/graph/versions/<version>/schema         labels, types and properties (JSON); its index is the database
+                corpora/graph/versions/<version>/schema         labels, types, properties (JSON)
                 corpora/graph/versions/<version>/sources/<n>    its files, of which the next version is made
                 corpora/<corpus>/parts/<job>/…                  what a job has read and embedded so far
                 corpora/uploads/<corpus>/<upload>               files for a job; a lifecycle rule removes them
 
-A version is written whole before `CURRENT` names it, by one conditional write, so a reader sees the old one or the new one.
+A version is written whole before `CURRENT` names it, by one conditional write, so a reader sees the old one
+or the new one.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ class Document:
 class Published:
     """The version that is current. ``model``: of its vectors, empty for none; ``at``: epoch seconds.
 
-    ``head``: where a vector index has its vectors too (`dualtrack.storage.vector_indexes`), the bytes of the index in front of
-    them, which are all that a search reads; 0 where there is no vector index.
+    ``head``: where a vector index has its vectors too (`dualtrack.storage.vector_indexes`), the bytes of the
+    index in front of them, which are all that a search reads; 0 where there is no vector index.
     """
 
     version: str

@@ -250,7 +250,8 @@ class HistoryStore:
         return list(itertools.islice(items, _DELETED_AT_ONCE))
 
     def written_tracks(self, user: str, conversation_id: str, after: int, through: int) -> set[int]:
-        """The numbers of the queries behind ``after`` up to ``through`` whose tracks are written in this conversation."""
+        """The numbers of the queries behind ``after`` up to ``through`` whose tracks are written in this
+        conversation."""
         if through <= after:
             return set()
         first, end = f"S#{after:06d}", f"S#{through + 1:06d}"

@@ -134,8 +134,9 @@ class Stores:
         return [self.bodies.put_action(one) if isinstance(one, Body) else one for one in writes]
 
     def write_ahead(self, chat: Chat, digest: Digest, fold: Side) -> None:
-        """Write a digest that waits, and what it has taken, for a chat that has ended. A deletion removes the chat before the digests, so
-        that none comes back. Raises `Lost` if the chat is gone, or the number taken."""
+        """Write a digest that waits, and what it has taken, for a chat that has ended. A deletion removes the
+        chat before the digests, so that none comes back. Raises `Lost` if the chat is gone, or the number
+        taken."""
         put = self.digests.put_action(chat.user, chat.conversation_id, digest)
         transact(self.dynamodb, [self.chats.fold_action(chat, fold), put])
 

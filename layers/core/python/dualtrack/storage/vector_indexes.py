@@ -1,7 +1,8 @@
-"""Vector indexes of Amazon S3 Vectors: one for each version of a corpus, written whole before it is named, never changed.
+"""Vector indexes of Amazon S3 Vectors: one for each version of a corpus, written whole before it is named,
+never changed.
 
-Limits are the service's (Amazon S3 User Guide, "Limitations and restrictions" of S3 Vectors). Every call is one that boto3
-has known since the service began (1.39.5), so the version that Lambda brings is enough.
+Limits are the service's (Amazon S3 User Guide, "Limitations and restrictions" of S3 Vectors). Every call is
+one that boto3 has known since the service began (1.39.5), so the version that Lambda brings is enough.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ class VectorIndexes:
     def nearest(
         self, name: str, numbers: Sequence[float], wanted: Mapping[str, Value], limit: int
     ) -> dict[str, float]:
-        """The keys that are nearest in direction, at most `MAX_NEAREST`, with their cosines; of those alone whose metadata are
-        as ``wanted``. Raises botocore's errors."""
+        """The keys that are nearest in direction, at most `MAX_NEAREST`, with their cosines; of those alone
+        whose metadata are as ``wanted``. Raises botocore's errors."""
         asked: dict[str, Any] = {
             "vectorBucketName": self.bucket,
             "indexName": name,

@@ -37,8 +37,9 @@ _ENDED: Final = frozenset({"done", "failed", "cancelled"})
 class Pace:
     """When a reader looks, in seconds.
 
-    ``stream``: then the server closes and the client resumes (CONTRACT 5: after 60 to 120 s), so that
-    nobody who has left holds a function for long: Lambda does not interrupt a response. ``busy_for``: how long after an event the log is polled every ``busy``, not every ``idle``.
+    ``stream``: then the server closes and the client resumes (CONTRACT 5: after 60 to 120 s), so that nobody
+    who has left holds a function for long: Lambda does not interrupt a response. ``busy_for``: how long after
+    an event the log is polled every ``busy``, not every ``idle``.
     """
 
     heartbeat: float = 15.0

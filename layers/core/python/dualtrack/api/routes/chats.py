@@ -12,6 +12,7 @@ from dualtrack.api.chats import await_answer, find_chat, show_chat, started_json
 from dualtrack.api.parameters import IDEMPOTENCY_KEY, LAST_EVENT_ID, WAIT
 from dualtrack.api.route import EVENTS_PATH, Answer, Route
 from dualtrack.chat.cancel_chat import cancel_chat
+from dualtrack.chat.executions import owner_of
 from dualtrack.chat.explain_chat import evidence
 from dualtrack.chat.receipt import receipt_of
 from dualtrack.chat.start_chat import NewChat, Repeat, fingerprint, first_chat, start_chat
@@ -86,7 +87,7 @@ def get_receipt(request: Request, chat_id: str) -> Answer:
     """The user's own; an administrator's, anybody's."""
     owner = request.user
     if request.is_admin and is_chat_id(chat_id):
-        owner = request.services.executions.owner(chat_id) or request.user
+        owner = owner_of(request.services.executions, chat_id) or request.user
     chat = find_chat(request.stores, owner, chat_id)
     return Answer(200, receipt_of(evidence(request.stores, chat), request.services.deployment))
 

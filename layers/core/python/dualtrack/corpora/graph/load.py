@@ -1,9 +1,11 @@
-"""A job on the graph, in pieces: each file is looked at for itself, then all files of the new version become one database.
+"""A job on the graph, in pieces: each file is looked at for itself, then all files of the new version become
+one database.
 
-A file's name is its title: a file of the same name replaces it, and the database is made anew of all files, so that what
-stands in one is never half of what stands in another. All or nothing: one bad row in one file, and nothing of the job is
-published. Every piece can be done twice, and by two at once; the version is published under the condition that the one it
-was made from is still current, and whoever loses makes it anew from the other's (as `corpora.ingest`).
+A file's name is its title: a file of the same name replaces it, and the database is made anew of all files,
+so that what stands in one is never half of what stands in another. All or nothing: one bad row in one file,
+and nothing of the job is published. Every piece can be done twice, and by two at once; the version is
+published under the condition that the one it was made from is still current, and whoever loses makes it anew
+from the other's (as `corpora.ingest`).
 """
 
 from __future__ import annotations

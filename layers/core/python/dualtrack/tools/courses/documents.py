@@ -8,8 +8,8 @@
     Lesson Link: <link>                 may be missing
     <text to the next lesson>
 
-Text before the first lesson belongs to the course itself, as everything does where no lesson begins. In Markdown the lines
-may be headings or bold. Takes time in proportion to the document.
+Text before the first lesson belongs to the course itself, as everything does where no lesson begins. In
+Markdown the lines may be headings or bold. Takes time in proportion to the document.
 """
 
 from __future__ import annotations

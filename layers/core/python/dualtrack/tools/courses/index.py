@@ -121,7 +121,8 @@ def build(
 
 
 def quantised(vectors: Sequence[bytes]) -> Array:
-    """Rows of int8: of each vector the largest number becomes 127, which changes its direction by less than a degree."""
+    """Rows of int8: of each vector the largest number becomes 127, which changes its direction by less than a
+    degree."""
     width = len(vectors[0]) if vectors else 0
     rows = np.empty((len(vectors), width // 4), np.int8)
     for row, vector in enumerate(vectors):

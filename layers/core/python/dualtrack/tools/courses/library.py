@@ -92,8 +92,8 @@ class CourseLibrary:
     def nearest(
         self, index: Index, vector: bytes | None, course_title: str | None, lesson_number: int | None
     ) -> Mapping[int, float] | None:
-        """The rows nearest in meaning with their cosines, from the vector index that has the index's vectors; None where
-        it has them itself, or where there is no answer: keywords alone rank then."""
+        """The rows nearest in meaning with their cosines, from the vector index that has the index's vectors;
+        None where it has them itself, or where there is no answer: keywords alone rank then."""
         if self.vector_indexes is None or not index.vector_index or vector is None:
             return None
         try:

@@ -1,8 +1,9 @@
 """The vectors of an index in an index of S3 Vectors, under the number of their row.
 
-Catalogue, texts and words stay in the object, and words are ranked here: S3 Vectors ranks texts by words only in an index
-that was made for it, with words of its own, and the two halves would no longer be those that the figures in docs/retrieval.md
-are of. Numbers are the index's int8, whose direction is all that counts, so both places rank alike.
+Catalogue, texts and words stay in the object, and words are ranked here: S3 Vectors ranks texts by words only
+in an index that was made for it, with words of its own, and the two halves would no longer be those that the
+figures in docs/retrieval.md are of. Numbers are the index's int8, whose direction is all that counts, so both
+places rank alike.
 """
 
 from __future__ import annotations

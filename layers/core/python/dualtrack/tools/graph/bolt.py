@@ -1,8 +1,8 @@
 """A graph in a server that speaks Bolt (Neo4j), read with our tools' own queries.
 
-Sessions only read (``access_mode`` READ, which the server enforces), and a transaction ends at its time-out on the server.
-What the tools say in the other engine's dialect is translated here and nowhere else (`translated`); what a model says
-the guard has written in the server's (`dialects.NEO4J`).
+Sessions only read (``access_mode`` READ, which the server enforces), and a transaction ends at its time-out
+on the server. What the tools say in the other engine's dialect is translated here and nowhere else
+(`translated`); what a model says the guard has written in the server's (`dialects.NEO4J`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The schema of a graph in a server, read from the server: bounded in rows, and in what is looked at.
 
-Counts are the server's own. Properties are those of the first 1,000 nodes or relationships of a kind, and the labels at a
-type's ends those of its first 100,000 relationships.
+Counts are the server's own. Properties are those of the first 1,000 nodes or relationships of a kind, and the
+labels at a type's ends those of its first 100,000 relationships.
 """
 
 from __future__ import annotations
@@ -75,7 +75,8 @@ def _is_plain(name: str) -> bool:
 
 
 def _each(server: Bolt, names: Sequence[str], query: str, most: int) -> Iterable[tuple[Any, ...]]:
-    """The rows of a query of each name in one: its text has the name as ``{name}``, and the name's number as ``{at}``."""
+    """The rows of a query of each name in one: its text has the name as ``{name}``, and the name's number as
+    ``{at}``."""
     if not names:
         return ()
     asked = [query.format(name=quoted(one), at=at) for at, one in enumerate(names)]

@@ -72,4 +72,5 @@ class Engine(Protocol):
         """
 
     def read_foreign(self, query: str, parameters: Mapping[str, Value], limit: int) -> Rows:
-        """As `read`, for a text that a stranger has shaped and the guard has written anew: kept apart from all others."""
+        """As `read`, for a text that a stranger has shaped and the guard has written anew: kept apart from
+        all others."""

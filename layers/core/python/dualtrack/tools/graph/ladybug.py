@@ -1,8 +1,9 @@
 """The engine ``ladybug`` in a child process that has the database file and little else.
 
-Nothing of the function's memory is in the child (`child.py`), no environment, no descriptor but its three. What it does
-is bounded in time from here, in memory and in writing by its own limits. One child answers the queries of our tools, for
-as long as each of them brings rows; a query of a stranger's gets one of its own, and no other lives beside it.
+Nothing of the function's memory is in the child (`child.py`), no environment, no descriptor but its three.
+What it does is bounded in time from here, in memory and in writing by its own limits. One child answers the
+queries of our tools, for as long as each of them brings rows; a query of a stranger's gets one of its own,
+and no other lives beside it.
 """
 
 from __future__ import annotations

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GraphNeeds:
-    """One version of the graph: what reads it, and what is in it. Before a graph is loaded the schema is empty and
-    reading raises `NoGraph`. ``dialect``: what the guard writes; ``problem``: why nothing can be read, for the model."""
+    """One version of the graph: what reads it, and what is in it. Before a graph is loaded the schema is
+    empty and reading raises `NoGraph`. ``dialect``: what the guard writes; ``problem``: why nothing can be
+    read, for the model."""
 
     engine: Engine
     schema: Schema

@@ -66,8 +66,8 @@ def list_related(
     limit: Limit = DEFAULT_LIMIT,
     offset: Offset = 0,
 ) -> Result:
-    """Lists the nodes that are in a node or related to it, nested ones included, 50 at a time. Use it where you know the
-    node_id; read on with the next_offset of the result.
+    """Lists the nodes that are in a node or related to it, nested ones included, 50 at a time. Use it where you know
+    the node_id; read on with the next_offset of the result.
     """
     target, types = _asked(graph, target_label, relationship_types)
     start = by_id(graph, node_id)

@@ -25,8 +25,9 @@ def engine_from(given: str) -> str:
 
 
 def address_from(engine: str, given: str) -> str:
-    """The server's address; empty where the engine needs none. Raises ValueError for one that Bolt must not be spoken to:
-    a password is sent there, so it is encrypted, with a certificate that is checked, or does not leave the machine.
+    """The server's address; empty where the engine needs none. Raises ValueError for one that Bolt must not
+    be spoken to: a password is sent there, so it is encrypted, with a certificate that is checked, or does
+    not leave the machine.
     """
     if not given and engine != BOLT:
         return ""

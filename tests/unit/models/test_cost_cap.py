@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from dualtrack.models.spending import cap_from, is_spent, lowest_cap, most_of_a_call
+from dualtrack.models.cost_cap import cap_from, is_spent, lowest_cap, most_of_a_call
 from hypothesis import given
 from hypothesis import strategies as some
 

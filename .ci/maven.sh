@@ -1,0 +1,30 @@
+# Sourced by the scripts that fetch what tests have from Maven: what it fetches is complete in its folder, or absent.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# fetch_with_dependencies GROUP ARTIFACT VERSION: the jars, into $work/jars
+fetch_with_dependencies() {
+    cat > "$work/pom.xml" <<POM
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>dualtrack</groupId>
+  <artifactId>test-server</artifactId>
+  <version>1</version>
+  <dependencies>
+    <dependency>
+      <groupId>$1</groupId>
+      <artifactId>$2</artifactId>
+      <version>$3</version>
+    </dependency>
+  </dependencies>
+</project>
+POM
+    mvn -q -B -f "$work/pom.xml" dependency:copy-dependencies -DoutputDirectory="$work/jars" -DincludeScope=runtime
+}
+
+# keep_in FOLDER: what was fetched; a fetch that was cut comes never here
+keep_in() {
+    mkdir -p "$(dirname "$1")"
+    rm -rf "$1"
+    mv "$work/jars" "$1"
+}
