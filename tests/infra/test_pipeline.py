@@ -147,6 +147,31 @@ def test_prod_comes_after_staging_and_staging_after_the_tests() -> None:
         assert "if" not in jobs["prod"] or "always()" not in jobs["prod"]["if"]
 
 
+def test_the_callers_settings_and_profiles_come_into_their_places(tmp_path: Path) -> None:
+    """The step's own commands, in folders like those of a runner."""
+    steps = load(str(ROOT / ".github" / "workflows" / REUSABLE))["jobs"]["deploy"]["steps"]
+    (script,) = [step["run"] for step in steps if step.get("name") == "Put them into their places"]
+    for name, text in (
+        ("infra/settings.staging.toml", "dualtrack's"),
+        ("infra/settings.prod.toml", "dualtrack's"),
+        ("own/settings.staging.toml", "theirs"),
+        ("own/settings.prod.toml", "theirs"),
+        ("own/profiles/cook.json", "theirs"),
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    environment = {"PATH": os.environ["PATH"], "STAGE": "staging"}
+    subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, env=environment, check=True)
+    found = {
+        str(path.relative_to(tmp_path)): path.read_text() for path in tmp_path.rglob("*") if path.is_file()
+    }
+    assert found == {
+        "infra/settings.staging.toml": "theirs",
+        "infra/settings.prod.toml": "dualtrack's",
+        "profiles/cook.json": "theirs",
+    }
+
+
 # ── who is let in ─────────────────────────────────────────────────────────────────────────────────
 
 
