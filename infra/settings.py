@@ -80,7 +80,9 @@ def read_settings(stage: str, environ: Mapping[str, str], folder: Path = FOLDER)
         file = SettingsFile.model_validate_json(json.dumps(tomllib.loads(text)))
         settings = TypeAdapter(StageSettings).validate_json(json.dumps({**file.stage, "name": stage}))
     except FileNotFoundError:
-        raise BadSettings(f"There is no {path}: a stage's settings are a file (docs/aws.md).") from None
+        raise BadSettings(
+            f"There is no {path}: a stage's settings are a file (docs/aws/settings.md)."
+        ) from None
     except (tomllib.TOMLDecodeError, TypeError) as error:  # TypeError: dates and times, which no setting is
         raise BadSettings(f"{path}: {error}") from None
     except ValidationError as error:
@@ -94,7 +96,9 @@ def _problems(path: Path, error: ValidationError) -> Iterator[str]:
     for one in error.errors(include_url=False, include_input=False):
         where = ".".join(str(part) for part in one["loc"] if part != "[key]")
         hint = (
-            " (a key is no setting: put it into the Parameter Store, docs/aws.md)" if _is_key(where) else ""
+            " (a key is no setting: put it into the Parameter Store, docs/aws/settings.md)"
+            if _is_key(where)
+            else ""
         )
         yield f"{path.name}: {where or 'file'}: {one['msg']}{hint}"
 

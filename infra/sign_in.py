@@ -56,7 +56,7 @@ OWN_USERS: Final = SignIn()
 
 
 def sign_in_from(environment: Mapping[str, str]) -> SignIn:
-    """``OIDC_*``, ``SAML_*`` and ``SES_*`` of docs/aws.md. Raises ValueError for what Cognito would refuse."""
+    """``OIDC_*``, ``SAML_*`` and ``SES_*`` of docs/aws/settings.md. Raises ValueError for what Cognito would refuse."""
     found = SignIn(_oidc(environment), _saml(environment), _mail(environment))
     if found.oidc and found.saml and found.oidc.name == found.saml.name:
         raise ValueError(f"OIDC_NAME and SAML_NAME: two providers cannot both be called {found.oidc.name}")

@@ -44,7 +44,7 @@ class DataStack(Stack):
     """Four tables (pk, sk strings; on-demand; encrypted), one bucket, one key.
 
     ``secret_names``: the SecureStrings of the Parameter Store that hold the services' keys. CloudFormation cannot make
-    such parameters (Template Reference, AWS::SSM::Parameter), so the operator puts each (docs/aws.md).
+    such parameters (Template Reference, AWS::SSM::Parameter), so the operator puts each (docs/aws/settings.md).
     """
 
     def __init__(self, scope: Construct, construct_id: str, stage: StageSettings) -> None:

@@ -40,7 +40,8 @@ _NOT_CODE: Final = ["__pycache__", "*.pyc", ".keep"]
 
 WEB_ADAPTER_ACCOUNT: Final = "753240598075"
 WEB_ADAPTER_LAYER: Final = "LambdaAdapterLayerArm64:28"
-"""Lambda Web Adapter 1.0.1, published by AWS in every region (docs/aws.md has the command that shows its versions)."""
+"""Lambda Web Adapter 1.0.1, published by AWS in every region (docs/aws/security.md has the command that
+shows its versions)."""
 WEB_ADAPTER_SETTINGS: Final = MappingProxyType(
     {
         "AWS_LAMBDA_EXEC_WRAPPER": "/opt/bootstrap",

@@ -45,7 +45,7 @@ SMALL: Final[dict[str, Any]] = {
 @pytest.fixture(scope="session")
 def model() -> Iterator[OfflineModel]:
     """The model of the stack; it answers by its rules where no script fits. With ``DUALTRACK_TEST_PROVIDER=bedrock``
-    it stands behind Bedrock's endpoint (docs/aws.md, "Bedrock")."""
+    it stands behind Bedrock's endpoint (docs/aws/bedrock.md)."""
     with serve_bedrock() if ON_BEDROCK else serve_offline_model() as served:
         yield served
 

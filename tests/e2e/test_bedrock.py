@@ -1,5 +1,5 @@
 """The whole stack on Bedrock: turns, tools, search, summaries, signed with the user's credentials. The other tests of
-this folder run on it too, with ``DUALTRACK_TEST_PROVIDER=bedrock`` (docs/aws.md, "Bedrock")."""
+this folder run on it too, with ``DUALTRACK_TEST_PROVIDER=bedrock`` (docs/aws/bedrock.md)."""
 
 from __future__ import annotations
 

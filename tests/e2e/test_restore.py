@@ -1,4 +1,4 @@
-"""A table comes back by the commands of docs/aws.md, "Getting a table back", and conversations go on."""
+"""A table comes back by the commands of docs/aws/runbooks.md, "Getting a table back", and conversations go on."""
 
 from __future__ import annotations
 

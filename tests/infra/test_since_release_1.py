@@ -35,7 +35,7 @@ HOLDING: Final = frozenset(
     }
 )  # fmt: skip
 """Types whose replacement loses something. A secret is not among them: keys moved to the Parameter Store, prod's old
-secrets stay behind in the account (Retain), and docs/aws.md says how a key gets from one to the other.
+secrets stay behind in the account (Retain), and docs/aws/settings.md says how a key gets from one to the other.
 """
 
 

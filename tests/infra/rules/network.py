@@ -121,7 +121,7 @@ def whose_task_it_is_can_be_told(template: Template) -> Iterator[str]:
 )
 def a_subnet_gives_nobody_a_public_address(template: Template) -> Iterator[str]:
     """AWS Security Hub User Guide, "Security Hub controls for Amazon EC2", EC2.15. The one task asks for its address
-    itself (docs/aws.md, "Security Hub").
+    itself (docs/aws/security.md, "Security Hub").
     """
     subnets = of_kind(template, "AWS::EC2::Subnet").items()
     yield from (key for key, subnet in subnets if subnet.get("MapPublicIpOnLaunch"))

@@ -1,0 +1,302 @@
+"""From a commit to a stage: GitHub's workflows, and whom the account lets in for them (docs/aws/pipeline.md)."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pytest
+from cfnlint.decode.cfn_yaml import load
+
+from infra.layers import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+WORKFLOWS: Final = (
+    *sorted((ROOT / ".github" / "workflows").glob("*.yml")),
+    ROOT / "examples" / "own-repository" / ".github" / "workflows" / "deploy.yml",
+)
+REUSABLE: Final = "deploy-stage.yml"
+TEMPLATE: Final = ROOT / "infra" / "pipeline.yaml"
+ISSUER: Final = "token.actions.githubusercontent.com"
+PUBLISHERS: Final = ("actions/", "aws-actions/", "./.github/workflows/", "OWNER/dualtrack/.github/workflows/")
+"""GitHub, AWS, and this project."""
+
+BOOTSTRAP_ROLES: Final = {"deploy", "file-publishing", "lookup"}
+READS: Final = {"DescribeStackEvents", "DescribeStacks", "GetTemplateSummary"}
+SMOKE_USER: Final = {
+    "AdminCreateUser", "AdminDeleteUser", "AdminInitiateAuth", "AdminSetUserPassword", "ListUsers",
+}  # fmt: skip
+
+
+# ── workflows ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def actionlint() -> str:
+    """The program, on the PATH or where its script installs it, or skip the test."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    found = shutil.which("actionlint") or shutil.which("actionlint", path=cache / "dualtrack" / "bin")
+    return found or pytest.skip("actionlint is not installed: bash .ci/install_actionlint.sh")
+
+
+def linted(*paths: Path) -> subprocess.CompletedProcess[str]:
+    """Without the checkers of other languages, which it takes if they happen to be there."""
+    command = [actionlint(), "-shellcheck=", "-pyflakes=", *map(str, paths)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_actionlint_has_nothing_to_say() -> None:
+    done = linted(*WORKFLOWS)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_actionlint_sees_what_is_wrong(tmp_path: Path) -> None:
+    broken = tmp_path / "broken.yml"
+    broken.write_text(WORKFLOWS[0].read_text().replace("inputs.stage", "inputs.nothing"))
+    assert "inputs.nothing" in broken.read_text()
+    assert '"nothing" is not defined' in linted(broken).stdout
+
+
+def faults(text: str, workflow: dict[Any, Any]) -> Iterator[str]:
+    """What is wrong with a workflow: GitHub Docs, "Secure use reference"."""
+    yield from (
+        f"it knows {name}" for name in re.findall(r"DUALTRACK_DROP|secrets\b|\w+_KEY\b|_TOKEN\b", text)
+    )
+    if "pull_request_target" in text:
+        yield "code of strangers runs with the rights of the repository"
+    if workflow["permissions"] != {"contents": "read"}:
+        yield f"every job may {workflow['permissions']}"
+    for name, job in workflow["jobs"].items():
+        yield from (f"{name}: {fault}" for fault in job_faults(job))
+
+
+def job_faults(job: dict[str, Any]) -> Iterator[str]:
+    """What is wrong with a job."""
+    if not job.get("permissions", {}).items() <= {"contents": "read", "id-token": "write"}.items():
+        yield f"may {job['permissions']}"
+    for step in (job, *job.get("steps", ())):
+        used, run = step.get("uses", ""), step.get("run", "")
+        if used and not used.startswith(PUBLISHERS):
+            yield f"runs code of {used}"
+        if used and not used.startswith("./") and not re.search(r"@(v\d[\d.]*|[0-9a-f]{40})$", used):
+            yield f"{used} is no release and no commit"
+        if "${{" in run:
+            yield f"what somebody has written becomes a command: {run}"
+        if (
+            used.startswith("actions/checkout@")
+            and step.get("with", {}).get("persist-credentials") is not False
+        ):
+            yield "GitHub's token is left on the disk"
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: f"{path.parents[2].name}-{path.name}")
+def test_a_workflow_has_the_least_rights_and_no_key(path: Path) -> None:
+    assert list(faults(path.read_text(), load(str(path)))) == []
+
+
+@pytest.mark.parametrize(
+    ("there", "instead", "fault"),
+    [
+        ("contents: read\n\njobs", "write-all\n\njobs", "every job may"),
+        ("id-token: write", "packages: write", "may {"),
+        ("actions/setup-node@v4", "actions/setup-node@main", "no release"),
+        ("actions/setup-node@v4", "somebody/setup-node@v4", "runs code of"),
+        ('cp "own/settings.$STAGE.toml"', "cp own/settings.${{ inputs.stage }}.toml", "becomes a command"),
+        ("STAGE: ${{", "DUALTRACK_DROP: all\n      STAGE: ${{", "DUALTRACK_DROP"),
+        ("STAGE: ${{", "KEY: ${{ secrets.KEY }}\n      STAGE: ${{", "secrets"),
+        ("STAGE: ${{", "ANTHROPIC_API_KEY: sk\n      STAGE: ${{", "ANTHROPIC_API_KEY"),
+        ("persist-credentials: false", "persist-credentials: true", "left on the disk"),
+        ("  workflow_call:", "  pull_request_target:\n  workflow_call:", "strangers"),
+    ],
+)
+def test_a_workflow_that_is_wrong_is_seen(there: str, instead: str, fault: str, tmp_path: Path) -> None:
+    path = tmp_path / "workflow.yml"
+    text = next(one for one in WORKFLOWS if one.name == REUSABLE).read_text()
+    assert there in text
+    path.write_text(
+        text.replace("permissions:\n  " + there, "permissions: " + instead).replace(there, instead)
+    )
+    assert any(fault in one for one in faults(path.read_text(), load(str(path))))
+
+
+def test_a_stage_is_deployed_in_its_environment_and_never_cut() -> None:
+    """The environment is what reviewers are asked for, and what the role's trust names."""
+    deploy = load(str(ROOT / ".github" / "workflows" / REUSABLE))["jobs"]["deploy"]
+    assert deploy["environment"] == "${{ inputs.stage }}"
+    assert deploy["concurrency"] == {"group": "deploy-${{ inputs.stage }}", "cancel-in-progress": False}
+
+
+def test_prod_comes_after_staging_and_staging_after_the_tests() -> None:
+    own = load(str(ROOT / ".github" / "workflows" / "deploy.yml"))["jobs"]
+    assert {name: job.get("needs") for name, job in own.items()} == {
+        "test": None, "staging": "test", "prod": "staging",
+    }  # fmt: skip
+    theirs = load(str(WORKFLOWS[-1]))["jobs"]
+    assert {name: job.get("needs") for name, job in theirs.items()} == {"staging": None, "prod": "staging"}
+    for jobs in (own, theirs):
+        assert jobs["staging"]["with"]["smoke"] is True
+        assert "refs/heads/main" in jobs["staging"]["if"]
+        assert "if" not in jobs["prod"] or "always()" not in jobs["prod"]["if"]
+
+
+def test_the_callers_settings_and_profiles_come_into_their_places(tmp_path: Path) -> None:
+    """The step's own commands, in folders like those of a runner."""
+    steps = load(str(ROOT / ".github" / "workflows" / REUSABLE))["jobs"]["deploy"]["steps"]
+    (script,) = [step["run"] for step in steps if step.get("name") == "Put them into their places"]
+    for name, text in (
+        ("infra/settings.staging.toml", "dualtrack's"),
+        ("infra/settings.prod.toml", "dualtrack's"),
+        ("own/settings.staging.toml", "theirs"),
+        ("own/settings.prod.toml", "theirs"),
+        ("own/profiles/cook.json", "theirs"),
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    environment = {"PATH": os.environ["PATH"], "STAGE": "staging"}
+    subprocess.run(["bash", "-e", "-c", script], cwd=tmp_path, env=environment, check=True)
+    found = {
+        str(path.relative_to(tmp_path)): path.read_text() for path in tmp_path.rglob("*") if path.is_file()
+    }
+    assert found == {
+        "infra/settings.staging.toml": "theirs",
+        "infra/settings.prod.toml": "dualtrack's",
+        "profiles/cook.json": "theirs",
+    }
+
+
+# ── who is let in ─────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def template() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(json.dumps(load(str(TEMPLATE))))
+    return found
+
+
+def test_cfn_lint_takes_the_template() -> None:
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            "import sys; from cfnlint.runner.cli import main; sys.exit(main())",
+            str(TEMPLATE),
+            "--regions",
+            "us-east-1",
+            "eu-central-1",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def role_faults(template: dict[str, Any]) -> Iterator[str]:
+    """What is wrong with the roles. GitHub Docs, "Configuring OpenID Connect in Amazon Web Services"; IAM User Guide,
+    "Create a role for OpenID Connect federation": without ``sub`` every repository of GitHub is let in.
+    """
+    roles = {key: one for key, one in template["Resources"].items() if one["Type"] == "AWS::IAM::Role"}
+    if set(roles) != {"StagingRole", "ProdRole"}:
+        yield f"there are {set(roles)}"
+    for key, role in roles.items():
+        stage = key.removesuffix("Role").lower()
+        trust = role["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+        wanted = {
+            "StringEquals": {
+                f"{ISSUER}:aud": "sts.amazonaws.com",
+                f"{ISSUER}:sub": {"Fn::Sub": f"repo:${{Repository}}:environment:{stage}"},
+            }
+        }
+        if [one["Condition"] for one in trust] != [wanted]:
+            yield f"{key} lets in others than jobs of the environment {stage}"
+        if set(role["Properties"]) != {"Description", "AssumeRolePolicyDocument", "Policies"}:
+            yield f"{key} has {set(role['Properties'])}"
+        for policy in role["Properties"]["Policies"]:
+            for statement in policy["PolicyDocument"]["Statement"]:
+                yield from (f"{key} {fault}" for fault in statement_faults(statement, stage))
+
+
+def statement_faults(statement: dict[str, Any], stage: str) -> Iterator[str]:
+    """What a stage's role may and need not."""
+    actions = statement["Action"] if isinstance(statement["Action"], list) else [statement["Action"]]
+    resources = statement["Resource"] if isinstance(statement["Resource"], list) else [statement["Resource"]]
+    named = [one["Fn::Sub"] if isinstance(one, dict) else one for one in resources]
+    services = {action.split(":")[0] for action in actions}
+    if services == {"sts"}:
+        ends = "-role-${AWS::AccountId}-${AWS::Region}"
+        found = {one.partition("role/cdk-hnb659fds-")[2].removesuffix(ends) for one in named}
+        if actions != ["sts:AssumeRole"] or found != BOOTSTRAP_ROLES:
+            yield f"takes other roles than the bootstrap's: {named}"
+    elif services == {"cloudformation"}:
+        if not {action.split(":")[1] for action in actions} <= READS:
+            yield f"does {actions}"
+        if not all(one.endswith(f":stack/dualtrack-{stage}-*/*") for one in named):
+            yield f"reads stacks of others: {named}"
+    elif services == {"cognito-idp"}:
+        tags = {"aws:ResourceTag/application": "dualtrack", "aws:ResourceTag/stage": stage}
+        if stage == "prod" or statement.get("Condition") != {"StringEquals": tags}:
+            yield "makes users in other pools than staging's"
+        if {action.split(":")[1] for action in actions} != SMOKE_USER:
+            yield f"does {actions}"
+    else:
+        yield f"does {actions}"
+
+
+def test_a_role_is_for_one_environment_and_takes_the_bootstraps_roles_alone(template: dict[str, Any]) -> None:
+    assert list(role_faults(template)) == []
+
+
+def test_the_pool_carries_the_tags_that_the_smoke_tests_rights_are_bound_to() -> None:
+    identity = json.loads((ROOT / "infra" / "local" / "templates" / "Identity.template.json").read_text())
+    (pool,) = [one for one in identity["Resources"].values() if one["Type"] == "AWS::Cognito::UserPool"]
+    assert pool["Properties"]["UserPoolTags"] == {"application": "dualtrack", "stage": "local"}
+
+
+def _statements(template: dict[str, Any], role: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = template["Resources"][role]["Properties"]["Policies"][0]["PolicyDocument"][
+        "Statement"
+    ]
+    return found
+
+
+def _condition(template: dict[str, Any]) -> dict[str, Any]:
+    trust = template["Resources"]["ProdRole"]["Properties"]["AssumeRolePolicyDocument"]["Statement"]
+    found: dict[str, Any] = trust[0]["Condition"]["StringEquals"]
+    return found
+
+
+BREAKERS: Final[dict[str, Callable[[dict[str, Any]], object]]] = {
+    "any repository": lambda template: _condition(template).pop(f"{ISSUER}:sub"),
+    "any job": lambda template: _condition(template).update(
+        {f"{ISSUER}:sub": {"Fn::Sub": "repo:${Repository}:*"}}
+    ),
+    "any role": lambda template: _statements(template, "ProdRole")[0].update(Resource="*"),
+    "an administrator": lambda template: _statements(template, "ProdRole")[0].update(Action="*"),
+    "managed policies": lambda template: template["Resources"]["ProdRole"]["Properties"].update(
+        ManagedPolicyArns=["arn:aws:iam::aws:policy/AdministratorAccess"]
+    ),
+    "users in prod": lambda template: _statements(template, "ProdRole").append(
+        copy.deepcopy(_statements(template, "StagingRole")[2])
+    ),
+    "every pool": lambda template: _statements(template, "StagingRole")[2].pop("Condition"),
+    "the other stage's stacks": lambda template: _statements(template, "ProdRole")[1].update(
+        _statements(template, "StagingRole")[1]
+    ),
+}
+
+
+@pytest.mark.parametrize("breaks", BREAKERS.values(), ids=BREAKERS)
+def test_a_role_that_may_more_is_seen(
+    breaks: Callable[[dict[str, Any]], object], template: dict[str, Any]
+) -> None:
+    breaks(template)
+    assert list(role_faults(template))
