@@ -2,6 +2,8 @@
 let drawing = null; // the module, once it is there
 let loading = null;
 
+const SHARE = 4; // a part of the time at most that drawing takes while text comes in
+
 /** Resolves when answers can be drawn at once; also if it cannot be loaded. */
 export function ready() {
   loading ??= import("./markdown.js").then(
@@ -20,20 +22,33 @@ export class AnswerText {
   #view = null;
   #text = "";
   #whole = false;
+  #timer = 0;
+  #next = 0; // when it may draw again, on the page's clock
 
   constructor(element) {
     this.#element = element;
     if (!drawing) ready().then(() => this.#text && this.#draw());
   }
 
-  /** `whole`: nothing is coming after it. */
+  /** `whole`: nothing is coming after it. What is not whole may be drawn a little later, with what comes next. */
   update(text, whole = true) {
     this.#text = text;
     this.#whole = whole;
-    this.#draw();
+    const wait = this.#next - performance.now();
+    if (whole || wait <= 0) this.#draw();
+    else this.#timer ||= setTimeout(() => this.#draw(), wait);
   }
 
   #draw() {
+    clearTimeout(this.#timer);
+    this.#timer = 0;
+    const began = performance.now();
+    this.#show();
+    const ended = performance.now();
+    this.#next = ended + SHARE * (ended - began);
+  }
+
+  #show() {
     this.#element.classList.toggle("plain", !drawing);
     if (!drawing) {
       this.#element.textContent = this.#text;

@@ -20,6 +20,7 @@ const ALLOWED = {
   ],
   ALLOWED_ATTR: ["href", "title", "start", "align", "class", "open"],
   ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
+  ADD_URI_SAFE_ATTR: ["align", "open", "start"], // no addresses
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
   RETURN_DOM_FRAGMENT: true,
@@ -27,7 +28,9 @@ const ALLOWED = {
 
 const FIRST_LEVEL = 3; // h1 is the page's, h2 the exchange's
 
-const LONGEST = 100_000; // characters; what is longer is shown as it was written
+// what is over the first two is shown as it was written
+const LONGEST = 60_000; // characters
+const MOST_BLOCKS = 3000;
 const MOST_SIGNS = 1000; // of emphasis in one passage: the time that marked takes grows with their square
 const MOST_CODE = 100; // blocks of an answer that are coloured
 const MOST_TEX = 20_000; // characters of an answer's formulas that are drawn
@@ -107,6 +110,7 @@ function languageOf(block) {
 /** The blocks of a text, `{key, draw}`: a block with the same key is drawn the same. */
 function blocksOf(text) {
   const tokens = marked.lexer(text);
+  if (tokens.length > MOST_BLOCKS) return asWritten(text);
   const depths = tokens.filter((token) => token.type === "heading").map((token) => token.depth);
   const shift = FIRST_LEVEL - depths.reduce((least, depth) => Math.min(least, depth), 6);
   const links = Object.keys(tokens.links).length;

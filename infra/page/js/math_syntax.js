@@ -6,7 +6,7 @@
 export const LONGEST = 2000; // characters of a formula
 
 const PAIRS = { $$: "$$", "\\[": "\\]", "\\(": "\\)" };
-const PROSE = /[A-Za-z]{3,}\s+[A-Za-z]{2,}/; // words, where nothing says TeX
+const PROSE = /[A-Za-z]{3,}\s+[A-Za-z]{2,}|^[\d.,]+[A-Za-z%]*\s+[A-Za-z]{2,}/; // words, where nothing says TeX
 
 /** The formula that begins a text, signs included; empty if none does. `before`: the character that stands before it. */
 function formula(source, before) {
