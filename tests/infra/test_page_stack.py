@@ -104,6 +104,8 @@ def test_the_policy_lets_the_page_call_its_origin_its_sign_in_and_its_bucket_and
     ]
     assert policy["frame-ancestors"] == "'none'"
     assert policy["require-trusted-types-for"] == "'script'"
+    assert policy["trusted-types"].split() == ["dompurify", "workers"]
+    assert policy["worker-src"] == "'self'"
     assert security["StrictTransportSecurity"]["AccessControlMaxAgeSec"] == 365 * 24 * 3600
     assert security["FrameOptions"]["FrameOption"] == "DENY"
 
