@@ -22,12 +22,13 @@ def content_security_policy(*connect: str) -> str:
     """The page's own files alone; no inline script or style, no eval, and no images from elsewhere.
 
     ``connect``: origins besides its own that the page calls. Trusted Types let no string become markup
-    but through DOMPurify's policy. An answer's images stay out because their address can carry data away.
+    but through DOMPurify's policy, and no string a worker but the page's own one. An answer's images stay out because their address can carry data away.
     """
     return "; ".join(
         (
             "default-src 'none'",
             "script-src 'self'",
+            "worker-src 'self'",
             "style-src 'self'",
             "font-src 'self'",
             "img-src 'self' blob:",
@@ -36,7 +37,7 @@ def content_security_policy(*connect: str) -> str:
             "form-action 'none'",
             "frame-ancestors 'none'",
             "require-trusted-types-for 'script'",
-            "trusted-types dompurify",
+            "trusted-types dompurify workers",
         )
     )
 

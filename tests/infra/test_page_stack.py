@@ -104,6 +104,8 @@ def test_the_policy_lets_the_page_call_its_origin_its_sign_in_and_its_bucket_and
     ]
     assert policy["frame-ancestors"] == "'none'"
     assert policy["require-trusted-types-for"] == "'script'"
+    assert policy["trusted-types"].split() == ["dompurify", "workers"]
+    assert policy["worker-src"] == "'self'"
     assert security["StrictTransportSecurity"]["AccessControlMaxAgeSec"] == 365 * 24 * 3600
     assert security["FrameOptions"]["FrameOption"] == "DENY"
 
@@ -164,6 +166,8 @@ def test_the_vendored_libraries_are_the_pinned_ones() -> None:
 
 def test_a_changed_library_is_found(tmp_path: Any) -> None:
     for one in vendor.COPIES:
-        (tmp_path / one.name).write_bytes((vendor.FOLDER / one.name).read_bytes())
+        path = tmp_path / one.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes((vendor.FOLDER / one.name).read_bytes())
     (tmp_path / "purify.js").write_bytes(b"something else")
     assert vendor.damaged(tmp_path) == ("purify.js",)

@@ -2,6 +2,7 @@
  * The open conversation: its exchanges, the chat that runs in it, and what the reader does with them.
  */
 import { Refusal, Unreachable } from "./api.js";
+import { ready } from "./answer_text.js";
 import { encoded } from "./attachments.js";
 import { branchLinks } from "./branch_links.js";
 import { numberOf } from "./branches.js";
@@ -83,7 +84,7 @@ export class Conversation {
     this.conversationId = conversationId;
     this.#listener.onEmpty(false);
     const { signal } = this.#opened;
-    const conversation = await this.#api.conversation(conversationId, "full", signal);
+    const [conversation] = await Promise.all([this.#api.conversation(conversationId, "full", signal), ready()]);
     const known = chatsOf(conversationId);
     const exchanges = fromRecords(conversation.records).map((one) => ({ ...one, chatId: one.chatId || known[one.messageId] || "" }));
     for (const exchange of exchanges) this.#add(exchange);

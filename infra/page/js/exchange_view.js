@@ -1,10 +1,12 @@
 /** One exchange on the page: the question, the steps, the answer, its sources and its figures. */
+import { AnswerText } from "./answer_text.js";
 import { branchLinks } from "./branch_links.js";
+import { codeBlock, colourCode } from "./code_block.js";
 import { announce, h, icon, recordButton } from "./dom.js";
 import { isOpen, writing } from "./exchange.js";
+import { piecesOf } from "./fences.js";
 import { fileChips } from "./file_chip.js";
 import { between, count, plural, saved, seconds, start } from "./format.js";
-import { MarkdownView } from "./markdown.js";
 import { sourceList } from "./source_list.js";
 
 const STOPS = {
@@ -16,6 +18,8 @@ const STOPS = {
   timeout: "The time was up; this is the answer from what was found until then.",
   refusal: "The model declined to answer.",
 };
+
+const MOST_CODE = 20; // blocks of a question that are coloured
 
 const STATES = { running: "running", ok: "done", error: "failed", stopped: "stopped" };
 
@@ -34,7 +38,7 @@ export class ExchangeView {
   #stepList = h("ol", { class: "turns" });
   #trouble = h("p", { class: "connection", hidden: true });
   #answer = h("div", { class: "answer prose", hidden: true });
-  #markdown = new MarkdownView(this.#answer);
+  #text = new AnswerText(this.#answer);
   #foot = h("div", { class: "exchange-foot" });
   #heading = h("h2", { class: "visually-hidden" });
 
@@ -89,7 +93,7 @@ export class ExchangeView {
       if (!this.#question.contains(this.#editor.element)) this.#question.replaceChildren(this.#editor.element);
       return;
     }
-    this.#question.replaceChildren(h("p", { class: "question-text" }, question), fileChips(attachments), messageId ? questionFoot(messageId, branches) : "");
+    this.#question.replaceChildren(questionText(question), fileChips(attachments), messageId ? questionFoot(messageId, branches) : "");
   }
 
   #drawSteps(before) {
@@ -142,7 +146,7 @@ export class ExchangeView {
     this.#answer.hidden = !show || text === "";
     this.#answer.setAttribute("aria-busy", String(running));
     this.#answer.classList.toggle("streaming", running);
-    this.#markdown.update(text);
+    this.#text.update(text, !running);
   }
 
   #drawFoot() {
@@ -202,6 +206,15 @@ export class ExchangeView {
 }
 
 const action = (text, attributes) => h("button", { type: "button", class: "link-button", ...attributes }, text);
+
+/** What one has asked, as it was written; fenced code as code. */
+function questionText(question) {
+  const pieces = piecesOf(question);
+  if (!pieces.some((piece) => piece.code !== undefined)) return h("p", { class: "question-text" }, question);
+  const text = h("div", { class: "question-text" }, pieces.map(({ text, code, language }) => (code === undefined ? h("p", {}, text) : codeBlock(code, language))));
+  colourCode(text, MOST_CODE);
+  return text;
+}
 
 function questionFoot(messageId, branches) {
   const number = messageId.slice(1);

@@ -2,11 +2,14 @@
  * Untrusted Markdown as harmless elements: marked parses it, DOMPurify lets through a short list of tags.
  *
  * Nothing that loads by itself comes through (an image's address can carry data away): images become
- * links. `MarkdownView` redraws only the blocks that changed, so text can stream into it.
+ * links. `MarkdownView` redraws only the blocks that changed, so text can stream into it; a block that has
+ * come to its end gets its colours and formulas, which are loaded only then.
  */
-import { Marked } from "../lib/marked.js";
+import { Marked, Tokenizer } from "../lib/marked.js";
 import "../lib/purify.js";
-import { h, icon } from "./dom.js";
+import { codeBlock, colourCode } from "./code_block.js";
+import { h } from "./dom.js";
+import * as math from "./math_syntax.js";
 
 const { DOMPurify } = globalThis;
 
@@ -17,6 +20,7 @@ const ALLOWED = {
   ],
   ALLOWED_ATTR: ["href", "title", "start", "align", "class", "open"],
   ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
+  ADD_URI_SAFE_ATTR: ["align", "open", "start"], // no addresses
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
   RETURN_DOM_FRAGMENT: true,
@@ -24,16 +28,45 @@ const ALLOWED = {
 
 const FIRST_LEVEL = 3; // h1 is the page's, h2 the exchange's
 
+// what is over the first two is shown as it was written
+const LONGEST = 60_000; // characters
+const MOST_BLOCKS = 3000;
+const MOST_SIGNS = 1000; // of emphasis in one passage: the time that marked takes grows with their square
+const MOST_CODE = 100; // blocks of an answer that are coloured
+const MOST_TEX = 20_000; // characters of an answer's formulas that are drawn
+
 const headings = { shift: 0 };
+
+/** Whether a passage has too many signs of emphasis. It is asked of one passage many times in a row. */
+const crowded = remembered((passage) => passage.replace(/[^*_~]+/g, "").length > MOST_SIGNS);
+
+function remembered(answer) {
+  let [of, known] = ["", answer("")];
+  return (passage) => {
+    if (passage !== of) [of, known] = [passage, answer(passage)];
+    return known;
+  };
+}
+
+/** marked's rule of plain text, which also ends before a dollar sign: there a formula may begin. */
+const toDollar = remembered((rule) => new RegExp(rule.replace("[\\\\<!", "[$\\\\<!")));
 
 const marked = new Marked({
   gfm: true,
+  extensions: [math.block, math.inline],
   // markup in an answer is text to be read, but for the line breaks that models put into tables
   tokenizer: {
     html: () => undefined,
     tag: (source) => (/^<br ?\/?>/i.test(source) ? false : undefined),
+    emStrong: (source, passage) => (crowded(passage) ? undefined : false),
+    del: (source, passage) => (crowded(passage) ? undefined : false),
+    inlineText(source) {
+      const text = toDollar(this.rules.inline.text.source).exec(source);
+      return text ? Tokenizer.prototype.inlineText.call(this, text[0]) : false;
+    },
   },
   renderer: {
+    code: ({ text, lang }) => (lang === "math" ? math.fenced(text) : false),
     heading({ tokens, depth }) {
       const level = Math.min(6, depth + headings.shift);
       return `<h${level}>${this.parser.parseInline(tokens)}</h${level}>\n`;
@@ -45,7 +78,7 @@ const marked = new Marked({
       return safe.outerHTML;
     },
     checkbox({ checked }) {
-      return checked ? "☑ " : "☐ ";
+      return `<span class="task">${checked ? "☑" : "☐"}</span> `;
     },
   },
 });
@@ -58,13 +91,8 @@ function harmless(markup) {
       link.rel = "noopener noreferrer nofollow";
     }
   }
-  for (const element of fragment.querySelectorAll("[class]")) {
-    const language = [...element.classList].find((name) => name.startsWith("language-"));
-    element.removeAttribute("class");
-    if (language && element.tagName === "CODE") element.dataset.language = language.slice(9);
-  }
-  for (const table of fragment.querySelectorAll("table")) wrap(table, h("div", { class: "table-scroll", tabindex: "0" }));
-  for (const block of fragment.querySelectorAll("pre")) dress(block);
+  for (const table of fragment.querySelectorAll("table")) wrap(table, h("div", { class: "table-scroll", role: "group", "aria-label": "Table", tabindex: "0" }));
+  for (const block of fragment.querySelectorAll("pre")) block.replaceWith(codeBlock(block.textContent, languageOf(block)));
   return fragment;
 }
 
@@ -73,39 +101,75 @@ function wrap(element, around) {
   around.append(element);
 }
 
-function dress(block) {
-  block.tabIndex = 0;
-  const language = block.querySelector("code")?.dataset.language ?? "";
-  const frame = h("div", { class: "code" });
-  wrap(block, frame);
-  const copy = h("button", { type: "button", class: "copy", "data-copy": "code" }, icon("copy"), "Copy");
-  frame.prepend(h("div", { class: "code-head" }, h("span", {}, language), copy));
+/** As marked writes it: the first word above the code. */
+function languageOf(block) {
+  const names = [...(block.querySelector("code")?.classList ?? [])];
+  return names.find((name) => name.startsWith("language-"))?.slice(9) ?? "";
 }
+
+/** The blocks of a text, `{key, draw}`: a block with the same key is drawn the same. */
+function blocksOf(text) {
+  const tokens = marked.lexer(text);
+  if (tokens.length > MOST_BLOCKS) return asWritten(text);
+  const depths = tokens.filter((token) => token.type === "heading").map((token) => token.depth);
+  const shift = FIRST_LEVEL - depths.reduce((least, depth) => Math.min(least, depth), 6);
+  const links = Object.keys(tokens.links).length;
+  const draw = (token) => () => {
+    headings.shift = shift;
+    return harmless(marked.parser([token]));
+  };
+  return tokens.filter((token) => token.type !== "space").map((token) => ({ key: `${shift} ${links} ${token.raw}`, draw: draw(token) }));
+}
+
+const asWritten = (text) => [{ key: `as written ${text}`, draw: () => h("p", { class: "plain" }, text) }];
 
 export class MarkdownView {
   #element;
-  #blocks = [];
+  #blocks = []; // {key, nodes, ended}
+  #code = MOST_CODE;
+  #tex = MOST_TEX;
 
   constructor(element) {
     this.#element = element;
   }
 
-  update(text) {
-    const tokens = marked.lexer(text);
-    const depths = tokens.filter((token) => token.type === "heading").map((token) => token.depth);
-    headings.shift = FIRST_LEVEL - Math.min(...depths, 6);
-    const links = Object.keys(tokens.links).length;
-    const wanted = tokens
-      .filter((token) => token.type !== "space")
-      .map((token) => ({ token, key: `${headings.shift} ${links} ${token.raw}` }));
+  /** `whole`: nothing is coming after it, so its last block has come to its end too. */
+  update(text, whole = true) {
+    try {
+      this.#show(text.length > LONGEST ? asWritten(text) : blocksOf(text));
+    } catch (problem) {
+      if (!(problem instanceof RangeError)) throw problem; // nested deeper than the stack
+      this.#show(asWritten(text));
+    }
+    this.#blocks.forEach((block, place) => {
+      if (!block.ended && (whole || place < this.#blocks.length - 1)) this.#end(block);
+    });
+  }
+
+  #show(wanted) {
     let same = 0;
     while (same < wanted.length && this.#blocks[same]?.key === wanted[same].key) same += 1;
     for (const gone of this.#blocks.splice(same)) gone.nodes.forEach((node) => node.remove());
-    for (const { token, key } of wanted.slice(same)) {
-      const fragment = harmless(marked.parser([token]));
-      const nodes = [...fragment.childNodes];
-      this.#element.append(fragment);
-      this.#blocks.push({ key, nodes });
+    for (const { key, draw } of wanted.slice(same)) {
+      const drawn = draw();
+      const nodes = drawn instanceof DocumentFragment ? [...drawn.childNodes] : [drawn];
+      this.#element.append(drawn);
+      this.#blocks.push({ key, nodes, ended: false });
     }
+  }
+
+  #end(block) {
+    block.ended = true;
+    for (const node of block.nodes) if (node instanceof Element) this.#finish(node);
+  }
+
+  #finish(element) {
+    this.#code -= colourCode(element, this.#code);
+    const formulas = [element, ...element.querySelectorAll(".math")].filter((one) => {
+      if (!one.matches(".math") || one.textContent.length > this.#tex) return false;
+      this.#tex -= one.textContent.length;
+      return true;
+    });
+    if (formulas.length > 0) import("./math.js").then(({ drawFormulas }) => drawFormulas(formulas), () => {});
   }
 }

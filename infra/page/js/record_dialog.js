@@ -1,11 +1,11 @@
 /** A record, whole, from its id. */
+import { AnswerText } from "./answer_text.js";
 import { close, show } from "./dialogs.js";
 import { h, recordButton } from "./dom.js";
 import { isFile } from "./exchange.js";
 import { fileChips, placed } from "./file_chip.js";
 import { count, moment, plural, seconds, tokens } from "./format.js";
 import { graphResult, shapeOf } from "./graph_result.js";
-import { MarkdownView } from "./markdown.js";
 import { textPreview } from "./stored_files.js";
 
 /** Characters up to which a question is sent later in its own words. */
@@ -53,7 +53,7 @@ function body(record, onAsk) {
   if (isFile(record)) return textPreview(record.content);
   if (record.role === "user" || record.type === "summary" || record.type === "digest") return h("p", { class: "plain" }, record.content);
   const answer = h("div", { class: "prose" });
-  new MarkdownView(answer).update(record.content);
+  new AnswerText(answer).update(record.content);
   return answer;
 }
 

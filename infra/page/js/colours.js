@@ -1,0 +1,51 @@
+/**
+ * Code in colours. A worker finds them: on hostile text a grammar can take minutes, and a worker can be given up.
+ * DOMPurify lets nothing of what it says through but spans with a class.
+ */
+import "../lib/purify.js";
+
+const { DOMPurify, trustedTypes } = globalThis;
+
+const WORKER = new URL("colour_worker.js", import.meta.url).href;
+const POLICY = trustedTypes?.createPolicy("workers", { createScriptURL: () => WORKER });
+const SPANS = { ALLOWED_TAGS: ["span"], ALLOWED_ATTR: ["class"], ALLOW_DATA_ATTR: false, ALLOW_ARIA_ATTR: false, RETURN_DOM_FRAGMENT: true };
+
+const PATIENCE = 1000; // milliseconds for one text
+const LONGEST = 50_000; // characters
+const LONGEST_MARKUP = 500_000;
+
+let worker = null;
+let last = Promise.resolve();
+
+/** Colours the text of an element, in its turn; what is too long or takes too long stays as it is. */
+export function colour(element, language) {
+  last = last.then(async () => {
+    const text = element.textContent;
+    if (!element.isConnected || text.length > LONGEST) return;
+    const markup = await markupOf(text, language);
+    if (markup && markup.length <= LONGEST_MARKUP) element.replaceChildren(DOMPurify.sanitize(markup, SPANS));
+  });
+}
+
+/** Empty if the worker was given up. The time that loading takes does not count. */
+function markupOf(text, language) {
+  worker ??= new Worker(POLICY ? POLICY.createScriptURL("") : WORKER, { type: "module" });
+  return new Promise((resolve) => {
+    let timer = 0;
+    const end = (markup) => {
+      clearTimeout(timer);
+      resolve(markup);
+    };
+    const giveUp = () => {
+      worker.terminate();
+      worker = null;
+      end("");
+    };
+    worker.onmessage = ({ data }) => {
+      if (data.begun) timer = setTimeout(giveUp, PATIENCE);
+      else end(data.markup);
+    };
+    worker.onerror = giveUp;
+    worker.postMessage({ text, language });
+  });
+}

@@ -1,0 +1,344 @@
+"""How answers and one's own code are drawn: the page's own modules under its policy, without a stack."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from infra.page import vendor
+from tests.clients.browser import axe_source
+from tests.servers.page_parts import serve_page_parts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from playwright.sync_api import Browser, Locator, Page
+
+PATIENCE_MS = 20_000
+
+DRAW = """async ([text, whole, question]) => {
+    const { ask } = await import("/js/exchange.js");
+    const { ExchangeView } = await import("/js/exchange_view.js");
+    const { ready } = await import("/js/answer_text.js");
+    await ready();
+    const status = whole ? "done" : "running";
+    const running = [{ turn: 1, maxTurns: 15, text, calls: [], began: "2026-01-01T00:00:00Z", ended: "" }];
+    const exchange = { ...ask(question), messageId: "q1", status, response: whole ? text : null, turns: whole ? [] : running };
+    if (window.view) window.view.update(exchange);
+    else document.querySelector("#exchanges").append((window.view = new ExchangeView(exchange)).element);
+}"""
+
+LOOKS: dict[str, dict[str, Any]] = {
+    "light": {"color_scheme": "light"},
+    "dark": {"color_scheme": "dark"},
+    "phone": {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True},
+}
+
+
+class Sheet:
+    """An empty page on which exchanges are drawn. ``asked``: the paths of the files that it has loaded."""
+
+    def __init__(self, page: Page, url: str) -> None:
+        self.page = page
+        self.asked: list[str] = []
+        self.errors: list[str] = []
+        page.set_default_timeout(PATIENCE_MS)
+        page.on(
+            "request", lambda request: self.asked.append(request.url.partition("//")[2].partition("/")[2])
+        )
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("console", lambda said: self.errors.append(said.text) if said.type == "error" else None)
+        page.goto(url)
+
+    def draw(self, text: str, *, whole: bool = True, question: str = "?") -> Locator:
+        """Draw an answer, or show that it has come so far; the element of its text."""
+        self.page.evaluate(DRAW, [text, whole, question])
+        return self.answer
+
+    @property
+    def answer(self) -> Locator:
+        return self.page.locator(".answer")
+
+    def loaded(self, part: str) -> list[str]:
+        """The names of the files of a library that were loaded."""
+        return sorted(path.removeprefix(part) for path in set(self.asked) if path.startswith(part))
+
+
+@pytest.fixture(scope="module")
+def parts() -> Iterator[str]:
+    with serve_page_parts() as url:
+        yield url
+
+
+@pytest.fixture
+def open_sheet(browser: Browser, parts: str) -> Iterator[Callable[..., Sheet]]:
+    """A sheet by Playwright's context options; it must stay without errors."""
+    sheets: list[Sheet] = []
+
+    def made(**options: object) -> Sheet:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})  # type: ignore[arg-type]
+        sheets.append(Sheet(context.new_page(), parts))
+        return sheets[-1]
+
+    yield made
+    for sheet in sheets:
+        sheet.page.context.close()
+        assert sheet.errors == []
+
+
+@pytest.fixture
+def sheet(open_sheet: Callable[..., Sheet]) -> Sheet:
+    return open_sheet()
+
+
+def fenced(language: str, code: str) -> str:
+    return f"```{language}\n{code}\n```\n"
+
+
+# ── code ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_code_of_a_known_language_is_coloured_and_nothing_else_is_loaded(sheet: Sheet) -> None:
+    answer = sheet.draw(
+        fenced("py", "def f(x):\n    return 'a'") + fenced("klingon", "def f(x)") + fenced("", "def")
+    )
+    answer.locator(".hljs-keyword", has_text="def").wait_for()
+    assert sheet.loaded("lib/highlight/") == ["core.js", "python.js"]
+    assert answer.locator(".code-head span").all_inner_texts() == ["py", "klingon", ""]
+    assert answer.locator("pre").first.inner_text() == "def f(x):\n    return 'a'\n"
+    assert answer.locator("pre").nth(1).locator("span").count() == 0
+
+
+def test_a_plain_answer_loads_neither_colours_nor_formulas(sheet: Sheet) -> None:
+    sheet.draw(
+        "**Plain.** It costs $5, or $10 with a `tool`.\n\n"
+        + fenced("", "x")
+        + "\n\n| a | b |\n|---|---|\n| 1 | 2 |"
+    )
+    sheet.page.wait_for_load_state("networkidle")
+    assert not [path for path in sheet.asked if "highlight" in path or "katex" in path or "colour" in path]
+
+
+def test_what_is_being_written_is_plain_until_its_block_ends(sheet: Sheet) -> None:
+    answer = sheet.draw("```python\ndef f(x):", whole=False)
+    assert answer.locator("pre").inner_text().strip() == "def f(x):"
+    sheet.page.wait_for_load_state("networkidle")
+    assert sheet.loaded("lib/highlight/") == []
+    sheet.draw(fenced("python", "def f(x): pass") + "\nAnd $x^2$", whole=False)
+    answer.locator(".hljs-keyword", has_text="def").wait_for()
+    assert sheet.loaded("lib/katex/") == [], "the last block goes on"
+    sheet.draw(fenced("python", "def f(x): pass") + "\nAnd $x^2$.")
+    answer.locator(".math.drawn").wait_for()
+    assert answer.locator(".hljs-keyword").count() == 2, "what was drawn stays"
+
+
+def test_a_grammar_that_takes_too_long_is_given_up_and_the_next_block_has_its_colours(sheet: Sheet) -> None:
+    hostile = "[a](" * 5000  # takes minutes
+    answer = sheet.draw(fenced("markdown", hostile) + fenced("python", "def f(): pass"))
+    answer.locator(".hljs-keyword", has_text="def").wait_for()
+    assert answer.locator("pre").first.inner_text().strip() == hostile
+    assert answer.locator("pre").first.locator("span").count() == 0
+
+
+def test_every_vendored_language_colours_something(sheet: Sheet) -> None:
+    seen = sheet.page.evaluate("async () => (await import('/js/languages.js')).LANGUAGES")
+    assert seen == list(vendor.LANGUAGES)
+    sheet.draw(
+        "\n".join(
+            fenced(one, "<p class='a'>\n# 1\n@@ -1 +1 @@\n$x = \"a\" 12\nGET / HTTP/1.1\nend\n\\a{b}")
+            for one in seen
+        )
+    )
+    sheet.page.wait_for_function(
+        "count => document.querySelectorAll('.answer pre:has([class^=hljs])').length === count", arg=len(seen)
+    )
+
+
+def test_ones_own_fenced_code_is_code(sheet: Sheet) -> None:
+    sheet.draw("Yes.", question="Why?\n\n```python\ndef f():\n    pass\n```\n<b>It</b> is *mine*.")
+    question = sheet.page.locator(".question-text")
+    question.locator(".hljs-keyword", has_text="def").wait_for()
+    assert question.locator("pre").inner_text() == "def f():\n    pass"
+    assert question.locator("p").all_inner_texts() == ["Why?", "<b>It</b> is *mine*."]
+    assert question.locator("b, em").count() == 0, "everything else is plain text"
+
+
+PIECES = (
+    "async (texts) => { const { piecesOf } = await import('/js/fences.js'); return texts.map(piecesOf); }"
+)
+
+
+def test_fences_are_read_as_commonmark_reads_them(sheet: Sheet) -> None:
+    code = {"code": "a\n", "language": "js"}
+    cases: dict[str, list[dict[str, str]]] = {
+        "plain": [{"text": "plain"}],
+        "~~~js x\na\n\n~~~": [code],
+        "````js\na\n\n````\n": [code],
+        "```js\na\n": [code],
+        "````\n```\n````": [{"code": "```", "language": ""}],
+        "```a`b```": [{"text": "```a`b```"}],
+        "    ```\na": [{"text": "    ```\na"}],
+        "x\n```\n```": [{"text": "x"}, {"code": "", "language": ""}],
+        "": [],
+    }
+    assert sheet.page.evaluate(PIECES, list(cases)) == list(cases.values())
+
+
+# ── formulas ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("text", "formulas"),
+    [
+        ("With $n$ and $x_1 + 2$: \\(a\\).", ["n", "x_1 + 2", "a"]),
+        ("So:\n$$\na = b\n$$\nand\n\n\\[\nc\n\\]", ["a = b", "c"]),
+        ("- in a list\n  $$x$$\n\n> \\[y\\]", ["x", "y"]),
+        ("```math\nz^2\n```", ["z^2"]),
+        ("It costs $5 and $10, US$5/A$7, $1M-$2M or 10$ and 20$.", []),
+        ("From $HOME to $PATH, $5 to all and nothing$ more.", []),
+        ("Code: `$x$`, escaped: \\$x\\$, spaced: $ x $, empty: $$ $$.", []),
+        ("A blank line: $$a\n\nb, and an end: $$a", []),
+        (f"Too long: $${'x' * 3000}$$", []),
+        ("Wrong: $\\frac{$ and $\\nonesuch$", []),
+    ],
+)
+def test_formulas_are_drawn_and_money_is_not(sheet: Sheet, text: str, formulas: list[str]) -> None:
+    answer = sheet.draw(f"{text}\n\n$last$")
+    answer.locator(".math.drawn annotation", has_text="last").wait_for(state="attached")
+    assert answer.locator("annotation").all_text_contents() == [*formulas, "last"]
+
+
+def test_what_is_no_formula_stays_as_it_was_written(sheet: Sheet) -> None:
+    answer = sheet.draw("It costs $5 and $10.\n\nWrong: $\\frac{$\n\n$last$")
+    answer.locator(".math.drawn").wait_for()
+    assert answer.locator("p").nth(0).inner_text() == "It costs $5 and $10."
+    assert answer.locator("p").nth(1).inner_text() == "Wrong: $\\frac{$"
+
+
+def test_formulas_bring_no_links_images_styles_or_attributes(sheet: Sheet) -> None:
+    attack = (
+        "\\href{javascript:alert(1)}{a} \\url{https://example.com} \\includegraphics{https://example.com/x.png} "
+        "\\htmlId{message}{b} \\htmlData{copy=code}{c} \\htmlStyle{position:fixed}{d} \\htmlClass{button}{e} "
+        "\\fcolorbox{red}{yellow}{f} \\rule{9999em}{9999em} <img src=x onerror=alert(1)>"
+    )
+    answer = sheet.draw(
+        "\n\n".join(f"${one}$" for one in attack.split(" ")) + f"\n\n$${attack}$$\n\n$\\vec{{v}}$"
+    )
+    answer.locator(".math.drawn svg").last.wait_for()
+    assert answer.locator("a, img, script, #message, .button, [data-copy=code]").count() == 0
+    assert answer.evaluate("one => one.scrollWidth <= innerWidth && one.scrollHeight < 3000"), (
+        "sizes are bounded"
+    )
+
+
+def test_a_reader_of_the_screen_hears_formulas_once(sheet: Sheet) -> None:
+    answer = sheet.draw("# Sums\n\nThe value of $x$ is:\n\n$$y^2$$\n\n- [x] done\n\n| a |\n|---|\n| 1 |")
+    answer.locator(".math.drawn").nth(1).wait_for()
+    tree = answer.aria_snapshot()
+    assert 'heading "Sums" [level=3]' in tree
+    assert "- math: x\n" in tree
+    assert "- math: y 2\n" in tree
+    assert 'group "Table"' in tree
+    assert tree.count("y") == 1
+
+
+# ── text ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_headings_differ_and_lists_keep_their_numbers(sheet: Sheet) -> None:
+    answer = sheet.draw(
+        "# a\n\n## b\n\n### c\n\n#### d\n\ntext\n\n3. three\n4. four\n\n- [x] done\n- [ ] open\n- other"
+    )
+    look = "all => all.map(one => getComputedStyle(one).fontSize + getComputedStyle(one).color)"
+    looks = answer.locator("h3, h4, h5, h6").evaluate_all(look)
+    assert len(looks) == len(set(looks)) == 4
+    assert answer.locator("ol").get_attribute("start") == "3"
+    dots = answer.locator("ul li").evaluate_all("all => all.map(one => getComputedStyle(one).listStyleType)")
+    assert dots == ["none", "none", "disc"]
+
+
+def test_tables_keep_their_words_and_scroll_by_themselves(open_sheet: Callable[..., Sheet]) -> None:
+    sheet = open_sheet(**LOOKS["phone"])
+    word = "retrieval_augmented_generation"
+    answer = sheet.draw(
+        f"| name | {word} | {word} | n |\n|---|---|---|--:|\n| {word} | a b c | {word} | 12 |"
+    )
+    scroller = answer.locator(".table-scroll")
+    assert scroller.evaluate("one => one.scrollWidth > one.clientWidth")
+    assert sheet.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    lines = answer.locator("td, th").evaluate_all(
+        "all => all.map(one => { const range = document.createRange(); range.selectNodeContents(one); return range.getClientRects().length })"
+    )
+    assert set(lines) == {1}, "no cell of one word has two lines"
+    assert answer.locator("td").last.evaluate("one => getComputedStyle(one).textAlign") == "right"
+    scroller.focus()
+    sheet.page.keyboard.press("ArrowRight")
+    sheet.page.wait_for_function("() => document.querySelector('.table-scroll').scrollLeft > 0")
+
+
+HOSTILE = (
+    "*a_",
+    "_a*",
+    "**a*",
+    "~a",
+    "> ",
+    "1. ",
+    "- - ",
+    "[a](",
+    "![",
+    "`a",
+    "$a ",
+    "$$a",
+    "\\[\n",
+    "a\n$$b$$\n",
+    "# a\n",
+)
+
+
+@pytest.mark.parametrize("seed", HOSTILE)
+def test_a_hostile_text_is_shown(sheet: Sheet, seed: str) -> None:
+    """Unbounded, some of these take minutes, and some end in an error: the test's own time limit fails it."""
+    text = seed * (20_000 // len(seed)) + "\n\nThe end."
+    assert sheet.draw(text).inner_text().endswith("The end.")
+
+
+def test_a_text_of_any_length_is_shown_as_written(sheet: Sheet) -> None:
+    text = "**a** " * 170_000
+    answer = sheet.draw(text.strip(), question=text + "\n```\n" * 5001)
+    assert answer.locator("p.plain").inner_text() == text.strip()
+    assert sheet.page.locator(".question-text pre").count() == 2501
+
+
+# ── everybody ───────────────────────────────────────────────────────────────────────────────────────
+
+ALL = (
+    "# Title\n\n## Part\n\n> quoted\n\n- [x] done\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n"
+    + fenced(
+        "python",
+        '@wraps(f)\nclass A(B):\n    """Doc."""\n    x: int = 12  # comment\n    def f(self): return f"{self.x}" in {None}',
+    )
+    + fenced(
+        "html",
+        '<!-- c --><p class="a" id=b>&amp;</p><style>.a:hover { color: #fff }</style><script>let a = /b/g;</script>',
+    )
+    + fenced("diff", "- old\n+ new\n@@ 1 @@")
+    + fenced("bash", 'echo "$HOME" | grep -v x && exit 1')
+    + fenced("yaml", "a: &b [1, true]\n# c")
+    + fenced("markdown", "# t\n*a* **b** [c](d) `e`\n> q\n- l")
+    + "\n$$\\sum x$$ and $y$"
+)
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_axe_finds_nothing_in_an_answer(open_sheet: Callable[..., Sheet], look: str) -> None:
+    axe = axe_source()
+    sheet = open_sheet(**LOOKS[look])
+    sheet.draw(ALL, question="```js\nlet a = 1;\n```")
+    sheet.page.wait_for_function(
+        "() => document.querySelectorAll('.code pre:has([class^=hljs])').length === 7 && document.querySelectorAll('.math.drawn').length === 2"
+    )
+    sheet.page.evaluate(axe)
+    found = sheet.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]] == []
+    assert sheet.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "nothing is cut off"
