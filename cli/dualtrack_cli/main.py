@@ -233,7 +233,7 @@ def dev(port: int, state_dir: Path, reset: bool) -> None:
     """Run the local stack until Ctrl-C: API, events and web page on one port."""
     with exit_codes():
         need_checkout()
-    from infra.local.stack import serve  # noqa: PLC0415 - an installed wheel has none
+    from infra.local.runner import serve  # noqa: PLC0415 - an installed wheel has none
 
     sys.exit(serve(state_dir, port=port, reset=reset, report=report))
 

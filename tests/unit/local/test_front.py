@@ -74,6 +74,7 @@ def config(endpoint: str) -> FrontConfig:
         client_id="client",
         stream_role_arn="arn:aws:iam::000000000000:role/stream",
         stream_environment={},
+        user="grace",
         status={"mode": "offline"},
         origins=("https://chat.example.com",),
     )
