@@ -238,7 +238,9 @@ class LocalStack:
         states = self.aws.client("stepfunctions")
         machines = states.list_state_machines()["stateMachines"]
         arns = [one["stateMachineArn"] for one in machines]
-        return any(states.list_executions(stateMachineArn=arn, statusFilter="RUNNING")["executions"] for arn in arns)
+        return any(
+            states.list_executions(stateMachineArn=arn, statusFilter="RUNNING")["executions"] for arn in arns
+        )
 
     def check(self) -> None:
         """Raise `ChildDied` if a process of the stack has ended."""
