@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -33,6 +34,7 @@ from dualtrack_cli.transcript import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from types import FrameType
 
     from prompt_toolkit.key_binding import KeyPressEvent
 
@@ -79,7 +81,6 @@ class Left(Exception):
 class Conversation:
     """Where the next question goes, and what goes with it."""
 
-    stack: Wanted
     target: Target
     client: ApiClient
     next: Question
@@ -201,7 +202,7 @@ _COMMANDS: Final[Mapping[str, tuple[str, Callable[[Conversation, str], None]]]] 
 
 def converse(stack: Wanted, target: Target, client: ApiClient, first: Question) -> None:
     """Ask and answer until the user leaves. ``first`` says where the first question goes."""
-    talk = Conversation(stack, target, client, first)
+    talk = Conversation(target, client, first)
     if target.mode == "offline":
         click.echo(click.style(OFFLINE, fg="yellow"))
     who = f"{one_line(target.user, 64)}, " if target.user else ""
@@ -211,7 +212,7 @@ def converse(stack: Wanted, target: Target, client: ApiClient, first: Question) 
     while True:
         try:
             click.echo()
-            talk.enter(prompt.prompt("> "))
+            talk.enter(_read(prompt))
         except (EOFError, Left):
             break
         except KeyboardInterrupt as interrupt:
@@ -230,6 +231,21 @@ def _prompt(stack: Wanted) -> PromptSession[str]:
         path.touch(mode=0o600)
         history = FileHistory(path)
     return PromptSession(history=history, key_bindings=_keys())
+
+
+def _read(prompt: PromptSession[str]) -> str:
+    """What is entered. Raises EOFError, KeyboardInterrupt, and `Terminated` once the terminal is as it was."""
+
+    def terminate(_number: int, _frame: FrameType | None) -> None:
+        if prompt.app.loop is None or not prompt.app.is_running:
+            raise Terminated
+        prompt.app.loop.call_soon_threadsafe(lambda: prompt.app.exit(exception=Terminated()))
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        return prompt.prompt("> ")
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _keys() -> KeyBindings:

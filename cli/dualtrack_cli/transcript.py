@@ -278,7 +278,7 @@ def facts_of(chat: Mapping[str, Any], user: str = "") -> tuple[tuple[str, str], 
     credit = f"{chat.get('credits_used', 0):,} used, {chat.get('credits_remaining', 0):,} left"
     return (
         ("work", _work(chat)),
-        ("credits", f"{credit} of {one_line(user, 64)}" if user else credit),
+        ("credits", f"{credit} ({one_line(user, 64)})" if user else credit),
         ("tokens", savings(int(usage.get("sent_tokens") or 0), int(usage.get("full_history_tokens") or 0))),
         ("chat", one_line(chat.get("chat_id", ""), 100)),
         ("conversation", one_line(chat.get("conversation_id", ""), 100)),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+import threading
 from typing import TYPE_CHECKING, Any
 
 from dualtrack.frozen import freeze
@@ -168,3 +170,39 @@ def test_no_color_means_no_colour() -> None:
             view.show(event)
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     assert not [code for code in ("\x1b[3", "\x1b[9") if any(f"{code}{n}m" in shown for n in range(8))]
+
+
+def test_no_line_is_lost_while_the_region_moves() -> None:
+    """What a terminal shows in the end, with a thread that draws the region as often as it can."""
+    console = terminal()
+    view = LiveView(console)
+    ended = threading.Event()
+
+    def draw() -> None:
+        while not ended.is_set():
+            view.refresh()
+
+    drawing = threading.Thread(target=draw)
+    with view:
+        drawing.start()
+        for number in range(300):
+            view.notice(f"line {number}")
+        ended.set()
+        drawing.join()
+    assert on_screen(console.file.getvalue()) == [f"line {number}" for number in range(300)]  # type: ignore[attr-defined]
+
+
+def on_screen(written: str) -> list[str]:
+    """The lines of an endless screen, blank ones left out."""
+    lines, row = [""], 0
+    for part in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|[\r\n]|[^\x1b\r\n]+", written):
+        if part == "\n":
+            row += 1
+            lines += [""] * (row + 1 - len(lines))
+        elif part.endswith("A") and part.startswith("\x1b"):
+            row -= int(part[2:-1])
+        elif part == "\x1b[2K":
+            lines[row] = ""
+        elif not part.startswith(("\x1b", "\r")):
+            lines[row] += part
+    return [line.rstrip() for line in lines if line.strip()]
