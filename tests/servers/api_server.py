@@ -287,8 +287,8 @@ class _Server:
             return _refuse(404, "not_found", "There is no such record.")
         offset = int(request.query_params.get("offset", "0"))
         name = "result" if "result" in found else "content"
-        more = {"next_offset": offset + 1_000} if len(found[name]) > offset + 1_000 else {}
-        return JSONResponse({**found, name: found[name][offset : offset + 1_000], **more})
+        further = {"next_offset": offset + 1_000} if len(found[name]) > offset + 1_000 else {}
+        return JSONResponse({**found, name: found[name][offset : offset + 1_000], **further})
 
     def _start(self, request: Request, body: Any) -> Response:
         unknown = set(body) - {"message", "conversation_id", "profile", "attachments"}
