@@ -51,7 +51,10 @@ class Unreachable(ClientError):
 
 
 class Refused(ClientError):
-    """The stack's own error: HTTP ``status``, ``code``, ``message``, and ``extra``: its other fields."""
+    """The stack's own error: HTTP ``status``, ``code``, ``message``, and ``extra``: its other fields.
+
+    ``grants``: the command that grants credits on this stack, if whoever calls may give it.
+    """
 
     def __init__(self, status: int, code: str, message: str, extra: Mapping[str, Any]) -> None:
         super().__init__(message)
@@ -59,6 +62,7 @@ class Refused(ClientError):
         self.code = code
         self.message = message
         self.extra = extra
+        self.grants = ""
 
 
 @dataclass(frozen=True, slots=True)

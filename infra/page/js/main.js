@@ -48,10 +48,12 @@ class Page {
   #corpus = null;
   #profile = ""; // the agent of the open conversation, once it has one
   #relatives;
+  #grants; // the command that gives more credits, on a local stack
   #stored = null; // the open conversation as the API shows it, once it is stored
 
   constructor(api, session) {
     this.#api = api;
+    this.#grants = session.grants;
     this.#files = new StoredFiles(api);
     this.#relatives = new Relatives(api);
     this.#composer = new Composer({ onSend: (message) => this.#send(message), onStop: () => this.#conversation.stop() });
@@ -242,7 +244,7 @@ class Page {
       await this.#conversation.branch(home, number, message, (fork) => this.#entered(fork, number));
       this.#sidebar.refresh();
     } catch (problem) {
-      if (problem.code === "insufficient_credits") this.#composer.notice(...shortageNotice(problem.detail));
+      if (problem.code === "insufficient_credits") this.#composer.notice(...shortageNotice(problem.detail, this.#grants));
       throw problem;
     }
   }
@@ -339,7 +341,7 @@ class Page {
   #refused(problem, message, conversationId) {
     if (message) this.#composer.restore(message, conversationId);
     if (message && conversationId !== this.#conversation.conversationId) this.#composer.notice(`${problem.message} Your message waits in the conversation that it was written in.`);
-    else if (problem.code === "insufficient_credits") this.#composer.notice(...shortageNotice(problem.detail));
+    else if (problem.code === "insufficient_credits") this.#composer.notice(...shortageNotice(problem.detail, this.#grants));
     else if (problem.code === "conversation_busy") this.#composer.notice("A chat is still running in this conversation. Wait for its answer, or stop it where it was started.");
     else this.#composer.notice(problem.message);
     this.#composer.focus();
@@ -490,7 +492,10 @@ async function boot() {
     }
   });
   if (session.token) await enter();
-  else showSignIn(session, problem);
+  else {
+    showSignIn(session, problem);
+    if (session.kind === "local") byId("sign-in-name").value ||= await session.ownName();
+  }
 }
 
 boot();

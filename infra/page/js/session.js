@@ -42,6 +42,16 @@ class LocalSession {
     return stored(KEY)?.name ?? "";
   }
 
+  /** The stack's own user: the same as on its terminal, unless another name is given. */
+  async ownName() {
+    return (await (await fetch("/dev/status")).json()).user;
+  }
+
+  /** The command that gives the user more credits. */
+  get grants() {
+    return `uv run dualtrack credits grant ${this.name} 500`;
+  }
+
   /** Nothing comes back from another page here. */
   async resume() {}
 
