@@ -195,7 +195,7 @@ def course_question(content: str) -> None:
     """The offline model's rules, before and after tools have run; the patterns find their beginnings everywhere."""
     for question in (content, "lesson 1 of ".join(content[:200_000].split("x")), f"the course on {content}"):
         asked = f"Answer this question about course materials: {question}"
-        courses.next_call(Transcript(asked, (), ()))
+        courses.next_calls(Transcript(asked, (), ()))
         outcomes = (
             Outcome(courses.OUTLINE, {}, f"Course: A\n{content}", False),
             Outcome(courses.SEARCH, {}, content, False),

@@ -6,12 +6,15 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from . import courses, graph
+from . import courses, graph, samples, talk
+from .compared import sides
 from .prose import Section, overlap, sections, sentences, words
 from .tool_picking import DOCUMENTATION, FULL_CONTEXT, wanted_record
 from .transcript import without_ids
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .transcript import AttachedText, Outcome, PastRecord, Transcript
 
 MARK = "*(Built-in offline model: fixed rules and extracts, no language model.)*"
@@ -39,16 +42,32 @@ def interim(tools: tuple[str, ...]) -> str:
     return f"I will {' and '.join(said)}."
 
 
-def write(seen: Transcript) -> str:
-    """The answer in Markdown, from the outcomes of the running query or from what is on record."""
+def write(seen: Transcript, offered: Sequence[str] = (), *, only_samples: bool = False) -> str:
+    """The answer in Markdown, from the outcomes of the running query or from what is on record.
+
+    ``offered``: the tools' names. ``only_samples``: documentation is the sample documents.
+    """
     wanted = frozenset(words(seen.question))
     parts = [MARK]
     of_courses = [one for one in seen.outcomes if one.tool in _OF_COURSES and not one.is_error]
     parts.append(courses.answer_from(seen) if of_courses else "")
-    parts.extend(_from_outcome(outcome, wanted) for outcome in seen.outcomes if outcome not in of_courses)
+    rest = [outcome for outcome in seen.outcomes if outcome not in of_courses]
+    searches = [outcome for outcome in rest if outcome.tool == DOCUMENTATION]
+    for outcome in rest:
+        asked = str(outcome.input.get("query", "")) if len(searches) > 1 and outcome in searches else ""
+        parts.append(f"## {asked}" if asked else "")
+        parts.append(_from_outcome(outcome, frozenset(words(asked)) or wanted))
+    if searches and only_samples:
+        parts.append(_not_covered(seen.question))
     if not seen.outcomes:
-        parts.append(_without_tools(seen, wanted))
+        parts.append(_without_tools(seen, wanted, offered, only_samples=only_samples))
     return without_ids("\n\n".join(part for part in parts if part))
+
+
+def _not_covered(question: str) -> str:
+    """What of a comparison the sample documents do not hold."""
+    missing = [f"“{side}”" for side in sides(question) if not samples.cover(side)]
+    return f"None of the sample documents is about {' or '.join(missing)}." if missing else ""
 
 
 def _from_outcome(outcome: Outcome, wanted: frozenset[str]) -> str:
@@ -155,23 +174,19 @@ def _item(value: Any) -> _Item | None:
     return _Item(name, _shortened(" ".join(detail.split()), 160), url)
 
 
-def _without_tools(seen: Transcript, wanted: frozenset[str]) -> str:
+def _without_tools(
+    seen: Transcript, wanted: frozenset[str], offered: Sequence[str], *, only_samples: bool
+) -> str:
+    kind = talk.kind_of(seen.question)
+    if kind and not seen.files and not (kind == "compose" and wanted_record(seen)):
+        return talk.reply_to(kind, offered, only_samples=only_samples)
     record = wanted_record(seen) or (None if seen.files else _whole_record(seen, wanted))
     if record:
         return _from_record(record.ref, record.text, wanted)
-    if courses.is_about_courses(seen.question):
-        return (
-            "That is no question about course materials, so I called no tool, and I know nothing else: set "
-            "ANTHROPIC_API_KEY for a real model."
-        )
     if seen.files:
         return "\n\n".join(_from_file(file, wanted) for file in seen.files)
-    attached = f" It came with {seen.media} attachment(s), which I cannot read." if seen.media else ""
-    return (
-        f"I received: “{_shortened(' '.join(seen.question.split()), 200)}”.{attached} I can search the "
-        "documentation (ask how to do something), fetch earlier records in full (ask for something from "
-        "earlier) and call the GitHub tools that are offered; set ANTHROPIC_API_KEY for a real model."
-    )
+    attached = f"It came with {seen.media} attachment(s), which I cannot read. " if seen.media else ""
+    return attached + talk.nothing_known(offered, only_samples=only_samples)
 
 
 def _from_file(file: AttachedText, wanted: frozenset[str]) -> str:

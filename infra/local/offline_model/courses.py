@@ -6,12 +6,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from .compared import sides
 from .prose import overlap, sentences, words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .transcript import Transcript
+    from .transcript import Outcome, Transcript
 
 SEARCH = "search_course_content"
 OUTLINE = "get_course_outline"
@@ -40,6 +41,7 @@ _ACROSS = re.compile(
     r"\b(?:another|other|similar|same topic|compare\w{0,2}|prerequisites?|which courses?|else)\b",
     re.IGNORECASE,
 )
+_ELSEWHERE = re.compile(r"\b(?:another|others?|similar|elsewhere)\b", re.IGNORECASE)
 _ABOUT_STRUCTURE = re.compile(
     r"\b(?:outline|syllabus|instructor|who teaches|how many lessons|(?:which|what|all|list|its) (?:the )?lessons"
     r"|structure of)\b",
@@ -63,15 +65,41 @@ class Passage:
     text: str
 
 
+def plain(question: str) -> str:
+    """The question without the template of the profile `courses`."""
+    return _ASKED.sub("", question)
+
+
 def is_about_courses(question: str) -> bool:
     """Whether it came in the template of the profile `courses`."""
     return _ASKED.match(question) is not None
 
 
-def next_call(seen: Transcript) -> tuple[str, dict[str, object]] | None:
-    """The tool to call now and its input: an outline first where another course's lesson is compared; None to
-    answer."""
-    question = _ASKED.sub("", seen.question)
+Call = tuple[str, dict[str, object]]
+
+
+def next_calls(seen: Transcript) -> tuple[Call, ...]:
+    """The tools to call now and their inputs, two where two things are compared; none to answer."""
+    question = plain(seen.question)
+    compared = () if _ELSEWHERE.search(question) else sides(question)
+    if compared and not _GENERAL.search(question):
+        return () if seen.outcomes else tuple(_call_for(side, question) for side in compared)
+    call = _next_call(seen, question)
+    return (call,) if call else ()
+
+
+def _call_for(side: str, question: str) -> Call:
+    """One side of a comparison: a lesson's text, a course's outline, or what is said of a topic."""
+    name, number = _course_in(side), _lesson_in(side)
+    if number is not None:
+        return SEARCH, _search(_LESSON.sub(" ", side).strip() or side, name, number)
+    if name or re.search(r"\bcourses?\b", question, re.IGNORECASE):
+        return OUTLINE, {"course_name": name or side}
+    return SEARCH, _search(side, None, None)
+
+
+def _next_call(seen: Transcript, question: str) -> Call | None:
+    """An outline first where another course's lesson is compared; None to answer."""
     name, number = _course_in(question), _lesson_in(question)
     outline = next((one for one in seen.outcomes if one.tool == OUTLINE), None)
     if any(one.tool == SEARCH for one in seen.outcomes) or _GENERAL.search(question):
@@ -86,6 +114,9 @@ def next_call(seen: Transcript) -> tuple[str, dict[str, object]] | None:
 
 def answer_from(seen: Transcript) -> str:
     """What the outcomes of course tools say, with the places it stands at."""
+    several = [one for one in seen.outcomes if one.tool in (SEARCH, OUTLINE)]
+    if sides(plain(seen.question)) and len(several) > 1 and not _ELSEWHERE.search(plain(seen.question)):
+        return "\n\n".join(_of_side(one) for one in several)
     outline = next((one for one in seen.outcomes if one.tool == OUTLINE and not one.is_error), None)
     found = next((one for one in seen.outcomes if one.tool == SEARCH and not one.is_error), None)
     if found is None:
@@ -101,11 +132,23 @@ def answer_from(seen: Transcript) -> str:
     return "\n\n".join((*([lead] if lead else ()), *shown))
 
 
+def _of_side(outcome: Outcome) -> str:
+    given = outcome.input
+    name, number = given.get("course_name"), given.get("lesson_number")
+    title = name or given.get("query") or ""
+    heading = f"### {title}" + (f", lesson {number}" if number is not None else "")
+    told = _passages(outcome.text)
+    if outcome.tool == OUTLINE or outcome.is_error or not told:
+        return f"{heading}\n\n{outcome.text}"
+    wanted = frozenset(words(str(given.get("query", ""))))
+    return "\n\n".join((heading, *(_shown(one, wanted) for one in _best(told, wanted))))
+
+
 def _lead(seen: Transcript, own: str, others: Sequence[Passage]) -> str:
     """What a comparison has come to."""
     if not own:
         return ""
-    number = _lesson_in(_ASKED.sub("", seen.question))
+    number = _lesson_in(plain(seen.question))
     titles = list(dict.fromkeys(one.place for one in others))
     elsewhere = f"It is also treated in {', '.join(titles)}." if titles else "No other course treats it."
     return f"Lesson {number} of {own} is about the topic that was searched for. {elsewhere}"

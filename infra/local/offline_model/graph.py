@@ -7,6 +7,8 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from .compared import sides
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -95,6 +97,9 @@ def _asked(question: str, before: list[str]) -> Iterator[Call]:
     counts = [_count_in(match) for match in _COUNT_IN.finditer(question)]
     if len(counts) > 1:
         yield from counts
+        return
+    if compared := sides(question):
+        yield from (("count_breakdown", {"name": _clean(side)}) for side in compared)
         return
     call = _by_words(question) or _pointing_back(question, before) or _simple(question)
     if call:

@@ -48,26 +48,28 @@ def fresh_id(prefix: str) -> str:
     return f"{prefix}_01{secrets.token_hex(11)}"
 
 
-def decide(request: wire.Request) -> Reply:
-    """The offline model's own reply to a valid request."""
+def decide(request: wire.Request, *, only_samples: bool = False) -> Reply:
+    """The offline model's own reply to a valid request. ``only_samples``: documentation is the sample documents."""
     if request.max_tokens == 0:
         # Pre-warming: the cache is filled and nothing is generated.
         return Reply((), "max_tokens")
-    return fitted(request, _unlimited(request))
+    return fitted(request, _unlimited(request, only_samples=only_samples))
 
 
-def _unlimited(request: wire.Request) -> Reply:
+def _unlimited(request: wire.Request, *, only_samples: bool) -> Reply:
     if request.output_config and request.output_config.format:
         return _text(request, _structured(request, request.output_config.format))
     if summary.is_summary_request(request):
         return _text(request, summary.summarise(request))
     seen = transcript.read(request)
-    calls = _calls(request, seen)
+    calls = _calls(request, seen, only_samples=only_samples)
     thinking = _thinking(request, calls)
     if not calls:
-        return Reply((*thinking, {"type": "text", "text": answer.write(seen)}))
-    said = {"type": "text", "text": answer.interim(tuple(call.tool for call in calls))}
-    return Reply((*thinking, said, *_search(request, calls), *map(_tool_use, calls)), "tool_use")
+        offered = [tool.name for tool in request.tools if isinstance(tool, wire.Tool)]
+        said = answer.write(seen, offered, only_samples=only_samples)
+        return Reply((*thinking, {"type": "text", "text": said}))
+    interim = {"type": "text", "text": answer.interim(tuple(call.tool for call in calls))}
+    return Reply((*thinking, interim, *_search(request, calls), *map(_tool_use, calls)), "tool_use")
 
 
 def _text(request: wire.Request, text: str) -> Reply:
@@ -82,7 +84,7 @@ def _prompt(request: wire.Request) -> str:
     return transcript.without_ids("\n\n".join(transcript.texts(request.messages[-1].content)))
 
 
-def _calls(request: wire.Request, seen: transcript.Transcript) -> tuple[Call, ...]:
+def _calls(request: wire.Request, seen: transcript.Transcript, *, only_samples: bool) -> tuple[Call, ...]:
     choice = request.tool_choice
     if isinstance(choice, wire.ToolChoiceNone):
         return ()
@@ -92,7 +94,7 @@ def _calls(request: wire.Request, seen: transcript.Transcript) -> tuple[Call, ..
         return (Call(choice.name, structured.fill(offered[choice.name], _prompt(request))),)
     if isinstance(choice, wire.ToolChoiceTool):
         return (tool_picking.forced(choice.name, seen, offered[choice.name]),)
-    calls = tool_picking.pick(seen, offered)
+    calls = tool_picking.pick(seen, offered, only_samples=only_samples)
     if isinstance(choice, wire.ToolChoiceAny) and not calls:
         first = next(iter(offered))
         calls = (tool_picking.forced(first, seen, offered[first]),)

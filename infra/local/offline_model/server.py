@@ -49,7 +49,7 @@ class Settings:
     """``chunk`` characters a text delta, ``chunk_delay`` seconds before each.
 
     ``control`` switches the control routes on; ``cache_minimum`` and ``context_window`` (tokens) replace the
-    models' own.
+    models' own. ``only_samples``: the documentation that the tools search is the sample documents.
     """
 
     chunk: int = 20
@@ -57,6 +57,7 @@ class Settings:
     control: bool = False
     cache_minimum: int | None = None
     context_window: int | None = None
+    only_samples: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +151,9 @@ async def _messages(http: HttpRequest) -> Response:
         await asyncio.sleep(step.delay_first)
     if step.status != 200:
         return _error(step.status, step.error_message, step.error_type, step.retry_after)
-    reply = replies.signed(request, scripted.reply() if scripted else replies.decide(request))
+    only_samples = state.settings.only_samples
+    said = scripted.reply() if scripted else replies.decide(request, only_samples=only_samples)
+    reply = replies.signed(request, said)
     if reply.stop_reason == "pause_turn":
         state.paused.add(_fingerprint(_as_sent_back(reply.content)))
     usage = state.cache.use(request)

@@ -13,7 +13,8 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from . import courses, graph
+from . import courses, graph, samples, talk
+from .compared import sides
 from .prose import overlap, sentences, words
 
 if TYPE_CHECKING:
@@ -51,6 +52,12 @@ _TECHNICAL = re.compile(
     r"|index(es)?|token|pagination|rate limits?)\b",
     re.IGNORECASE,
 )
+_DOCUMENTATION = re.compile(r"\b(?:docs?|documentation)\b", re.IGNORECASE)
+_CRAFT = re.compile(
+    r"\b(?:functions?|class(?:es)?|methods?|modules?|code|python|javascript|typescript|rust|java)\b",
+    re.IGNORECASE,
+)
+"""What may be written without any library, so that "Write me a function" asks no documentation."""
 _IDENTIFIER = re.compile(r"`[^`]+`|\b[a-z]+_[a-z_]+\b|\b[a-z]+[A-Z]\w+\b")
 _GITHUB = re.compile(
     r"\b(github|repos?|repositor(y|ies)|pull requests?|open issues?|issues? (in|of|for|on))\b", re.IGNORECASE
@@ -77,26 +84,36 @@ class Call:
     input: Mapping[str, Any]
 
 
-def pick(seen: Transcript, offered: Mapping[str, Mapping[str, Any]]) -> tuple[Call, ...]:
-    """The calls for this turn. ``offered`` maps tool names to input schemas; empty: answer now."""
+def pick(
+    seen: Transcript, offered: Mapping[str, Mapping[str, Any]], *, only_samples: bool = False
+) -> tuple[Call, ...]:
+    """The calls for this turn. ``offered`` maps tool names to input schemas; empty: answer now.
+
+    ``only_samples``: documentation is the sample documents, and a search for anything else finds nothing.
+    """
     done = {outcome.tool for outcome in seen.outcomes}
     named = tuple(_named(seen.question, offered))
-    wanted = named or tuple(_by_topic(seen, offered))
+    wanted = named or tuple(_by_topic(seen, offered, only_samples=only_samples))
     return tuple(call for call in wanted if call.tool not in done)
 
 
 def forced(name: str, seen: Transcript, schema: Mapping[str, Any]) -> Call:
     """A call of a tool that the request insists on."""
-    for call in _by_topic(seen, {name: schema}):
+    for call in _by_topic(seen, {name: schema}, only_samples=False):
         return call
     return Call(name, filled(schema, seen.question))
 
 
-def _by_topic(seen: Transcript, offered: Mapping[str, Any]) -> Iterator[Call]:
+def _by_topic(seen: Transcript, offered: Mapping[str, Any], *, only_samples: bool) -> Iterator[Call]:
+    kind = talk.kind_of(seen.question)
+    if kind in ("greeting", "thanks", "help"):
+        return
     if courses.SEARCH in offered:
-        asked = courses.next_call(seen)
-        if asked and asked[0] in offered:
-            yield Call(*asked)
+        if kind == "compose" and not re.search(
+            r"\b(?:courses?|lessons?)\b", courses.plain(seen.question), re.IGNORECASE
+        ):
+            return
+        yield from (Call(*asked) for asked in courses.next_calls(seen) if asked[0] in offered)
         return
     if graph.is_offered(offered):
         yield from (Call(*asked) for asked in graph.next_calls(seen) if asked[0] in offered)
@@ -107,16 +124,28 @@ def _by_topic(seen: Transcript, offered: Mapping[str, Any]) -> Iterator[Call]:
         yield Call(SEARCH, {"query": " ".join(seen.question.split())[:QUERY_LIMIT]})
     elif record is not None and FULL_CONTEXT in offered:
         yield Call(FULL_CONTEXT, {"id": record.ref})
-    elif (
-        DOCUMENTATION in offered and not seen.files and _is_technical(seen.question, has_github=bool(github))
-    ):
-        yield Call(DOCUMENTATION, {"query": _documentation_query(seen.question)})
+    elif DOCUMENTATION in offered and not seen.files:
+        queries = _documentation_queries(seen.question, has_github=bool(github), only_samples=only_samples)
+        yield from (Call(DOCUMENTATION, {"query": query}) for query in queries)
     yield from github
 
 
 def _looks_back(question: str) -> bool:
     """ "What did we say about the gateway?" asks for a record, and names none."""
     return bool(_LOOKS_BACK.search(question)) and not _RECORD_ID.search(question)
+
+
+def _documentation_queries(question: str, *, has_github: bool, only_samples: bool) -> tuple[str, ...]:
+    """What to search the documentation for: both sides of a comparison, else at most one query."""
+    asked = bool(_DOCUMENTATION.search(question)) or (
+        samples.cover(question)
+        if only_samples and not has_github
+        else _is_technical(question, has_github=has_github)
+    )
+    if not asked:
+        return ()
+    compared = tuple(side for side in sides(question) if not only_samples or samples.cover(side))
+    return compared or (_documentation_query(question),)
 
 
 def _documentation_query(question: str) -> str:
@@ -132,7 +161,8 @@ def _is_technical(question: str, *, has_github: bool) -> bool:
         return bool(
             re.search(r"\b(how (do|can|to)|docs|documentation|set(ting)? up)\b", question, re.IGNORECASE)
         )
-    return bool(_TECHNICAL.search(question) or _IDENTIFIER.search(question))
+    told = _CRAFT.sub(" ", question) if talk.kind_of(question) == "compose" else question
+    return bool(_TECHNICAL.search(told) or _IDENTIFIER.search(told))
 
 
 def wanted_record(seen: Transcript) -> PastRecord | None:

@@ -203,6 +203,48 @@ def test_a_forced_tool_gets_an_input_that_fits_its_schema() -> None:
     Draft202012Validator(odd["input_schema"]).validate(given)
 
 
+@pytest.mark.parametrize(
+    ("question", "samples", "any_docs"),
+    [
+        ("How do I set up OAuth for Twitter ads?", 1, 1),
+        ("What does dualtrack keep?", 1, 0),
+        ("How do I paginate a query?", 1, 1),
+        ("What is OAuth?", 1, 1),
+        ("How do I use React hooks in Python?", 0, 1),
+        ("Search the docs for React hooks", 1, 1),
+        ("Write me a Python function", 0, 0),
+        ("Write a Python script that lists Twitter ads", 1, 0),
+        ("Run it!", 0, 0),
+        ("Thanks!", 0, 0),
+        ("What can you do?", 0, 0),
+        ("Compare DynamoDB and Lanternfish", 2, 0),
+        ("What is the difference between DynamoDB and Redis queries?", 1, 2),
+    ],
+)
+def test_samples_are_searched_for_what_they_hold(question: str, samples: int, any_docs: int) -> None:
+    """Nobody pays for a search of a few samples that cannot find anything."""
+    for only_samples, expected in ((True, samples), (False, any_docs)):
+        decided = reply.decide(request(f"[ID:q1] {question}", tools=ALL), only_samples=only_samples)
+        called = [block["name"] for block in decided.content if block["type"] == "tool_use"]
+        assert called == ["retrieve_documentation"] * expected, only_samples
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("What can you do?", "Lanternfish"),
+        ("What can you do?", "`courses`: Answers questions about course materials"),
+        ("hello there", "How do I set up OAuth for the X Ads API?"),
+        ("thanks a lot, great!", "You are welcome."),
+        ("Write me a function that adds", "I am no language model"),
+        ("How do I use React hooks?", "sample documents about dualtrack, DynamoDB"),
+    ],
+)
+def test_what_no_tool_is_for_is_answered_honestly(question: str, said: str) -> None:
+    decided = reply.decide(request(f"[ID:q1] {question}", tools=ALL), only_samples=True)
+    assert said in decided.content[0]["text"]
+
+
 # Answers
 
 DOCUMENT = """Documentation of X.

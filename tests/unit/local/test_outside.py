@@ -16,7 +16,8 @@ AWS = {"AWS_ACCESS_KEY_ID": "AKIA", "AWS_SECRET_ACCESS_KEY": "s"}
 def test_without_settings_everything_is_offline() -> None:
     outside = outside_from({})
     assert outside.mode == "offline"
-    assert [name for name, _ in outside.stand_ins()] == [MODEL, DOCUMENTS]
+    assert [name for name, *_ in outside.stand_ins()] == [MODEL, DOCUMENTS]
+    assert "--only-samples" in outside.stand_ins()[0]
     assert outside.keys() == dict.fromkeys(KEYS, "none")
     assert outside.status()["mode"] == "offline"
     assert "no language model" in outside.status()["model"]
@@ -43,7 +44,7 @@ def test_a_key_or_an_address_for_claude_makes_it_live(settings: dict[str, str]) 
 
 def test_an_address_for_context7_is_kept_offline_too() -> None:
     outside = outside_from({"CONTEXT7_BASE_URL": "http://127.0.0.1:2", "CONTEXT7_API_KEY": "c"})
-    assert [name for name, _ in outside.stand_ins()] == [MODEL]
+    assert outside.stand_ins() == ((MODEL, "infra.local.offline_model"),)
     assert outside.parameters()["Context7BaseUrl"] == "http://127.0.0.1:2"
     assert outside.keys()["context7"] == "c"
 

@@ -1,0 +1,116 @@
+"""Without any key: every suggestion of every agent and every example of the documents gets a real answer."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from dualtrack.profiles import all_profiles
+
+from infra.local.offline_model.answer import MARK
+from infra.local.stack import LocalStack
+from tests.clients.stack_client import Person
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+EMPTY = ("I know nothing about that", "gave no result", "nothing in it matches", "I cannot write")
+"""What stands in an answer that says nothing."""
+
+
+class Reader(Person):
+    """A person who asks agents."""
+
+    def talk(self, message: str, **body: Any) -> dict[str, Any]:
+        """The finished chat; ``body``: further fields of POST /v1/chats."""
+        return self.finish(self.begin(message, **body))
+
+    def begin(self, message: str, **body: Any) -> str:
+        """The id of a chat that runs."""
+        response = self.http.post("/v1/chats", json={"message": message, **body})
+        assert response.status_code == 202, response.text
+        return str(response.json()["chat_id"])
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
+    """Somebody with credits enough on a stack without a single setting."""
+    with LocalStack(tmp_path_factory.mktemp("offline"), environment={}) as stack:
+        person = Reader(stack.url, stack.token("reader"))
+        admin = Person(stack.url, stack.token("operator", admin=True))
+        body = {"credits": 1000, "reason": "a test", "grant_id": "test"}
+        admin.http.post(f"/v1/admin/users/{person.id}/grants", json=body).raise_for_status()
+        admin.close()
+        yield person
+        person.close()
+
+
+def examples() -> list[tuple[str, str, bool]]:
+    """(profile, message, whether it goes on) of the ``dualtrack chat`` commands in the documents, in order."""
+    found = []
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+        for line in re.findall(r"^.*\bdualtrack (chat [^`\n]*)", path.read_text(), re.MULTILINE):
+            words = shlex.split(line, comments=True) if line.count('"') % 2 == 0 else []
+            if len(words) < 2 or words[-1] == "…" or " " not in line or '"' not in line:
+                continue
+            profile = words[words.index("--profile") + 1] if "--profile" in words else "assistant"
+            found.append((profile, words[-1], "--last" in words or "--conversation" in words))
+    return found
+
+
+def real(chat: dict[str, Any]) -> dict[str, Any]:
+    """The chat, whose answer says something."""
+    said = chat["response"]
+    assert chat["status"] == "done", chat
+    assert not [sign for sign in EMPTY if sign in said], said
+    assert len(said.removeprefix(MARK).strip()) > 30, said
+    return chat
+
+
+@pytest.mark.parametrize("profile", list(all_profiles()))
+def test_the_suggestions(reader: Reader, profile: str) -> None:
+    started = [reader.begin(message, profile=profile) for message in all_profiles()[profile].suggestions]
+    assert started
+    for chat_id in started:
+        chat = real(reader.finish(chat_id))
+        assert chat["tool_calls"], chat
+        assert not [call for call in chat["tool_calls"] if call["is_error"]], chat
+
+
+def test_the_examples_of_the_documents(reader: Reader) -> None:
+    asked = examples()
+    assert len(asked) >= 5
+    before: dict[str, Any] = {}
+    for profile, message, goes_on in asked:
+        place = {"conversation_id": before["conversation_id"]} if goes_on else {"profile": profile}
+        before = real(reader.talk(message, **place))
+
+
+def test_what_needs_no_tool_calls_none(reader: Reader) -> None:
+    talk = ("Hello.", "Thanks!", "What can you do?", "Write me a function.", "Who was Ada?")
+    started = [reader.begin(message, profile=name) for message in talk for name in ("assistant", "courses")]
+    for chat_id in started[:-1]:
+        chat = reader.finish(chat_id)
+        assert (chat["tool_calls"], chat["credits_used"]) == ([], 5), chat
+    assert reader.finish(started[-1])["credits_used"] == 7, "course materials might tell who Ada was"
+
+
+def test_two_things_are_compared_by_two_calls(reader: Reader) -> None:
+    documents = real(reader.talk("Compare DynamoDB and Lanternfish."))
+    assert [call["input"]["query"] for call in documents["tool_calls"]] == ["DynamoDB", "Lanternfish"]
+    assert documents["credits_used"] == 15
+    question = (
+        "Compare lesson 3 of Serverless Applications on AWS and lesson 4 of Building Towards Computer Use"
+    )
+    courses = real(reader.talk(question, profile="courses"))
+    assert [call["input"]["lesson_number"] for call in courses["tool_calls"]] == [3, 4]
+    assert {source["title"].partition(" - ")[0] for source in courses["sources"]} >= {
+        "Serverless Applications on AWS",
+        "Building Towards Computer Use",
+    }
+    graph = real(reader.talk("Compare Biofilter 11 and Biofilter 12", profile="graph"))
+    assert [call["input"]["name"] for call in graph["tool_calls"]] == ["Biofilter 11", "Biofilter 12"]
