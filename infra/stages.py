@@ -253,6 +253,8 @@ class StageSettings:
     there is the sign-in page and SRP. ``mfa_required``: every user of the pool's own needs a second factor.
     ``course_index``: where the vectors of course materials are searched (docs/courses.md); with ``s3vectors`` the
     stage has a vector bucket.
+    ``error_details``: a chat that failed because the model's service would not serve tells its user the service's
+    own words and the setting to look at; off, they stand in the log alone.
     """
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid", "strict": True}
@@ -268,6 +270,7 @@ class StageSettings:
     ledger_retention_days: int
     alarms: bool
     log_level: str
+    error_details: bool
     page: bool
     empties_buckets: bool
     password_sign_in: bool

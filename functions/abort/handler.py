@@ -10,7 +10,8 @@ with collecting_later():
     from typing import TYPE_CHECKING, Any
 
     from aws_lambda_powertools import Logger
-    from dualtrack.chat.end_chat import end_chat, failure_of
+    from dualtrack.chat.end_chat import end_chat, failure_of, said_by
+    from dualtrack.models.trouble import Details, own_words
     from dualtrack.requests import chat_ref
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import open_stores
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 logger = Logger()
 settings = settings_from(os.environ)
 stores = open_stores(settings)
+details = Details(settings.error_details == "on", settings.dualtrack_provider)
 
 
 @logger.inject_lambda_context
@@ -31,9 +33,12 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
     request, cause = _parse(event)
     ref = chat_ref(request)
     logger.set_correlation_id(ref.chat_id)
-    chat = end_chat(stores, ref, failure_of(cause))
+    chat = end_chat(stores, ref, failure_of(cause, details))
     logger.warning(
-        "Chat ended from outside", status=chat.status if chat else "unknown", error=cause.get("Error", "")
+        "Chat ended from outside",
+        status=chat.status if chat else "unknown",
+        error=cause.get("Error", ""),
+        said=own_words(said_by(cause)),
     )
     if settings.otel_exporter_otlp_endpoint:
         from dualtrack.chat.send_spans import send_spans  # noqa: PLC0415 - where it is asked for

@@ -18,6 +18,7 @@ with collecting_later():
     from dualtrack.models.prices import dollars
     from dualtrack.models.providers import ANTHROPIC
     from dualtrack.models.thinking import thinking_from
+    from dualtrack.models.trouble import Details, named
     from dualtrack.requests import chat_ref
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import open_stores
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
+    from dualtrack.errors import ModelRefused
     from dualtrack.storage.chats import RecordedTurn
 
 logger = Logger()
@@ -37,6 +39,7 @@ thinking = thinking_from(settings.dualtrack_thinking_tokens, settings.dualtrack_
 characters = characters_from(settings.dualtrack_summary_characters)
 max_cost = cap_from(settings.dualtrack_max_cost)
 provider = settings.dualtrack_provider or ANTHROPIC
+details = Details(settings.error_details == "on", provider, settings.anthropic_secret)
 
 
 @logger.inject_lambda_context(correlation_id_path="chat_id")
@@ -56,6 +59,8 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         recorded=_count_turn,
         provider=provider,
         served_by=partial(open_model, settings),
+        details=details,
+        refused=_log_refusal,
     )
     outcome = run_turn(chat_ref(event), deps)
     if outcome["next"] == "wait":
@@ -70,6 +75,11 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 def _count_first_text(seconds: float) -> None:
     metrics.add_metric("FirstTextMilliseconds", MetricUnit.Milliseconds, seconds * 1000)
+
+
+def _log_refusal(error: ModelRefused) -> None:
+    """For the operator, whatever the user is told."""
+    logger.error("The model's service refused the request", answer=named(error), said=error.said)
 
 
 def _count_turn(turn: RecordedTurn) -> None:

@@ -106,6 +106,7 @@ _SPECS: Final = (
         layers=("base", "claude"),
         environment=(
             *MEMORY, "CREDITS_TABLE", "CACHE_TABLE", *CLAUDE, *SUMMARIES, "MCP_SERVERS", "DUALTRACK_MAX_COST",
+            "ERROR_DETAILS",
         ),
         permissions=lambda allow: [
             allow.table("chats", *CHANGE),
@@ -252,7 +253,7 @@ _SPECS: Final = (
         seconds=28,  # state Abort: 30 s
         memory=512,
         layers=("base",),
-        environment=(*MEMORY, "CREDITS_TABLE", "DUALTRACK_PROVIDER", *SPANS),
+        environment=(*MEMORY, "CREDITS_TABLE", "DUALTRACK_PROVIDER", "ERROR_DETAILS", *SPANS),
         permissions=lambda allow: [
             *allow.spans(),
             allow.table("chats", *CHANGE),

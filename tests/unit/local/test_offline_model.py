@@ -217,7 +217,7 @@ def test_a_forced_tool_gets_an_input_that_fits_its_schema() -> None:
         ("Run it!", 0, 0),
         ("Thanks!", 0, 0),
         ("What can you do?", 0, 0),
-        ("Compare DynamoDB and Lanternfish", 2, 0),
+        ("Compare DynamoDB and Lanternfish", 2, 2),
         ("What is the difference between DynamoDB and Redis queries?", 1, 2),
     ],
 )

@@ -56,12 +56,17 @@ class ModelBusy(ModelUnavailable):
 
 
 class ModelRefused(DualtrackError):
-    """The model's service will not take this request (4xx): a retry cannot mend it. ``status`` is what it answered;
-    ``too_long``: it has said that there is too much of it, in tokens or in bytes."""
+    """The model's service will not take this request (4xx): a retry cannot mend it. ``status`` is what it answered,
+    ``kind`` its error's type, ``said`` its own words (`dualtrack.models.trouble.own_words`); ``too_long``: it has said
+    that there is too much of it, in tokens or in bytes."""
 
-    def __init__(self, text: str, status: int, *, too_long: bool = False) -> None:
+    def __init__(
+        self, text: str, status: int, *, kind: str = "", said: str = "", too_long: bool = False
+    ) -> None:
         super().__init__(text)
         self.status = status
+        self.kind = kind
+        self.said = said
         self.too_long = too_long
 
 

@@ -37,6 +37,7 @@ class Settings:
     dualtrack_effort: str = ""
     dualtrack_thinking_tokens: str = ""
     dualtrack_max_cost: str = ""
+    error_details: str = ""
     otel_exporter_otlp_endpoint: str = ""
     otlp_secret: str = ""
     dualtrack_graph_engine: str = ""

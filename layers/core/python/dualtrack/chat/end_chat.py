@@ -11,6 +11,8 @@ keeps that text, with the stop reason `cancelled` (CONTRACT 6).
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -25,6 +27,7 @@ from dualtrack.ids import response_id
 from dualtrack.memory.records import QueryTrack, Record
 from dualtrack.memory.summaries import NO_ANSWER, track_of
 from dualtrack.models.spent import tries_of
+from dualtrack.models.trouble import FREE, NOT_SERVED, Details, own_words, unreachable
 from dualtrack.models.turn import Usage
 from dualtrack.storage.chats import with_summaries
 from dualtrack.storage.dynamo import Lost
@@ -54,6 +57,8 @@ class Failure:
     code: str
     message: str
 
+
+_NO_DETAILS: Final = Details()
 
 TIMED_OUT: Final = Failure("timeout", "The chat took too long. Nothing was charged.")
 """A chat past its deadline, whoever finds it."""
@@ -270,11 +275,24 @@ def _summary_events(track: QueryTrack) -> list[Event]:
     return [record_stored(block.record_id, block.role, "summary") for block in track.blocks if block.ref]
 
 
-def failure_of(cause: Mapping[str, Any] | None) -> Failure:
+def failure_of(cause: Mapping[str, Any] | None, details: Details = _NO_DETAILS) -> Failure:
     """The `error` event's code and message from what Step Functions says of an error."""
     told = f"{(cause or {}).get('Error', '')} {(cause or {}).get('Cause', '')}"
     if "ModelUnavailable" in told:
-        return Failure("unavailable", "The model's service could not be reached. Nothing was charged.")
+        return Failure("unavailable", unreachable(said_by(cause), details))
+    if "MissingKey" in told:
+        said = said_by(cause) if details.shown else ""
+        return Failure("unavailable", f"{own_words(said)} {FREE}" if said else NOT_SERVED)
     if "Timeout" in told or "TIMED_OUT" in told or "timed out" in told:
         return TIMED_OUT
     return Failure("internal", "The chat could not be finished. Nothing was charged.")
+
+
+def said_by(cause: Mapping[str, Any] | None) -> str:
+    """The message of the exception that a function ended with, without its name; empty if it was none."""
+    try:
+        told = json.loads((cause or {}).get("Cause") or "{}")
+    except ValueError:
+        return ""
+    said = str(told.get("errorMessage", "")) if isinstance(told, dict) else ""
+    return re.sub(r"\AModel(?:Unavailable|Busy): ", "", said)

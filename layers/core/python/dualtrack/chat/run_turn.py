@@ -63,6 +63,7 @@ from dualtrack.models.protocol import CALL_SECONDS
 from dualtrack.models.providers import ANTHROPIC
 from dualtrack.models.spent import Made, has_begun, tries_of
 from dualtrack.models.thinking import Thinking, turn_fields, without_thinking
+from dualtrack.models.trouble import Details, refusal
 from dualtrack.models.turn import Decision, Limit, ModelReply, ToolCall, decide
 from dualtrack.storage.chats import LAST_CALL_SECONDS, Chat, RecordedTurn, calls_to_run, with_usage
 from dualtrack.storage.dynamo import Lost
@@ -121,6 +122,10 @@ class TurnDeps:
     provider: str = ANTHROPIC
     served_by: Callable[[str], Model] | None = None
     """The model of another provider than ``provider``, for a chat that began with it."""
+    details: Details = field(default_factory=Details)
+    """What of a refusal the user is told."""
+    refused: Callable[[ModelRefused], None] = lambda _: None
+    """Is told of a request that the model's service will not take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +168,8 @@ def run_turn(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
         except Superseded:
             continue
         except ModelRefused as error:
-            end_chat(deps.stores, ref, Failure("internal", str(error)))
+            deps.refused(error)
+            end_chat(deps.stores, ref, Failure(*refusal(error, deps.details)))
             return _outcome(ref.turn + 1, "failed")
         except Gone:
             end_chat(deps.stores, ref, INCOMPLETE)

@@ -20,6 +20,7 @@ from dualtrack.models.anthropic_sdk import Anthropic, anthropic
 from dualtrack.models.busy import asked_seconds, busy_reason
 from dualtrack.models.protocol import CALL_SECONDS
 from dualtrack.models.reading import Reading
+from dualtrack.models.trouble import own_words
 from dualtrack.models.turn import Usage
 from dualtrack.runtime.secrets import NOT_SET
 from dualtrack.text import clean
@@ -117,7 +118,7 @@ def errors_of_the_service() -> Iterator[None]:
     except anthropic.APIStatusError as error:
         raise _status_error(error) from error
     except _BROKEN as error:
-        raise ModelUnavailable(f"The model's answer broke off: {type(error).__name__}.") from error
+        raise ModelUnavailable(_broken_off(error)) from error
 
 
 def _status_error(error: anthropic.APIStatusError) -> DualtrackError:
@@ -129,7 +130,26 @@ def _status_error(error: anthropic.APIStatusError) -> DualtrackError:
         reason = busy_reason(status, error.type or "", asked)
         return ModelBusy(text, reason, asked or 0.0) if reason else ModelUnavailable(text)
     text = f"The model's service refused the request ({status} {error.type or ''})."
-    return ModelRefused(text, status, too_long=_is_too_long(error))
+    return ModelRefused(
+        text, status, kind=error.type or "", said=own_words(_message(error)), too_long=_is_too_long(error)
+    )
+
+
+def _message(error: anthropic.APIStatusError) -> object:
+    """The service's own: Anthropic's stands in ``error.message``, AWS's in ``message`` or ``Message``."""
+    body: Any = error.body
+    told = body.get("error", body) if isinstance(body, dict) else body
+    if isinstance(told, dict):
+        told = told.get("message") or told.get("Message")
+    return told or error.message
+
+
+def _broken_off(error: Exception) -> str:
+    """Why no answer came: nobody at the address, or an answer that ended too soon."""
+    if isinstance(error, anthropic.APIConnectionError) and isinstance(error.__cause__, httpx2.ConnectError):
+        url = error.request.url
+        return f"No connection to {url.scheme}://{url.netloc.decode()}: {error.__cause__}."
+    return f"The model's answer broke off: {type(error).__name__}."
 
 
 def _is_too_long(error: anthropic.APIStatusError) -> bool:

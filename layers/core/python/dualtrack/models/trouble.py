@@ -1,0 +1,89 @@
+"""What a user is told when the model's service does not serve. Pure.
+
+Everybody gets a general sentence. Where the stage says so (``ERROR_DETAILS=on``: the laptop and staging, not prod), it
+is followed by the service's own words and the setting to look at; elsewhere the operator finds these in the log of
+`turn` and `abort`. A user of a deployed stack is not told of its operator's keys, accounts and addresses.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from dualtrack.models.providers import BEDROCK
+from dualtrack.text import clean, neutralise, one_line, preview
+
+if TYPE_CHECKING:
+    from dualtrack.errors import ModelRefused
+
+FREE: Final = "Nothing was charged."
+NOT_SERVED: Final = f"The model's service does not serve this deployment at the moment. {FREE}"
+"""A key, an account or a model that the service does not accept: only the operator can mend it."""
+NOT_REACHED: Final = f"The model's service could not be reached. {FREE}"
+
+WORDS: Final = 300
+"""Characters that are shown of the service's own words."""
+
+_OPERATORS: Final = frozenset({401, 402, 403, 404})
+_NO_CREDIT: Final = "credit balance"
+"""What Anthropic's 400 says of an empty account."""
+_SECRET: Final = re.compile(
+    r"\b(?:sk|pk|pa|ghp|gho|ghs|ghu|github_pat|ctx7sk|Bearer)[-_ ][\w./+=-]{6,}|\b(?:AKIA|ASIA)\w{8,}"
+    r"|[A-Za-z0-9+/=_-]{40,}"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """Whether details are ``shown``, and what they name: the ``provider`` and the parameter with its key."""
+
+    shown: bool = False
+    provider: str = ""
+    key_id: str = ""
+
+
+def own_words(text: object) -> str:
+    """A service's message on one line: bounded, without what looks like a key, and no id line."""
+    plain = one_line(clean(str(text))[: 4 * WORDS])
+    return preview(neutralise(_SECRET.sub("…", plain)), WORDS)
+
+
+def refusal(error: ModelRefused, details: Details) -> tuple[str, str]:
+    """(code, message) of a chat that failed because the service would not take its request."""
+    is_operators = error.status in _OPERATORS or _NO_CREDIT in error.said.lower()
+    code = "unavailable" if is_operators else "internal"
+    if details.shown:
+        return code, (
+            f"The model's service refused the request: “{error.said}” ({named(error)})."
+            f" Look at {_setting(error, details)}. {FREE}"
+        )
+    return (
+        code,
+        NOT_SERVED if is_operators else f"The model's service refused the request ({named(error)}). {FREE}",
+    )
+
+
+def named(error: ModelRefused) -> str:
+    """``401 authentication_error``."""
+    return f"{error.status} {error.kind}".strip()
+
+
+def unreachable(said: str, details: Details) -> str:
+    """The message of a chat that failed because nobody answered. ``said``: what the last try was told, if anything."""
+    if not (details.shown and said):
+        return NOT_REACHED
+    address = "BEDROCK_BASE_URL" if details.provider == BEDROCK else "ANTHROPIC_BASE_URL"
+    return f"The model's service could not be reached: {own_words(said)} Look at {address}. {FREE}"
+
+
+def _setting(error: ModelRefused, details: Details) -> str:
+    """What an operator looks at first."""
+    if details.provider == BEDROCK:
+        return "the access to the model in Amazon Bedrock, and at DUALTRACK_MODEL and AWS_REGION"
+    key = f"ANTHROPIC_API_KEY (the parameter {details.key_id})" if details.key_id else "ANTHROPIC_API_KEY"
+    if error.status == 402 or _NO_CREDIT in error.said.lower():
+        return f"the credit of the account that {key} belongs to"
+    if error.status in (401, 403):
+        return key
+    return "DUALTRACK_MODEL and ANTHROPIC_BASE_URL"
