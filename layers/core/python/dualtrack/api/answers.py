@@ -245,7 +245,7 @@ class Event(TypedDict):
 
 
 class Conversation(Closed):
-    """A conversation without its records; of a fork the conversation that it was made of, which may be gone, and the
+    """A conversation without its records; `running_chat_id` while a chat runs in it; of a fork the conversation that it was made of, which may be gone, and the
     first query that it does not share."""
 
     conversation_id: str
@@ -253,6 +253,7 @@ class Conversation(Closed):
     profile: str
     created_at: Time
     updated_at: Time
+    running_chat_id: NotRequired[str]
     forked_from: NotRequired[str]
     forked_before: NotRequired[str]
 
@@ -325,6 +326,7 @@ class Profile(Closed):
 
     name: str
     description: str
+    model: str
     max_turns: Count
     tools: list[str]
     suggestions: list[str]
