@@ -245,7 +245,8 @@ class Event(TypedDict):
 
 
 class Conversation(Closed):
-    """A conversation without its records; `running_chat_id` while a chat runs in it; of a fork the conversation that it was made of, which may be gone, and the
+    """A conversation without its records; `listed_at` is its last query's time (else that of its
+    creation), by which it is listed; `running_chat_id` while a chat runs in it; of a fork the conversation that it was made of, which may be gone, and the
     first query that it does not share."""
 
     conversation_id: str
@@ -253,6 +254,7 @@ class Conversation(Closed):
     profile: str
     created_at: Time
     updated_at: Time
+    listed_at: NotRequired[Time]
     running_chat_id: NotRequired[str]
     forked_from: NotRequired[str]
     forked_before: NotRequired[str]

@@ -54,6 +54,8 @@ def conversation_json(one: Conversation, now: float) -> dict[str, Any]:
         "created_at": one.created_at,
         "updated_at": one.updated_at,
     }
+    if one.latest:
+        shown["listed_at"] = one.latest.partition("#")[0]
     if running := one.running_chat(now):
         shown["running_chat_id"] = running
     if not one.forked_from:
@@ -124,7 +126,7 @@ def create_conversation(stores: Stores, user: str, title: str, profile: str) -> 
     now = iso(stores.clock())
     one = Conversation(
         user, new_conversation_id(), title, profile_named(profile or DEFAULT_PROFILE).name, now, now
-    )
+    ).listed(now)
     stores.conversations.create(one)
     return one
 

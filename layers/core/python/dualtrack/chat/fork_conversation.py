@@ -77,7 +77,7 @@ def _fork(
         ancestry=ancestry,
         forked_from=found.conversation_id,
         asked=asked_up_to(stores, found, through),
-    )
+    ).listed(now)
     actions = [
         stores.conversations.create_action(one),
         *stores.forks.share_actions(one),

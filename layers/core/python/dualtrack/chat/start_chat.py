@@ -249,7 +249,7 @@ def _new_conversation(new: NewChat, now: float) -> Conversation:
         profile=new.profile or DEFAULT_PROFILE,
         created_at=iso(now),
         updated_at=iso(now),
-    )
+    ).listed(iso(now))
 
 
 def _lease(stores: Stores, admission: _Admission) -> Action:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import dumps, loads
@@ -89,6 +89,10 @@ class Conversation:
     def is_being_deleted(self) -> bool:
         """Whether a deletion has begun: it is never free again."""
         return self.lease == DELETING
+
+    def listed(self, at: str) -> Conversation:
+        """With its place in the list: its last query came, or it was made, at this time."""
+        return replace(self, latest=_latest(at, self.conversation_id))
 
     def running_chat(self, now: float) -> str:
         """The id of the chat that runs in it at ``now`` (epoch s), or nothing."""
@@ -253,6 +257,7 @@ class ConversationStore:
 
 def _item(one: Conversation) -> Item:
     lease = {"lease": one.lease, "lease_until": one.lease_until} if one.lease else {}
+    place = {LISTED_INDEX: f"USER#{one.user}", "latest": one.latest} if one.latest else {}
     fork = (
         {"forked_from": one.forked_from, "ancestry": dumps(ancestry_json(one.ancestry))}
         if one.forked_from
@@ -266,8 +271,7 @@ def _item(one: Conversation) -> Item:
         "updated_at": one.updated_at,
         "queries": one.queries,
         "asked": dumps(one.asked),
-        LISTED_INDEX: f"USER#{one.user}",
-        "latest": _latest(one.created_at, one.conversation_id),
+        **place,
         **lease,
         **fork,
     }
