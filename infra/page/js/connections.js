@@ -4,7 +4,7 @@ import { h } from "./dom.js";
 /** Whether a tool's result says that the user's token was not accepted. Pure. */
 export const isRefusedToken = ({ tool, state, preview }) => tool.startsWith("github_") && state !== "ok" && /did not accept the token/.test(preview ?? "");
 
-/** `github`: what the API says of it; null where it cannot be asked. */
+/** `github`: what the API says of it. */
 export function connections(api, github) {
   const place = h("section", { class: "github" });
   draw(place, api, github.connected);
