@@ -51,7 +51,7 @@ function step(row) {
   const marks = [row.failed && "failed", row.estimated && "estimated"].filter(Boolean).join(", ");
   return h(
     "tr",
-    { class: `${row.kind}${row.failed ? " failed" : ""}` },
+    { class: `of-${row.kind}${row.failed ? " of-failed" : ""}` },
     h("th", { scope: "row" }, row.name, marks && h("span", { class: "fine muted" }, ` ${marks}`)),
     h("td", { class: "when" }, bar(row)),
     h("td", { class: "number" }, row.seconds === null ? "–" : seconds(row.seconds)),

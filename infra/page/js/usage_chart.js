@@ -28,7 +28,8 @@ export function usageChart(usage) {
   if (usage.length === 0) return h("p", { class: "fine muted" }, "No figures yet.");
   const sum = (name) => usage.reduce((total, one) => total + one[name], 0);
   const [sent, full, credits] = [sum("sent"), sum("full"), sum("credits")];
-  const words = `${count(sent)} of ${count(full)} tokens sent, ${saved(sent, full)} % saved; ${plural(credits, "credit")}.`;
+  const spared = sent < full ? `${saved(sent, full)} % saved` : "nothing saved yet";
+  const words = `${count(sent)} of ${count(full)} tokens sent, ${spared}; ${plural(credits, "credit")}.`;
   return h(
     "section",
     { class: "usage" },
