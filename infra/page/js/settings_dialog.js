@@ -2,7 +2,7 @@
 import { agentName, agentsOf } from "./agents.js";
 import { connections } from "./connections.js";
 import { show } from "./dialogs.js";
-import { h } from "./dom.js";
+import { byId, h } from "./dom.js";
 import { plural, start } from "./format.js";
 import { SHORTCUTS } from "./shortcuts.js";
 import { THEMES, chooseTheme, chosenTheme } from "./theme.js";
@@ -29,6 +29,7 @@ function agents(all, profile) {
     "section",
     {},
     h("h3", {}, "Agent"),
+    !byId("mode").hidden && h("p", {}, byId("mode").textContent),
     first ? details(first, true) : h("p", { class: "muted" }, "There is none."),
     others.map((one) => details(one, false)),
     others.length > 0 && h("p", { class: "fine muted" }, "A conversation keeps the agent that it began with: choose another one for a new conversation."),
