@@ -9,10 +9,11 @@ import { THEMES, chooseTheme, chosenTheme } from "./theme.js";
 
 /** `profile`: of the open conversation, or the one that a new one would have; its details are shown first. */
 export async function openSettings(api, profile) {
-  show("Settings", themes(), h("p", { class: "muted" }, "Loading…"), shortcuts());
+  const place = h("div", { class: "settings-loaded" }, h("p", { class: "muted" }, "Loading…"));
+  show("Settings", themes(), place, shortcuts());
   const [offered, github] = await Promise.all([api.tools(), api.githubConnection()].map((one) => one.catch((problem) => problem)));
   const agent = offered instanceof Error ? problemOf("Agent", offered) : agents(agentsOf(offered), profile);
-  show("Settings", themes(), agent, github instanceof Error ? problemOf("GitHub", github) : connections(api, github), shortcuts());
+  place.replaceChildren(agent, github instanceof Error ? problemOf("GitHub", github) : connections(api, github));
 }
 
 const problemOf = (title, problem) => h("section", {}, h("h3", {}, title), h("p", { class: "problem" }, problem.message));

@@ -8,6 +8,7 @@ import { announce, byId, h, icon } from "./dom.js";
 import { moment, plural } from "./format.js";
 
 const UNTITLED = "New conversation";
+const PAGE = 50; // conversations in a page of the list
 const BRANCHES = 3; // shown of a conversation until all are asked for
 const EMPTY_PAGES = 20; // of a search that are gone through before it asks whether to go on
 const RUNNING_MS = 5000; // how often the list is read anew while a chat runs elsewhere
@@ -73,7 +74,7 @@ export class Sidebar {
   }
 
   #lookAgain() {
-    if (document.visibilityState === "visible") this.refresh();
+    if (document.visibilityState === "visible" && this.#items.length <= PAGE) this.refresh(); // not while older ones are read
   }
 
   async #find(text) {
