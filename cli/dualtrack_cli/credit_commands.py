@@ -121,7 +121,7 @@ def _whom_and_amount(given: tuple[str, ...]) -> tuple[str | None, int]:
     """Of ``CREDITS`` alone, or of ``USER CREDITS``."""
     if len(given) > 2:
         raise click.UsageError(f"Got unexpected extra arguments ({' '.join(given[2:])}).")
-    amount = _CREDITS.convert(given[-1], None, None)
+    amount = int(_CREDITS(given[-1]))
     return (given[0] if len(given) == 2 else None), amount
 
 

@@ -75,7 +75,16 @@ def _served(route: Route, serve: Callable[..., Answer]) -> Callable[..., Respons
     """The route as the resolver calls it, with the path's parameters."""
 
     def served(**path: str) -> Response[Any]:
-        services = Services(stores, executions, connections, user_pool, retention, corpora, deployment)
+        services = Services(
+            stores,
+            executions,
+            connections,
+            user_pool,
+            retention,
+            corpora,
+            deployment,
+            settings.dualtrack_model,
+        )
         answer = serve(admit(app.current_event, services, route.access), **path)
         if answer.body is None:
             return Response(answer.status, body="")

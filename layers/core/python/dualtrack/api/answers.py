@@ -245,14 +245,20 @@ class Event(TypedDict):
 
 
 class Conversation(Closed):
-    """A conversation without its records; of a fork the conversation that it was made of, which may be gone, and the
-    first query that it does not share."""
+    """A conversation without its records.
+
+    `listed_at` is its last query's time (else that of its creation), by which it is listed; `running_chat_id` is there
+    while a chat runs in it. A fork names the conversation that it was made of, which may be gone, and the first query
+    that it does not share.
+    """
 
     conversation_id: str
     title: str
     profile: str
     created_at: Time
     updated_at: Time
+    listed_at: NotRequired[Time]
+    running_chat_id: NotRequired[str]
     forked_from: NotRequired[str]
     forked_before: NotRequired[str]
 
@@ -325,6 +331,7 @@ class Profile(Closed):
 
     name: str
     description: str
+    model: str
     max_turns: Count
     tools: list[str]
     suggestions: list[str]

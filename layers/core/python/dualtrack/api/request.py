@@ -29,7 +29,7 @@ B = TypeVar("B", bound=Body)
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What the routes work with."""
+    """What the routes work with. ``model``: of the deployment's turns."""
 
     stores: Stores
     executions: Executions
@@ -38,6 +38,7 @@ class Services:
     retention: Retention
     corpora: CorpusServices
     deployment: Deployment = field(default_factory=Deployment)
+    model: str = ""
 
 
 @dataclass(frozen=True, slots=True)
