@@ -9,10 +9,11 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 import boto3
-from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools import Logger
 from aws_lambda_powertools.metrics import MetricUnit
 from botocore.config import Config
 from dualtrack.chat.credit_reset import WRITERS, Report, ResetUnfinished, reset_accounts
+from dualtrack.runtime.metrics import stage_metrics
 from dualtrack.storage.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 logger = Logger()
-metrics = Metrics()
+metrics = stage_metrics()
 
 LAST_PAGE_SECONDS: Final = 30
 """Kept free at the end for a page that meets throttling."""

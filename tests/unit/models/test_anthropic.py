@@ -76,7 +76,7 @@ def message(text: str, stop_reason: str = "end_turn") -> Response:
 
 def test_an_answer_of_the_form_is_a_value_of_it() -> None:
     with answering(message('{"name": "red"}')) as (model, _):
-        assert model.parse(REQUEST, Colour, 30) == Colour(name="red")
+        assert model.parse(REQUEST, Colour, 30) == (Colour(name="red"), SPENT)
 
 
 @pytest.mark.parametrize(
