@@ -110,7 +110,7 @@ def turns(world: World, patch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def emitted() -> Iterator[set[Metric]]:
+def emitted() -> set[Metric]:
     """What the functions write in the stage `prod`, each run once with what makes it write."""
     capture, lines = pytest.MonkeyPatch(), StringIO()
     with make_world() as world, redirect_stdout(lines):
@@ -137,7 +137,7 @@ def emitted() -> Iterator[set[Metric]]:
             "message": "The chat took too long. Nothing was charged.",
         }
     capture.undo()
-    yield written(lines.getvalue())
+    return written(lines.getvalue())
 
 
 def asked(stage: Stage) -> set[Metric]:
