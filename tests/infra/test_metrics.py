@@ -17,12 +17,14 @@ from typing import TYPE_CHECKING, Any, Final
 import boto3
 import pytest
 from aws_lambda_powertools.utilities.parameters import clear_caches
+from dualtrack.chat.credit_reset import Report
 from dualtrack.chat.sweep import sweep
 from dualtrack.models.spent import Asked, Side
 from dualtrack.models.turn import Usage
 from dualtrack.runtime.metrics import ENDS, NAMESPACE, PARTS
 from dualtrack.tool import ToolResult
 
+from infra.costs import CHAT_METRICS, EVENT_METRICS
 from infra.layers import ROOT
 from tests.drivers.templates import STACKS, readable
 from tests.drivers.world import SETTINGS, World, make_world
@@ -117,7 +119,7 @@ def emitted() -> set[Metric]:
         world.clock.now = time.time()
         turns(world, capture)
         with function("credit_reset", capture) as module:
-            module.handler({}, Context())
+            module._tell(Report(reset=1, failed=1))
         servers = [{"name": "docs", "url": "http://127.0.0.1:9/mcp", "price_class": "other"}]
         with function(
             "github", capture, MCP_SERVERS=json.dumps(servers), GITHUB_TOKEN_SECRET="", CONNECTIONS_KEY="key"
@@ -132,6 +134,7 @@ def emitted() -> set[Metric]:
             executions: Any = world.executions
             sweep(world.stores, executions, 60, ended=module.count_end)
             world.abort(chat)
+            module._tell(OpenChats=1, SweptChats=1, Deletions=1)
         assert world.load(chat).error == {
             "code": "timeout",
             "message": "The chat took too long. Nothing was charged.",
@@ -193,6 +196,14 @@ def test_everything_that_is_written_has_its_stage(emitted: set[Metric]) -> None:
     for name, dimensions in emitted:
         assert {"service", "stage"} <= {key for key, _ in dimensions}, name
         assert ("stage", "prod") in dimensions, name
+
+
+def test_as_many_are_written_as_the_bill_counts(emitted: set[Metric]) -> None:
+    """Each value of a closed set is one; the API's count of chats is written by its own function."""
+    many = {"end": len(ENDS), "part": len(PARTS)}
+    names = {closed(one) for one in emitted}
+    each = [next((many[key] for key, value in sets if key == value), 1) for _, sets in names]
+    assert sum(each) + 1 == CHAT_METRICS + EVENT_METRICS, sorted(name for name, _ in names)
 
 
 def test_how_chats_end_is_counted_once_each(emitted: set[Metric]) -> None:
