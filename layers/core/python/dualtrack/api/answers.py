@@ -395,7 +395,8 @@ class Ledger(Closed):
 
 
 class SpendingDay(Closed):
-    """Chats that ended on a day (UTC), what they were charged, and the dollars of their turns, failed ones' too."""
+    """Chats that ended on a day (UTC), what they were charged, and the dollars of their turns and tools, failed ones'
+    too."""
 
     day: Annotated[str, Field(json_schema_extra={"format": "date"})]
     chats: Count
