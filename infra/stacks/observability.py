@@ -226,7 +226,7 @@ class Observability(Construct):
             "Dollars": logs.QueryString(
                 fields=["ModelDollars.0 as dollars"],
                 filter_statements=["ispresent(ModelDollars.0)"],
-                stats_statements=["sum(dollars) as model_dollars, count(*) as turns by bin(1d)"],
+                stats_statements=["sum(dollars) as model_dollars, count(*) as entries by service, bin(1d)"],
             ),
         }
         for name, text in wanted.items():
