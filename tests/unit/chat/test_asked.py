@@ -11,6 +11,7 @@ import pytest
 from dualtrack.chat.cancel_chat import cancel_chat
 from dualtrack.chat.explain_chat import evidence
 from dualtrack.chat.receipt import Deployment, differences, receipt_of
+from dualtrack.chat.spans import spans_of
 from dualtrack.models.anthropic import connect
 from dualtrack.models.prices import dollars
 from dualtrack.models.turn import Usage
@@ -112,6 +113,22 @@ def test_what_a_search_asked_is_in_the_receipt_and_in_the_ledger(
     text = "\n".join(text_of(found))
     assert f"inside q1-t1, {MODEL}" in text
     assert "embeddings of q1-t1, voyage-3-large" in text
+
+
+def test_spans_of_it_stand_below_their_tool(searched: tuple[World, FakeClaude, FakeVoyage]) -> None:
+    world, _, _ = searched
+    world.model.script.add({"match": "turn", "content": [ASK]})
+    request = spans_of(receipt(world, world.ask("How is it set up?")), "anthropic")
+    assert request is not None
+    (scope,) = request["resourceSpans"][0]["scopeSpans"]
+    spans = {one["name"]: one for one in scope["spans"]}
+    tool = spans["execute_tool retrieve_documentation"]
+    for name, provider in ((f"chat {MODEL}", "anthropic"), ("embeddings voyage-3-large", "voyage_ai")):
+        assert spans[name]["parentSpanId"] == tool["spanId"]
+        told = {one["key"]: one["value"] for one in spans[name]["attributes"]}
+        assert told["gen_ai.provider.name"] == {"stringValue": provider}
+        assert int(told["gen_ai.usage.input_tokens"]["intValue"]) > 0
+    assert tool["parentSpanId"] == spans["invoke_agent assistant"]["spanId"]
 
 
 def test_a_search_that_is_remembered_asks_for_less(searched: tuple[World, FakeClaude, FakeVoyage]) -> None:
