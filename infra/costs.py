@@ -47,6 +47,13 @@ IDLE_GB: Final = 1.0
 """Stored by a stage that nobody uses: assets of some deployments, logs, empty tables."""
 
 
+CHAT_METRICS: Final = 11
+EVENT_METRICS: Final = 24
+"""Custom metrics of a stage: those that any chat sends, and those that wait for something to happen (a busy model, a
+degraded search, an end other than complete, something left over); each set of dimensions is one
+(tests/infra/test_metrics.py counts what functions write)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Counted:
     """A chat that was counted. ``rounds``: the functions of the tools of each turn, which run at once."""
@@ -177,6 +184,15 @@ def idle_lines(templates: Sequence[Template]) -> list[Line]:
     for template in templates:
         found += [*_acl_rules(template, price), *_tasks(template, price), *_endpoints(template, price)]
     return [*found, *_schedules(templates, price)]
+
+
+def metric_lines() -> list[Line]:
+    """What the functions' own metrics cost in a month with chats; one that is not sent in a month costs nothing."""
+    each = prices()["custom_metric_month"]
+    return [
+        Line("Custom metrics that any chat sends", CHAT_METRICS, each),
+        Line("Custom metrics of what may happen, at most", EVENT_METRICS, each),
+    ]
 
 
 def alarms_apart(lines: Iterable[Line]) -> list[Line]:

@@ -12,6 +12,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
+from dualtrack.runtime.metrics import NAMESPACE
 
 from infra import layers
 from infra.layers import ROOT
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from infra.stages import StageSettings
 
 ALIAS: Final = "live"
-METRICS_NAMESPACE: Final = "dualtrack"
 LAMBDA_DISK: Final = 512
 """MB of ``/tmp`` that every function has."""
 
@@ -169,7 +169,8 @@ class Function(Construct):
             tracing=lambda_.Tracing.ACTIVE,
             environment={
                 "POWERTOOLS_SERVICE_NAME": spec.name,
-                "POWERTOOLS_METRICS_NAMESPACE": METRICS_NAMESPACE,
+                "POWERTOOLS_METRICS_NAMESPACE": NAMESPACE,
+                "STAGE": stage.name,  # a dimension of every metric
                 "POWERTOOLS_LOG_LEVEL": stage.log_level,
                 **(WEB_ADAPTER_SETTINGS if spec.serves_http else {}),
             },

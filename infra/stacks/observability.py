@@ -12,8 +12,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
-
-from infra.stacks.functions import METRICS_NAMESPACE
+from dualtrack.runtime.metrics import CHAT_ENDS, CHATS, DEGRADED, ENDS, NAMESPACE, PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,6 +63,7 @@ class Observability(Construct):
         self._rest = rest
         self._undelivered = undelivered
         self._failed = failed
+        self._stage = stage.name
         self._dashboard(stage)
         if stage.encrypted_transport:  # on AWS: the emulator knows no saved queries
             self._queries(stage)
@@ -133,22 +133,18 @@ class Observability(Construct):
         self._money(dashboard)
 
     def _money(self, dashboard: cloudwatch.Dashboard) -> None:
-        """What the model's calls took, as `functions/turn` counts them; summaries and searches are not in it."""
+        """What the model's calls took, as `functions/turn` and `functions/search` count them; summaries are not in it."""
 
         def figure(name: str, statistic: str, label: str) -> cloudwatch.Metric:
-            return cloudwatch.Metric(
-                namespace=METRICS_NAMESPACE,
-                metric_name=name,
-                dimensions_map={"service": "turn"},
-                statistic=statistic,
-                period=_PERIOD,
-                label=label,
-            )
+            return self._own("turn", name, statistic, _PERIOD, label)
 
         dashboard.add_widgets(
             cloudwatch.GraphWidget(
-                title="Money: dollars of the model's turns",
-                left=[figure("ModelDollars", "Sum", "dollars")],
+                title="Money: dollars of models",
+                left=[
+                    figure("ModelDollars", "Sum", "turns"),
+                    self._own("search", "ModelDollars", "Sum", _PERIOD, "inside searches"),
+                ],
             ),
             cloudwatch.GraphWidget(
                 title="Tokens of the model's turns",
@@ -169,8 +165,45 @@ class Observability(Construct):
                 ],
             ),
             cloudwatch.GraphWidget(
-                title="The model: requests a turn", left=[figure("ModelTries", "Average", "average")]
+                title="The model: milliseconds to the first text",
+                left=[figure(FIRST_TEXT_METRIC, "p50", "p50"), figure(FIRST_TEXT_METRIC, "p95", "p95")],
             ),
+        )
+        dashboard.add_widgets(
+            cloudwatch.GraphWidget(
+                title="The model: requests a turn, and turns that waited for it",
+                left=[figure("ModelTries", "Average", "requests")],
+                right=[figure("BusyModel", "Sum", "waits")],
+            ),
+            cloudwatch.GraphWidget(title="Searches that went without", left=self._degraded()),
+        )
+        dashboard.add_widgets(
+            cloudwatch.GraphWidget(title="Chats that ended otherwise than complete", left=self._ends())
+        )
+
+    def _degraded(self) -> list[cloudwatch.IMetric]:
+        return [self._own("search", DEGRADED, "Sum", _PERIOD, part, part=part) for part in PARTS]
+
+    def _ends(self) -> list[cloudwatch.IMetric]:
+        return [self._own(CHATS, CHAT_ENDS, "Sum", _PERIOD, end, end=end) for end in ENDS]
+
+    def _own(
+        self,
+        service: str,
+        name: str,
+        statistic: str = "Sum",
+        period: Duration = _WINDOW,
+        label: str | None = None,
+        **dimensions: str,
+    ) -> cloudwatch.Metric:
+        """What functions count themselves, by the dimensions that they write (`dualtrack.runtime.metrics`)."""
+        return cloudwatch.Metric(
+            namespace=NAMESPACE,
+            metric_name=name,
+            dimensions_map={"service": service, "stage": self._stage, **dimensions},
+            statistic=statistic,
+            period=period,
+            label=label,
         )
 
     def _queries(self, stage: StageSettings) -> None:
@@ -193,7 +226,7 @@ class Observability(Construct):
             "Dollars": logs.QueryString(
                 fields=["ModelDollars.0 as dollars"],
                 filter_statements=["ispresent(ModelDollars.0)"],
-                stats_statements=["sum(dollars) as model_dollars, count(*) as turns by bin(1d)"],
+                stats_statements=["sum(dollars) as model_dollars, count(*) as entries by service, bin(1d)"],
             ),
         }
         for name, text in wanted.items():
@@ -289,19 +322,29 @@ class Observability(Construct):
                 "Stored accounts are not brought up to date; allowances are right all the same",
             ),
             "AccountsLeft": (
-                _own_metric("credit_reset", "CreditAccountsLeft"),
+                self._own("credit_reset", "CreditAccountsLeft"),
                 1,
                 "The reset could not bring some accounts up to date",
             ),
             "ListingsFail": (
-                _own_metric("github", "McpListingsFailed"),
+                self._own("github", "McpListingsFailed"),
                 1,
                 "An MCP server did not list its tools; after six hours they are offered no more",
             ),
             "SlowFirstText": (
-                _own_metric("turn", FIRST_TEXT_METRIC, "p95"),
+                self._own("turn", FIRST_TEXT_METRIC, "p95"),
                 _SLOW_MILLISECONDS,
                 "One model call in twenty writes its first text after more than 20 s",
+            ),
+            "SearchesDegraded": (
+                _share(
+                    "degraded",
+                    self._own("search", DEGRADED),
+                    "begun",
+                    functions["search"].function.metric_invocations(period=_WINDOW),
+                ),
+                34,
+                "A third of the searches went without embeddings, the model's ranking or the documentation",
             ),
             "Undelivered": (
                 self._undelivered.metric_approximate_number_of_messages_visible(period=_PERIOD),
@@ -369,15 +412,4 @@ def _share(
         using_metrics={bad: of_bad, rest: of_rest},
         period=_WINDOW,
         label=f"% {bad}",
-    )
-
-
-def _own_metric(function: str, name: str, statistic: str = "sum") -> cloudwatch.IMetric:
-    """What a function counts itself, by the dimension that Powertools writes."""
-    return cloudwatch.Metric(
-        namespace=METRICS_NAMESPACE,
-        metric_name=name,
-        dimensions_map={"service": function},
-        statistic=statistic,
-        period=_WINDOW,
     )
