@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from aws_cdk import aws_ec2 as ec2
     from aws_cdk import aws_sqs as sqs
+    from aws_cdk import aws_stepfunctions as sfn
 
     from infra.stacks.function_specs import FunctionSpec
     from infra.stacks.permissions import Allow
@@ -196,6 +197,28 @@ class Function(Construct):
             self.function.add_environment(name, values[name])
         for statement in self.spec.permissions(allow):
             self.role.add_to_policy(statement)
+
+    def arn_for(self, stage: StageSettings) -> str:
+        """What a machine's definition names: where machines have versions, the version of this deployment."""
+        called = self.function.current_version if stage.has_versions else self.alias
+        return called.function_arn
+
+    def let_invoke(self, machine: sfn.StateMachine, stage: StageSettings) -> None:
+        """The alias, and where machines have versions every version: executions of earlier releases name theirs, and
+        the role is one for all of them (aws/aws-cdk#17515).
+        """
+        self.alias.grant_invoke(machine)
+        if stage.has_versions:
+            versions = f"{self.function.function_arn}:*"
+            machine.add_to_role_policy(
+                iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[versions])
+            )
+            logical_id = self.function.stack.get_logical_id(self.function.node.default_child)
+            accept(
+                machine,
+                f"AwsSolutions-IAM5[Resource::<{logical_id}.Arn>:*]",
+                "Executions that an earlier release began call its versions of the functions.",
+            )
 
     def fail_to(self, queue: sqs.Queue, *, retry_attempts: int, max_event_age: Duration) -> None:
         """Where an asynchronous call of the alias ends that fails at every attempt, or waits for too long.

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 
 from botocore.exceptions import ClientError
 
+from dualtrack.ids import execution_arn
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -26,6 +28,8 @@ class Executions:
 
     client: SFNClient
     machine_arn: str
+    """Of the machine, or of its alias, where the stage has one (`dualtrack.ids.execution_arn`)."""
+
     trace: Callable[[], str] = str
     """The trace of the request that starts a chat, for one trace from there to the model; empty for none."""
 
@@ -75,7 +79,7 @@ class Executions:
                 raise
 
     def _arn(self, chat_id: str) -> str:
-        return f"{self.machine_arn.replace(':stateMachine:', ':execution:')}:{chat_id}"
+        return execution_arn(self.machine_arn, chat_id)
 
 
 def _code(error: ClientError) -> str:

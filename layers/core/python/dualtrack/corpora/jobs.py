@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from botocore.exceptions import ClientError
 
 from dualtrack.corpora.clean import clean
+from dualtrack.ids import execution_arn
 from dualtrack.storage.dynamo import Lost
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class CorpusExecutions:
 
     def status(self, job: Job) -> str | None:
         """RUNNING, SUCCEEDED, FAILED, TIMED_OUT, ABORTED; None if there is no such execution."""
-        arn = f"{self.machine_arn.replace(':stateMachine:', ':execution:')}:{job.execution}"
+        arn = execution_arn(self.machine_arn, job.execution)
         try:
             return str(self.client.describe_execution(executionArn=arn)["status"])
         except ClientError as error:
