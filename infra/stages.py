@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Final, Literal, get_args
 from urllib.parse import urlsplit
 
+from dualtrack.api.writes import EVERYTHING, writes_from
 from dualtrack.memory.summaries import characters_from
 from dualtrack.models.providers import ANTHROPIC, PROVIDERS
 from dualtrack.models.spending import cap_from
@@ -258,6 +259,8 @@ class StageSettings:
     ``at_once`` they have, and their alias moves at once; with ``canary`` the chats' gets ``release_percent`` of them
     for ``release_minutes`` and then all, with ``linear`` as much more every ``release_minutes``, and goes back on an
     alarm.
+    ``writes``: the release that must be able to read everything that is written; 1 while the stage may have to go back
+    to release 1 (docs/releases.md).
     """
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid", "strict": True}
@@ -283,6 +286,7 @@ class StageSettings:
     release: Releasing = "in_place"
     release_percent: int = 20
     release_minutes: int = 10
+    writes: int = EVERYTHING
 
     def __post_init__(self) -> None:
         """Raises ValueError for a retention or a release that nobody can mean."""
@@ -294,12 +298,16 @@ class StageSettings:
             )
 
     def _check_release(self) -> None:
-        """The limits are those of CloudFormation's AWS::StepFunctions::StateMachineAlias."""
+        """The limits of the steps are those of CloudFormation's AWS::StepFunctions::StateMachineAlias."""
         if not (1 <= self.release_percent <= 99 and 1 <= self.release_minutes <= 2_100):
             raise ValueError(
                 f"release_percent and release_minutes of stage {self.name}: must be from 1 to 99 and from 1 to 2100,"
                 f" not {self.release_percent} and {self.release_minutes}"
             )
+        try:
+            writes_from(str(self.writes))
+        except ValueError as error:
+            raise ValueError(f"writes of stage {self.name}: {error}") from None
         if self.moves_by_steps and not self.alarms:
             raise ValueError(
                 f"release of stage {self.name}: {self.release} goes back on alarms, so it takes alarms = true"

@@ -15,6 +15,7 @@ with collecting_later():
     from dualtrack.api.request import Services, admit
     from dualtrack.api.table import ROUTES
     from dualtrack.api.users import UserPool
+    from dualtrack.api.writes import writes_from
     from dualtrack.chat.erase_user import Retention
     from dualtrack.chat.executions import Executions
     from dualtrack.chat.receipt import Deployment
@@ -47,6 +48,7 @@ corpora = CorpusServices(
     CorpusExecutions(step_functions, settings.corpus_machine_arn), signer, settings.bodies_bucket
 )
 deployment = Deployment(json.loads(settings.aws_prices or "{}"), json.loads(settings.function_sizes or "{}"))
+writes = writes_from(settings.dualtrack_writes)
 retention = Retention(int(settings.ledger_retention_days), int(settings.token_hours))
 
 
@@ -76,7 +78,9 @@ def _served(route: Route, serve: Callable[..., Answer]) -> Callable[..., Respons
     """The route as the resolver calls it, with the path's parameters."""
 
     def served(**path: str) -> Response[Any]:
-        services = Services(stores, executions, connections, user_pool, retention, corpora, deployment)
+        services = Services(
+            stores, executions, connections, user_pool, retention, corpora, deployment, writes
+        )
         answer = serve(admit(app.current_event, services, route.access), **path)
         if answer.body is None:
             return Response(answer.status, body="")

@@ -147,6 +147,7 @@ class ChatStack(Stack):
             "LEDGER_RETENTION_DAYS": str(self._stage.ledger_retention_days),
             "AWS_PRICES": json.dumps({name: prices()[name] for name in PRICES}),
             "FUNCTION_SIZES": json.dumps({name: spec.memory for name, spec in SPECS.items()}),
+            "DUALTRACK_WRITES": str(self._stage.writes),
             "TOKEN_HOURS": str(self._stage.token_hours),
             "USER_POOL_ID": pool.user_pool_id,
             "JWKS_URL": f"{issuer}/.well-known/jwks.json",
