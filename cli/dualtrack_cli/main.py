@@ -13,6 +13,7 @@ import click
 from dualtrack.frozen import freeze
 
 from dualtrack_cli.aws_commands import aws_commands
+from dualtrack_cli.aws_prune import prune
 from dualtrack_cli.client import ClientError, Refused
 from dualtrack_cli.command import (
     STATE_DIR,
@@ -58,6 +59,7 @@ main.add_command(user_commands)
 main.add_command(course_commands)
 main.add_command(graph_commands)
 main.add_command(aws_commands)
+aws_commands.add_command(prune)
 main.add_command(explain)
 
 

@@ -39,25 +39,25 @@ def memory() -> Iterator[DynamoDBClient]:
 @contextmanager
 def ministack() -> Iterator[DynamoDBClient]:
     """MiniStack with DynamoDB alone, as a process of its own."""
-    port = _free_port()
+    port = free_port()
     settings = {
         "SERVICES": "dynamodb",
         "BIND_HOST": "127.0.0.1",
         "GATEWAY_PORT": str(port),
         "LOG_LEVEL": "ERROR",
     }
-    with _process([sys.executable, "-m", "ministack"], settings):
+    with process([sys.executable, "-m", "ministack"], settings):
         yield _client(port)
 
 
 @contextmanager
 def dynamodb_local() -> Iterator[DynamoDBClient]:
     """DynamoDB Local, in memory."""
-    port = _free_port()
+    port = free_port()
     command = ["java", f"-Djava.library.path={DYNAMODB_LOCAL}", "-cp", f"{DYNAMODB_LOCAL}/*"]
     main = "software.amazon.dynamodb.services.local.main.ServerRunner"
     options = ["-inMemory", "-sharedDb", "-disableTelemetry", "-port", str(port)]
-    with _process([*command, main, *options], {"AWS_REGION": "us-east-1"}):
+    with process([*command, main, *options], {"AWS_REGION": "us-east-1"}):
         yield _client(port)
 
 
@@ -74,16 +74,18 @@ ENGINES: Final[Mapping[str, Callable[[], AbstractContextManager[DynamoDBClient]]
 }
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """One that nobody listens to."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 @contextmanager
-def _process(command: list[str], settings: Mapping[str, str]) -> Iterator[None]:
+def process(command: list[str], settings: Mapping[str, str]) -> Iterator[None]:
+    """A process in a folder of its own, for the length of the block; ``settings``: environment beside this one's."""
     with tempfile.TemporaryDirectory() as folder:
-        process = subprocess.Popen(
+        running = subprocess.Popen(
             command,
             cwd=folder,
             env={**os.environ, **settings},
@@ -93,12 +95,12 @@ def _process(command: list[str], settings: Mapping[str, str]) -> Iterator[None]:
         try:
             yield
         finally:
-            process.terminate()
+            running.terminate()
             try:
-                process.wait(timeout=10)
+                running.wait(timeout=10)
             except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+                running.kill()
+                running.wait()
 
 
 def _client(port: int) -> DynamoDBClient:
