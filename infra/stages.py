@@ -259,6 +259,8 @@ class StageSettings:
     ``at_once`` they have, and their alias moves at once; with ``canary`` the chats' gets ``release_percent`` of them
     for ``release_minutes`` and then all, with ``linear`` as much more every ``release_minutes``, and goes back on an
     alarm.
+    ``snap_start``: the functions, by their names, that Lambda restores from a snapshot in place of a cold start; each of
+    their versions is billed for as long as it is there (docs/releases.md).
     ``writes``: the release that must be able to read everything that is written; 1 while the stage may have to go back
     to release 1 (docs/releases.md).
     """
@@ -286,6 +288,7 @@ class StageSettings:
     release: Releasing = "in_place"
     release_percent: int = 20
     release_minutes: int = 10
+    snap_start: tuple[str, ...] = ()
     writes: int = EVERYTHING
 
     def __post_init__(self) -> None:

@@ -64,6 +64,19 @@ def reserved_concurrency(stage: StageSettings) -> Mapping[str, int]:
     return stage.reserved_concurrency
 
 
+def snap_start(stage: StageSettings) -> frozenset[str]:
+    """The stage's own setting; raises ValueError for a function that there is not, or that can have no snapshot: with
+    more than 512 MB of ``/tmp``, or served by another runtime than Python's own (AWS Lambda Developer Guide, "Improving
+    startup performance with Lambda SnapStart").
+    """
+    able = {name for name, spec in SPECS.items() if spec.disk <= LAMBDA_DISK and not spec.serves_http}
+    if wrong := set(stage.snap_start) - able:
+        raise ValueError(
+            f"snap_start of stage {stage.name}: {', '.join(sorted(wrong))}; it can be {', '.join(sorted(able))}"
+        )
+    return frozenset(stage.snap_start)
+
+
 @dataclass(frozen=True, slots=True)
 class Network:
     """Where a function runs that has to reach something inside a VPC."""
@@ -174,6 +187,7 @@ class Function(Construct):
                 **(WEB_ADAPTER_SETTINGS if spec.serves_http else {}),
             },
             reserved_concurrent_executions=reserved_concurrency,
+            snap_start=_SNAPSHOTS if spec.name in snap_start(stage) else None,
             # an execution, a retry or a stream may still run on the version before (DESIGN 2.14)
             current_version_options=lambda_.VersionOptions(removal_policy=RemovalPolicy.RETAIN),
             vpc=network.vpc if network else None,
@@ -273,6 +287,7 @@ def _network_interfaces() -> iam.PolicyStatement:
     )
 
 
+_SNAPSHOTS: Final = lambda_.SnapStartConf.ON_PUBLISHED_VERSIONS
 _RETENTION: Final = MappingProxyType(
     {
         1: logs.RetentionDays.ONE_DAY,

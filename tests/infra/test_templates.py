@@ -10,9 +10,11 @@ from dualtrack.errors import STATUS_OF_CODE
 from dualtrack.storage.leases import STREAMS
 
 from infra.stacks.function_specs import SPECS
+from tests.drivers.templates import Stage
 
 if TYPE_CHECKING:
-    from tests.drivers.templates import Stage
+    from collections.abc import Callable
+    from pathlib import Path
 
 TABLES = 4
 KEY_LIKE = re.compile(r"sk-|ghp_|github_pat_|pa-|ctx7sk|AKIA|BEGIN [A-Z ]*PRIVATE KEY")
