@@ -33,6 +33,7 @@ SCENARIO: Final = Scenario(
 )
 """Every step of a chat, and the same for each query: the earlier release's world asks for the same tools."""
 
+_REQUESTS: Final = ("start", "stop")
 _PARTS: Final = ("layers", "infra", "tests")
 
 
@@ -109,17 +110,29 @@ def _unpack(folder: Path) -> None:
 
 @dataclass
 class MixedWorld(World):
-    """A world in which ``is_earlier`` says of each step, by its name, whose code runs it; ``ran`` counts them."""
+    """A world in which ``is_earlier`` says of each step, by its name, whose code runs it; ``ran`` has them in order.
+
+    ``is_repeated``: of each step but a request, whether the other release's code has run it before, and the workflow
+    did not hear of it.
+    """
 
     earlier: Earlier | None = None
     is_earlier: Callable[[str], bool] = lambda _: False
+    is_repeated: Callable[[str], bool] = lambda _: False
     ran: list[tuple[str, str]] = field(default_factory=list)
 
     def _mixed(self, name: str, today: Callable[[], Any], **arguments: Any) -> Any:
-        if self.earlier and self.is_earlier(name):
-            self.ran.append((name, "1"))
+        is_earlier = self.is_earlier(name)
+        if name not in _REQUESTS and self.is_repeated(name):
+            self._run(name, today, arguments, is_earlier=not is_earlier)
+        return self._run(name, today, arguments, is_earlier=is_earlier)
+
+    def _run(
+        self, name: str, today: Callable[[], Any], arguments: dict[str, Any], *, is_earlier: bool
+    ) -> Any:
+        self.ran.append((name, "1" if is_earlier else "today"))
+        if is_earlier and self.earlier:
             return self.earlier.step(self, name, **arguments)
-        self.ran.append((name, "today"))
         return today()
 
     def start(self, message: str, conversation_id: str, process: Process) -> int:

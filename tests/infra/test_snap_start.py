@@ -35,7 +35,7 @@ def test_a_stage_has_it_for_the_functions_it_names_and_sees_the_price() -> None:
         for key, function in functions.items()
         if "SnapStart" in function["Properties"]
     }
-    assert started == dict.fromkeys(("Api", "Turn"), {"ApplyOn": "PublishedVersions"})
+    assert started == {key: {"ApplyOn": "PublishedVersions"} for key in ("Api", "Turn")}
     (line,) = [one for one in idle_lines([template.to_json()]) if one.item.startswith("Snapshots of 2 ")]
     gigabytes = (512 + 640) / 1024
     assert line.dollars == pytest.approx(2 * gigabytes * 3.954, rel=1e-3)  # $3.954 a GB and month

@@ -80,6 +80,21 @@ def test_any_step_may_be_either_releases(earlier: Earlier, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_step_may_be_done_by_both(earlier: Earlier, seed: int) -> None:
+    """A step whose answer was lost is done again, and the alias has moved in between: it counts once."""
+    drawn = random.Random(seed)
+    world = MixedWorld(
+        SCENARIO,
+        earlier=earlier,
+        is_earlier=lambda _: drawn.random() < 0.5,
+        is_repeated=lambda _: drawn.random() < 0.3,
+    )
+    conversation(world)
+    check_conversation(world, seed)
+    assert len(world.ran) > STEPS * QUERIES
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
 @pytest.mark.parametrize("back", [False, True], ids=["forward", "back"])
 def test_a_deploy_comes_at_any_step(earlier: Earlier, *, back: bool, seed: int) -> None:
     """From release 1 to today's, and back to it when the alarms say so."""
