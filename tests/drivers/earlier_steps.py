@@ -10,20 +10,19 @@ from __future__ import annotations
 import pickle
 import sys
 from collections.abc import Mapping
+from importlib import import_module
 from typing import IO, Any
 
 
 def serve(source: IO[bytes], sink: IO[bytes]) -> None:
     """Answer until the parent is gone."""
-    from tests.fakes import crash_world
-    from tests.fakes.crash_world import DOCUMENTATION, NOTE, READ, UNKNOWN, Scenario
-    from tests.fakes.world import FakeClock
-
-    rounds = ((DOCUMENTATION, NOTE, UNKNOWN), (READ,))
-    scenario = Scenario("an earlier release", rounds=rounds, charged=20, always_asks=True)
+    # the earlier release's, by PYTHONPATH
+    theirs, clock = import_module("tests.fakes.crash_world"), import_module("tests.fakes.world").FakeClock
+    rounds = ((theirs.DOCUMENTATION, theirs.NOTE, theirs.UNKNOWN), (theirs.READ,))
+    scenario = theirs.Scenario("an earlier release", rounds=rounds, charged=20, always_asks=True)
     while frame := read(source):
         account, now, name, arguments = frame
-        world = crash_world.World(scenario, clock=FakeClock(now))
+        world = theirs.World(scenario, clock=clock(now))
         _put(world.aws, account)
         outcome, error = _run(world, name, arguments)
         write(sink, (_taken(world.aws), world.clock.now, outcome, error))

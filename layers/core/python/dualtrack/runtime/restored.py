@@ -13,7 +13,8 @@ import random
 def seed_anew_when_restored() -> None:
     """Restored processes that are refused at once do not come again at once."""
     try:
-        from snapshot_restore_py import register_after_restore  # noqa: PLC0415 - Lambda's Python runtime has it
+        # Lambda's Python runtime has it, and nothing else
+        from snapshot_restore_py import register_after_restore  # type: ignore[import-not-found]  # noqa: PLC0415
     except ImportError:
         return
     register_after_restore(random.seed)
