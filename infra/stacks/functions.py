@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from aws_cdk import Duration, RemovalPolicy, Size, Stack
 from aws_cdk import aws_iam as iam
@@ -227,7 +227,8 @@ class Function(Construct):
             machine.add_to_role_policy(
                 iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[versions])
             )
-            logical_id = self.function.stack.get_logical_id(self.function.node.default_child)
+            resource: Any = self.function.node.default_child
+            logical_id = self.function.stack.get_logical_id(resource)
             accept(
                 machine,
                 f"AwsSolutions-IAM5[Resource::<{logical_id}.Arn>:*]",
