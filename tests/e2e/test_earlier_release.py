@@ -76,6 +76,32 @@ def test_an_execution_of_release_1_runs_every_kind_of_tool(
     assert root.executions().status(started.chat_id) is None
 
 
+@pytest.fixture
+def by_the_alias(root: Root) -> Iterator[Executions]:
+    """The machine of the stack under a version and an alias, as stages on AWS have it (docs/releases.md)."""
+    client = root.client("stepfunctions")
+    version = client.publish_state_machine_version(stateMachineArn=root.machine)["stateMachineVersionArn"]
+    alias = client.create_state_machine_alias(
+        name="live", routingConfiguration=[{"stateMachineVersionArn": version, "weight": 100}]
+    )["stateMachineAliasArn"]
+    yield Executions(client, alias)
+    client.delete_state_machine_alias(stateMachineAliasArn=alias)
+    client.delete_state_machine_version(stateMachineVersionArn=version)
+
+
+def test_an_execution_that_the_alias_has_begun_is_found_by_all(
+    root: Root, ann: Person, script: Script, by_the_alias: Executions
+) -> None:
+    """By who names the alias, and by who names the machine, as another release's sweep may."""
+    script.says("By the alias.")
+    started = admitted(root, ann, script.question(), by_the_alias)
+    chat = ann.finish(started.chat_id)
+    assert (chat["status"], chat["response"]) == ("done", "By the alias.")
+    for executions in (by_the_alias, root.executions()):
+        assert executions.status(started.chat_id) in {"RUNNING", "SUCCEEDED"}
+        assert executions.owner(started.chat_id) == ann.id
+
+
 def test_a_call_that_the_next_release_has_recorded_is_run(
     root: Root, ann: Person, script: Script, tools: ToolServer
 ) -> None:
