@@ -1,6 +1,6 @@
 """An empty AWS account on this machine, for the commands that deploy: the emulator, templates that it takes, a way in.
 
-What the emulator cannot do is left out of the templates here and in the open: `NOT_EMULATED`. IAM policies are not
+The emulator runs as it is, not behind `infra.local.emulator`, which hands functions the sessions of checked roles. What it cannot do is left out of the templates here and in the open: `NOT_EMULATED`. IAM policies are not
 checked, because the CDK's own bucket refuses plain HTTP, which is all that the emulator speaks.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import json
 import os
 import shutil
@@ -20,6 +21,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack_cli.aws.cdk import PACKAGE
 
+from infra.layers import ROOT
+from infra.local.assets import zip_folder
 from infra.local.aws import Aws
 from infra.local.credentials import Credentials
 from infra.local.front_config import FrontConfig
@@ -78,11 +81,6 @@ def assembly(folder: Path) -> Path:
 
 
 def _hash_of(*folders: str) -> str:
-    from infra.layers import ROOT
-    from infra.local.assets import zip_folder
-
-    import hashlib
-
     return "".join(hashlib.sha256(zip_folder(ROOT / one)).hexdigest() for one in folders)
 
 
@@ -152,7 +150,11 @@ class EmulatedAccount:
         )
         descriptor = listener.fileno()
         front = self.children.start(
-            "front", "infra.local.front", str(descriptor), environment=_clean(self.root), keep_open=(descriptor,)
+            "front",
+            "infra.local.front",
+            str(descriptor),
+            environment=_clean(self.root),
+            keep_open=(descriptor,),
         )
         front.send(json.dumps(dataclasses.asdict(config)).encode())
         port = listener.getsockname()[1]
@@ -170,7 +172,7 @@ def emulated_account(root: Path) -> Iterator[EmulatedAccount]:
     (root / "tmp").mkdir(parents=True, exist_ok=True)
     children.start(
         "emulator",
-        "infra.local.emulator",
+        "ministack",
         environment={
             **_clean(root),
             "AUTH": "false",

@@ -20,6 +20,7 @@ from dualtrack_cli.client import Failed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from datetime import datetime
 
 BOOTSTRAP_VERSION: Final = "/cdk-bootstrap/hnb659fds/version"
 """Where the CDK's bootstrap stack writes its version (the default qualifier)."""
@@ -246,7 +247,15 @@ class Account:
             except self._cognito.exceptions.UserNotFoundException:
                 return
 
-    def unconfirmed_subscriptions(self, topic: str) -> tuple[int, int]:
+    def delete_old_users(self, pool: str, beginning: str, before: datetime) -> None:
+        """Delete users whose names begin so and who were made before a time; 60 at most."""
+        with plainly():
+            found = self._cognito.list_users(UserPoolId=pool, Filter=f'username ^= "{beginning}"', Limit=60)
+        for one in found["Users"]:
+            if one["UserCreateDate"] < before and one["Username"].startswith(beginning):
+                self.delete_user(pool, one["Username"])
+
+    def subscriptions(self, topic: str) -> tuple[int, int]:
         """(confirmed, not confirmed) subscriptions of a topic, of its first hundred."""
         with plainly():
             found = self.client("sns").list_subscriptions_by_topic(TopicArn=topic)["Subscriptions"]

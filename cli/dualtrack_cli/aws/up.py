@@ -85,7 +85,7 @@ class Up:
         if not self.account.region:
             raise Missing("There is no AWS region: give --region or set AWS_REGION.")
         self.steps.say(f"{caller.arn}, region {self.account.region}, stage {self.wishes.stage}")
-        settings = _read_settings(self.wishes)
+        settings = read_stage(self.wishes)
         recorded = self.account.recorded(self.wishes.stage)
         self.extra = decide.carried(recorded, settings.environment)
         self.settings = {**self.extra, **settings.environment}
@@ -271,7 +271,7 @@ class Up:
         if todo == "none":
             self.steps.say(f"There are administrators: {', '.join(one.name for one in admins[:5])}")
             return
-        password = _password() if self.wishes.show_password else ""
+        password = new_password() if self.wishes.show_password else ""
         if todo == "create":
             self.account.create_user(pool, wanted, self._email, password)
         elif password:
@@ -318,7 +318,8 @@ class Up:
         return Cdk(self.account.region, app, log.resolve(), self.steps.progress)
 
 
-def _read_settings(wishes: Wishes) -> Settings:
+def read_stage(wishes: Wishes) -> Settings:
+    """The stage's settings. Raises `Missing` with what is wrong in them."""
     from infra.settings import FOLDER, BadSettings, read_settings  # noqa: PLC0415 - an installed wheel has none
 
     try:
@@ -327,7 +328,7 @@ def _read_settings(wishes: Wishes) -> Settings:
         raise Missing(str(problem)) from problem
 
 
-def _password() -> str:
+def new_password() -> str:
     """One that the pool's policy takes: 16 characters of four kinds."""
     kinds = (string.ascii_lowercase, string.ascii_uppercase, string.digits, "-_.!")
     picked = [secrets.choice(kind) for kind in kinds]
