@@ -108,14 +108,14 @@ def _command() -> list[str]:
 
 @contextlib.contextmanager
 def _running(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
-    """The process in a group of its own, which ends with the block however that ends."""
+    """The process in a group of its own, which ends with the block and with this process, even a killed one."""
     from infra.layers import ROOT  # noqa: PLC0415
 
     process = subprocess.Popen(  # noqa: S603 - our own command
-        command,
+        [sys.executable, "-m", "infra.local.child", "dualtrack_cli.aws.other_program", *command],
         cwd=ROOT,
         env=dict(environment),
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -130,8 +130,9 @@ def _running(command: Sequence[str], environment: Mapping[str, str]) -> Iterator
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGTERM)
             process.wait()
-        if process.stdout:
-            process.stdout.close()
+        for stream in (process.stdin, process.stdout):
+            if stream:
+                stream.close()
 
 
 def _worth_saying(line: str) -> str:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from dualtrack_cli.client import ChatEvent
 
 GREETING: Final = "Say in one short sentence that you are there."
-RECALL: Final = "Fetch the full record q1-r with the tool for it, even if you know it, and quote its first sentence."
+RECALL: Final = (
+    "Fetch the full record q1-r with the tool for it, even if you know it, and quote its first sentence."
+)
 _NOBODY: Final = "ch_00000000000000000000000000"
 _TIMEOUT: Final = httpx.Timeout(35, connect=10)
 

@@ -63,7 +63,7 @@ class Person:
             click.echo(f"   {problem}", err=True)
 
     def _someone(self, question: str, option: str) -> None:
-        if not self.is_there:
+        if self.yes or not self.is_there:
             raise Missing(f"{question.strip()} Nobody can be asked here: give {option}.")
         self.asked += 1
 

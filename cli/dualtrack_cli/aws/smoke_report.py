@@ -35,7 +35,7 @@ def markdown(url: str, when: str, results: Sequence[Result], measured: Iterable[
     """The whole report."""
     passed = sum(one.state == "passed" for one in results)
     rows = "\n".join(
-        f"| {one.name} | {_cell(one.expected)} | {_cell(one.seen)} | {one.state} | {one.seconds:.2f} |"
+        f"| {_cell(one.name)} | {_cell(one.expected)} | {_cell(one.seen)} | {one.state} | {one.seconds:.2f} |"
         for one in results
     )
     figures = "\n".join(f"| {_cell(what)} | {_cell(figure)} |" for what, figure in measured)

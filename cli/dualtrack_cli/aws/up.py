@@ -86,25 +86,28 @@ class Up:
             raise Missing("There is no AWS region: give --region or set AWS_REGION.")
         self.steps.say(f"{caller.arn}, region {self.account.region}, stage {self.wishes.stage}")
         settings = read_stage(self.wishes)
-        recorded = self.account.recorded(self.wishes.stage)
-        self.extra = decide.carried(recorded, settings.environment)
-        self.settings = {**self.extra, **settings.environment}
-        if recorded is None and not self.person.agrees(
+        is_new = self.account.stack(f"{prefix(self.wishes.stage)}-chat") is None
+        if is_new and not self.person.agrees(
             f"Deploy {prefix(self.wishes.stage)} to the account {caller.account} in {self.account.region}?"
         ):
             raise Missing("Nothing was done.")
-        if settings.stage.alarms and not self.settings.get("ALARM_EMAIL") and recorded is None:
-            address = self.person.says(
-                "Who hears of alarms? (one e-mail address, empty for nobody)",
-                "ALARM_EMAIL",
-                lambda given: "" if decide.is_address(given) else "that is no address",
-                optional=True,
-            )
-            self.extra |= {"ALARM_EMAIL": address} if address else {}
+        self.extra = decide.carried(self.account.recorded(self.wishes.stage), settings.environment)
+        if is_new and settings.stage.alarms and not settings.environment.get("ALARM_EMAIL"):
+            self._ask_for_alarms()
+        self.settings = {**self.extra, **settings.environment}
         if self.extra:
             self.steps.say(f"Kept from an earlier deployment or given now: {', '.join(sorted(self.extra))}")
         self._page = settings.stage.page
         return caller.account
+
+    def _ask_for_alarms(self) -> None:
+        address = self.person.says(
+            "Who hears of alarms? (one e-mail address, empty for nobody)",
+            "ALARM_EMAIL",
+            _address,
+            optional=True,
+        )
+        self.extra |= {"ALARM_EMAIL": address} if address else {}
 
     # 2
     def _limits(self) -> None:
@@ -125,12 +128,10 @@ class Up:
         deployed = self.account.stack(f"{prefix(self.wishes.stage)}-page")
         if self.wishes.page is not None:
             self._page = self.wishes.page
-        elif deployed is None and self.account.stack(f"{prefix(self.wishes.stage)}-chat") is None:
+        elif deployed is None or decide.before_deploy(deployed) == "delete":
             self._page = self.person.agrees(
-                "Deploy the web page with CloudFront? (no: the API alone; `up --page` adds it later)"
+                "Deploy the web page with CloudFront? (`page = false` in the settings file asks no more)"
             )
-        else:
-            self._page = deployed is not None
         return self._page
 
     # 3
@@ -295,7 +296,7 @@ class Up:
         self._answered_email = self.person.says(
             "E-mail address of the first user, who administers",
             "--email",
-            lambda given: "" if decide.is_address(given) else "that is no address",
+            _address,
         )
         return decide.name_of(self._answered_email)
 
@@ -326,6 +327,10 @@ def read_stage(wishes: Wishes) -> Settings:
         return read_settings(wishes.stage, os.environ, wishes.settings_folder or FOLDER)
     except BadSettings as problem:
         raise Missing(str(problem)) from problem
+
+
+def _address(given: str) -> str:
+    return "" if decide.is_address(given) else "that is no address"
 
 
 def new_password() -> str:
