@@ -68,7 +68,7 @@ class Account:
 
     def __init__(self, region: str | None = None) -> None:
         with plainly():
-            self._session = boto3.Session(region_name=region or None)
+            self._session: Any = boto3.Session(region_name=region or None)
         self.region = self._session.region_name or ""
 
     def client(self, service: str) -> Any:

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -30,6 +31,10 @@ State = Literal["ok", "note", "wrong", "unknown"]
 STUCK_SECONDS: Final = 20 * 60.0
 """A chat lasts at most 15 minutes (CONTRACT 7), and the sweep ends what is left within five."""
 _ANTHROPIC: Final = "https://api.anthropic.com"
+_QUEUES: Final = (
+    ("Queue of undelivered events", "UndeliveredQueueUrl"),
+    ("Queue of failures", "FailedQueueUrl"),
+)
 _SIGNS: Final = {
     "ok": ("✓", "green"),
     "note": ("·", "yellow"),
@@ -216,14 +221,9 @@ class Doctor:
 
     def _of_chat(self, outputs: Mapping[str, str]) -> Iterator[Finding]:
         account = self._account
-        for name, output in (
-            ("Queue of undelivered events", "UndeliveredQueueUrl"),
-            ("Queue of failures", "FailedQueueUrl"),
-        ):
+        for name, output in _QUEUES:
             if url := outputs.get(output):
-                yield from _tried(
-                    name, lambda name=name, url=url: [of_queue(name, account.messages(url), url)]
-                )
+                yield from _tried(name, partial(self._queue, name, url))
         if machine := outputs.get("StateMachineArn"):
             yield from _tried("Chats", lambda: [of_executions(account.running_since(machine), self._now)])
         if topic := outputs.get("AlarmTopicArn"):
@@ -231,6 +231,9 @@ class Doctor:
             yield from _tried(
                 "Alarms", lambda: [of_subscription(*account.subscriptions(topic), email, self._stage)]
             )
+
+    def _queue(self, name: str, url: str) -> list[Finding]:
+        return [of_queue(name, self._account.messages(url), url)]
 
     def _deployed(self) -> Mapping[str, str]:
         recorded = self._account.recorded(self._stage) or {}

@@ -102,7 +102,7 @@ def _keys(account: Account, stage: str) -> Iterator[Thing]:
 
 
 def _is_kept(client: Any, key: str) -> bool:
-    return client.describe_key(KeyId=key)["KeyMetadata"]["KeyState"] != "PendingDeletion"
+    return bool(client.describe_key(KeyId=key)["KeyMetadata"]["KeyState"] != "PendingDeletion")
 
 
 def _parameters(account: Account, stage: str) -> Iterator[Thing]:
