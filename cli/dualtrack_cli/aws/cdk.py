@@ -45,7 +45,9 @@ class Cdk:
 
     def bootstrap(self, account: str) -> None:
         """Prepare the region, or bring an older bootstrap up to date."""
-        self._run(["bootstrap", f"aws://{account}/{self._region}"], {})
+        # outside the checkout, whose cdk.json would have the app synthesised for nothing
+        with tempfile.TemporaryDirectory(prefix="dualtrack-cdk-") as folder:
+            self._run(["bootstrap", f"aws://{account}/{self._region}"], {}, Path(folder))
 
     def deploy(self, stacks: Sequence[str], context: Mapping[str, str], settings: Mapping[str, str]) -> None:
         """Deploy stacks by their names in the app, with what they need; ``--all`` for all of them.
@@ -58,13 +60,13 @@ class Cdk:
             output = [] if Path(self._app).is_dir() else ["--output", folder]
             app = ["--app", self._app, *output]
             options = ["--require-approval", "never", "--progress", "events", "--no-notices"]
-            self._run(["deploy", *stacks, *app, *given, *options], settings)
+            self._run(["deploy", *stacks, *app, *given, *options], settings, _checkout())
 
-    def _run(self, arguments: Sequence[str], settings: Mapping[str, str]) -> None:
+    def _run(self, arguments: Sequence[str], settings: Mapping[str, str], folder: Path) -> None:
         command = [*_command(), *arguments]
         environment = {**os.environ, **settings, **self._environment()}
         self._log.parent.mkdir(parents=True, exist_ok=True)
-        with self._log.open("a", encoding="utf-8") as log, _running(command, environment) as process:
+        with self._log.open("a", encoding="utf-8") as log, _running(command, environment, folder) as process:
             assert process.stdout is not None
             tail: list[str] = []
             for line in process.stdout:
@@ -106,14 +108,20 @@ def _command() -> list[str]:
     return [node(), str(npx), "--yes", PACKAGE]
 
 
-@contextlib.contextmanager
-def _running(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[subprocess.Popen[str]]:
-    """The process in a group of its own, which ends with the block and with this process, even a killed one."""
+def _checkout() -> Path:
     from infra.layers import ROOT  # noqa: PLC0415
 
+    return ROOT
+
+
+@contextlib.contextmanager
+def _running(
+    command: Sequence[str], environment: Mapping[str, str], folder: Path
+) -> Iterator[subprocess.Popen[str]]:
+    """The process in a group of its own, which ends with the block and with this process, even a killed one."""
     process = subprocess.Popen(  # noqa: S603 - our own command
         [sys.executable, "-m", "infra.local.child", "dualtrack_cli.aws.other_program", *command],
-        cwd=ROOT,
+        cwd=folder,
         env=dict(environment),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

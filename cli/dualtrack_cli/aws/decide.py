@@ -71,7 +71,7 @@ def key_problem(name: str, value: str, *, own_service: bool = False) -> str:
 
     ``own_service``: the service's base address is set, and what it takes is its own matter.
     """
-    if not value or value != value.strip() or not value.isascii() or not value.isprintable():
+    if not value or not value.isascii() or not value.isprintable() or " " in value:
         return f"{KEYS[name]}: empty, or with a blank or a control character in it"
     form, words = _FORMS[name]
     if value == NO_KEY or own_service or form.fullmatch(value):

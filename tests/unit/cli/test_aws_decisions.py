@@ -76,7 +76,8 @@ def test_a_wrong_key_is_refused_and_never_repeated(value: str) -> None:
 
 def test_a_service_of_ones_own_takes_any_key_of_one_line() -> None:
     assert not decide.key_problem("anthropic", "internal-7", own_service=True)
-    assert decide.key_problem("anthropic", "two\nlines", own_service=True)
+    for value in ("two\nlines", "two words", "naïve"):
+        assert decide.key_problem("anthropic", value, own_service=True)
 
 
 def test_a_key_that_is_there_is_replaced_by_request_alone() -> None:
