@@ -269,9 +269,12 @@ class Root:
 
 
 def chats_of(stores: Stores, user: str) -> list[Chat]:
-    """Every chat of a user that was ever admitted, by the records of their conversations; a fork's own only."""
+    """Every chat of a user that was ever admitted, by the records of their conversations that are not deleted; a
+    fork's own only."""
     found: list[Chat] = []
     for one in stores.conversations.newest(user, limit=1000):
+        if one.is_being_deleted:
+            continue
         for number in range(one.ancestry.through + 1, one.queries + 1):
             chat_id = stores.history.chat_of_query(user, one.conversation_id, number)
             chat = stores.chats.load(user, chat_id)
