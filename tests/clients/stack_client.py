@@ -211,13 +211,13 @@ class Root:
         """The library's view of the deployed machine."""
         return Executions(self.client("stepfunctions"), self.machine)
 
-    def execution_arn(self, chat_id: str) -> str:
-        """The execution of a chat."""
-        return f"{self.machine.replace(':stateMachine:', ':execution:')}:{chat_id}"
+    def execution_arn(self, chat_id: str, machine: str = "") -> str:
+        """The execution of a chat; of the deployed machine, or of another."""
+        return f"{(machine or self.machine).replace(':stateMachine:', ':execution:')}:{chat_id}"
 
-    def history(self, chat_id: str) -> list[dict[str, Any]]:
+    def history(self, chat_id: str, machine: str = "") -> list[dict[str, Any]]:
         """The execution's history once it has ended."""
-        client, arn = self.client("stepfunctions"), self.execution_arn(chat_id)
+        client, arn = self.client("stepfunctions"), self.execution_arn(chat_id, machine)
         wait_for(lambda: client.describe_execution(executionArn=arn)["status"] != "RUNNING")
         events: list[dict[str, Any]] = []
         request: dict[str, Any] = {"executionArn": arn, "maxResults": 1000}
