@@ -39,7 +39,9 @@ cat >builder.yaml <<YAML
 dist: {name: otelcol, output_path: ./source}
 receivers: [{gomod: $collector/receiver/otlpreceiver $version}]
 exporters: [{gomod: $contrib/exporter/fileexporter $version}]
-providers: [{gomod: $collector/confmap/provider/fileprovider $stable}]
+providers:
+  - gomod: $collector/confmap/provider/envprovider $stable
+  - gomod: $collector/confmap/provider/fileprovider $stable
 YAML
 # The builder writes the source. It would have the modules tidied as well, which fetches those of all their tests.
 GOBIN="$work" go install "$collector/cmd/builder@$version"
@@ -47,7 +49,8 @@ GOBIN="$work" go install "$collector/cmd/builder@$version"
 cd source
 go mod init otelcol 2>/dev/null
 go get "$collector/otelcol@$version" "$collector/receiver/otlpreceiver@$version" \
-    "$contrib/exporter/fileexporter@$version" "$collector/confmap/provider/fileprovider@$stable" 2>get.log \
+    "$contrib/exporter/fileexporter@$version" \
+    "$collector/confmap/provider/envprovider@$stable" "$collector/confmap/provider/fileprovider@$stable" 2>get.log \
     || { cat get.log >&2; exit 1; }
 go build -o "$binary.new" . 2>build.log || { cat build.log >&2; exit 1; }
 mv "$binary.new" "$binary"
