@@ -62,7 +62,7 @@ DELETIONS: Final = 0.3
 """Of the chats: behind them the conversation is deleted that theirs was forked from."""
 
 EMPTIED: Final = 3
-"""So many users delete everything in the end."""
+"""So many users, those with the most forks, delete everything in the end: first what was forked, then the rest."""
 
 AT_ONCE: Final = 8
 USERS: Final = 12
@@ -221,7 +221,8 @@ class Storm:
 
     def _fork(self, user: Person, parent: str, drawn: random.Random) -> str:
         """A fork before any query of the conversation; empty if it runs or is being deleted."""
-        before = drawn.randint(1, self.told.count(parent) + 1)
+        last = self.told.count(parent) + 1
+        before = max(drawn.randint(1, last), drawn.randint(1, last))  # a fork before q1 shares nothing
         made = self._repeated(
             user, "POST", f"/v1/conversations/{parent}/fork", {"before": f"q{before}"}, key=uuid.uuid4().hex
         )
@@ -377,7 +378,9 @@ class Storm:
             wrong += self.told.faults(stores, user.id, set(self.conversations.get(user.id, ())))
         for user in self.users[:3]:
             known = [one for one in self.conversations.get(user.id, ()) if one not in deleted]
-            following = user.ask("Does it still work?", known[-1] if known else "")
+            message = f"{self._word(user)}-last: Does it still work?"
+            following = user.ask(message, known[-1] if known else "")
+            self.told.note_query(following["conversation_id"], following["message_id"], message)
             if following["status"] != "done":
                 wrong.append(f"the next query ended {following['status']}")
         return wrong + self._emptied()
@@ -392,20 +395,31 @@ class Storm:
         }
 
     def _emptied(self) -> list[str]:
-        """What is left of users who delete every conversation, forks and what they were made of in any order."""
-        stores, late = self.root.stores(), self._late()
-        for user in self.users[:EMPTIED]:
-            for one in [*stores.conversations.newest(user.id, limit=1000)]:
-                if not one.is_being_deleted:
-                    delete_conversation(stores, user.id, one.conversation_id)
-        users = UserPool(self.root.client("cognito-idp"), self.root.stack.outputs["UserPoolId"])
-        for _ in range(2):  # what waited for the last fork of it begins anew
-            sweep_deletions(late, self.root.executions(), users, 600)
-        return [
-            left
-            for user in self.users[:EMPTIED]
-            for left in what_is_left(stores, user.id, f"{self._word(user)}-")
+        """What forks show when all that they were made of is deleted, and what is left when they are deleted too."""
+        stores, wrong = self.root.stores(), []
+        parents = {made.parent for made in self.told.forks.values()}
+        users = sorted(self.users, key=lambda user: -len(self._forks(user)))[:EMPTIED]
+        for user in users:
+            self._delete_all(stores, user, lambda one: one in parents)
+            wrong += [
+                f"its parents deleted: {one}" for one in self.told.faults(stores, user.id, self._forks(user))
+            ]
+            self._delete_all(stores, user, lambda _: True)
+        pool = UserPool(self.root.client("cognito-idp"), self.root.stack.outputs["UserPoolId"])
+        for _ in range(2):  # what waited for its last fork begins anew
+            sweep_deletions(self._late(), self.root.executions(), pool, 600)
+        return wrong + [
+            left for user in users for left in what_is_left(stores, user.id, f"{self._word(user)}-")
         ]
+
+    def _forks(self, user: Person) -> set[str]:
+        return self.told.forks.keys() & self.conversations.get(user.id, ())
+
+    def _delete_all(self, stores: Stores, user: Person, wanted: Callable[[str], bool]) -> None:
+        for one in [*stores.conversations.newest(user.id, limit=1000)]:
+            if wanted(one.conversation_id) and not one.is_being_deleted:
+                self.told.note_deletion(one.conversation_id)
+                delete_conversation(stores, user.id, one.conversation_id)
 
     def _word(self, user: Person) -> str:
         """What every message of a user begins with, and nobody else's."""
