@@ -63,6 +63,7 @@ def main(chats: int, seconds: float) -> int:
                     for name, executions in (("release 1", earlier), ("waits", root.executions())):
                         found = _run(root, model, executions, chats, lasts)
                         table.add_row(f"{lasts:.0f} s", name, *_figures(found))
+                        print(f"{lasts:.0f} s", name, *_figures(found), file=sys.stderr, flush=True)
                         broken += found.wrong
                         if name == "waits" and found.ended["done"] < chats:
                             broken.append(f"{lasts} s: {found.ended}")
