@@ -55,7 +55,7 @@ class BusyRun:
 @contextmanager
 def busy(model: OfflineModel) -> Iterator[None]:
     """The trouble, for the chats of every crowd."""
-    trouble = {"always": True, "kind": "turn"}
+    trouble: dict[str, Any] = {"always": True, "kind": "turn"}
     model.script.add(
         {**trouble, "match": "busy-even", "status": 429, "retry_after": RETRY_AFTER},
         {**trouble, "match": "busy-odd", "status": 529},

@@ -396,7 +396,8 @@ class Storm:
 
     def _emptied(self) -> list[str]:
         """What forks show when all that they were made of is deleted, and what is left when they are deleted too."""
-        stores, wrong = self.root.stores(), []
+        stores = self.root.stores()
+        wrong: list[str] = []
         parents = {made.parent for made in self.told.forks.values()}
         users = sorted(self.users, key=lambda user: -len(self._forks(user)))[:EMPTIED]
         for user in users:

@@ -61,7 +61,7 @@ def required_binary() -> str:
     for candidate in (shutil.which("otelcol"), str(cache / "dualtrack/bin/otelcol")):
         if candidate and Path(candidate).is_file():
             return candidate
-    return pytest.skip(f"the OpenTelemetry Collector is not installed: {INSTALL}")
+    pytest.skip(f"the OpenTelemetry Collector is not installed: {INSTALL}")
 
 
 @contextmanager

@@ -46,8 +46,9 @@ def chats(world: World) -> list[Chat]:
     with suppress(ModelUnavailable):
         world.answer(failed)
     world.abort(failed, "ModelUnavailable")
-    cancelled, executions = world.start("Begin."), world.executions
-    cancel_chat(world.stores, executions, cancelled)  # type: ignore[arg-type]
+    executions: Any = world.executions
+    cancelled = world.start("Begin.")
+    cancel_chat(world.stores, executions, cancelled)
     return [world.load(chat) for chat in (done, failed, cancelled)]
 
 
