@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from dualtrack.requests import ChatRef
 from dualtrack.runtime.executions import Executions
 from dualtrack.storage.chats import turn_key
 
-from infra.layers import ROOT
+from tests.drivers.earlier_machine import machine_of_release_1
 from tests.drivers.world import NoExecutions
 
 if TYPE_CHECKING:
@@ -25,25 +24,12 @@ if TYPE_CHECKING:
     from tests.e2e.conftest import Script
     from tests.servers.tool_server import ToolServer
 
-RELEASE_1 = ROOT / "tests" / "fixtures" / "release-1" / "infrastructure" / "chat.asl.json"
-
 
 @pytest.fixture
 def old_executions(root: Root) -> Iterator[Executions]:
-    """A machine with release 1's definition: an execution keeps the one it was started with."""
-
-    def alias(found: re.Match[str]) -> str:
-        name = root.stack.outputs[f"{found[1]}Function"]
-        return str(root.client("lambda").get_alias(FunctionName=name, Name="live")["AliasArn"])
-
-    client = root.client("stepfunctions")
-    machine = client.create_state_machine(
-        name="chat-of-release-1",
-        definition=re.sub(r"\$\{(\w+)\}", alias, RELEASE_1.read_text()),
-        roleArn=client.describe_state_machine(stateMachineArn=root.machine)["roleArn"],
-    )["stateMachineArn"]
-    yield Executions(client, machine)
-    client.delete_state_machine(stateMachineArn=machine)
+    """A machine with release 1's definition."""
+    with machine_of_release_1(root) as executions:
+        yield executions
 
 
 def admitted(root: Root, person: Person, message: str, executions: Any) -> Chat:
