@@ -26,7 +26,7 @@ from tests.servers.provider import model_settings, serve_model
 from tests.servers.tool_server import NAME, serve_tools
 
 if TYPE_CHECKING:
-    from dualtrack.chat.executions import Executions
+    from dualtrack.runtime.executions import Executions
 
     from infra.local.offline_model.server import OfflineModel
 

@@ -23,7 +23,7 @@ from tests.drivers.invariants import ENDED, account_faults, chat_faults
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from dualtrack.chat.executions import Executions
+    from dualtrack.runtime.executions import Executions
     from dualtrack.storage.chats import Chat
 
     from infra.local.offline_model.server import OfflineModel

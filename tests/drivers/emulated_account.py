@@ -146,6 +146,7 @@ class EmulatedAccount:
             gateway_stage="live",
             user_pool_id=outputs["UserPoolId"],
             client_id=outputs["UserPoolClientId"],
+            user="tester",
             stream_role_arn=outputs["StreamRoleArn"],
             stream_environment={**stream["Environment"]["Variables"], "JWKS_URL": keys},
             status={"mode": "offline"},

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dualtrack.chat.executions import start_execution
+from dualtrack.chat.executions import owner_of, start_execution
 from dualtrack.chat.start_chat import NewChat, start_chat
 from dualtrack.requests import ChatRef
 from dualtrack.runtime.executions import Executions
@@ -85,7 +85,7 @@ def test_an_execution_that_the_alias_has_begun_is_found_by_all(
     assert (chat["status"], chat["response"]) == ("done", "By the alias.")
     for executions in (by_the_alias, root.executions()):
         assert executions.status(started.chat_id) in {"RUNNING", "SUCCEEDED"}
-        assert executions.owner(started.chat_id) == ann.id
+        assert owner_of(executions, started.chat_id) == ann.id
 
 
 def test_a_call_that_the_next_release_has_recorded_is_run(

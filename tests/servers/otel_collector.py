@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from tests.servers.github_mcp_server import free_port
+from tests.servers.processes import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

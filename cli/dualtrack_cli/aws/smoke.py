@@ -38,7 +38,7 @@ def _user(url: str | None, token: str | None, stage: str, region: str | None) ->
         yield url, token
     elif url:
         name = f"{NAME}{secrets.token_hex(6)}"
-        made = dev_token(url, name)[0]
+        made = dev_token(url, name).token
         try:
             yield url, made
         finally:
