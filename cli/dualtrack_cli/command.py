@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import click
 from dualtrack.frozen import thaw
 
-from dualtrack_cli.client import Refused, Unreachable, is_loopback
+from dualtrack_cli.client import Failed, Refused, Unreachable, is_loopback
 from dualtrack_cli.target import STATE_DIR, Missing, Wanted
 from dualtrack_cli.transcript import one_line
 
@@ -93,6 +93,8 @@ def exit_codes() -> Iterator[None]:
             sys.exit(Exit.INTERRUPTED)
         except Missing as error:
             _fail(str(error), Exit.USAGE)
+        except Failed as error:
+            _fail(str(error), Exit.FAILED)
         except Refused as error:
             _fail(refusal(error), _code_of(error))
         except Unreachable as error:
@@ -111,6 +113,9 @@ def refusal(error: Refused) -> str:
             parts.append(f"more with: {error.grants}")
         elif hasattr(upgrade, "get") and upgrade.get("message"):
             parts.append(str(upgrade["message"]))
+    if error.code == "conversation_busy" and error.extra.get("chat_id"):
+        parts.append(f"follow it: dualtrack watch {error.extra['chat_id']}")
+        parts.append(f"stop it: dualtrack cancel {error.extra['chat_id']}")
     if error.extra.get("retry_after"):
         parts.append(f"try again in {error.extra['retry_after']} s")
     text = "; ".join(part.rstrip(".") for part in parts)

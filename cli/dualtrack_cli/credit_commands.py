@@ -79,7 +79,7 @@ def show(stack: Wanted, user: str | None, as_json: bool) -> None:
 @stack_options
 @json_option
 def spending(user: str, *, days: int, stack: Wanted, as_json: bool) -> None:
-    """What the chats of USER took, by day (UTC): how many ended, credits, dollars of their turns.
+    """What the chats of USER took, by day (UTC): how many ended, credits, dollars of their turns and tools.
 
     A failed chat is charged nothing and costs dollars all the same. Summaries and digests, which are made after a
     chat is settled, are not in it: `dualtrack explain` has them.
@@ -121,7 +121,7 @@ def _whom_and_amount(given: tuple[str, ...]) -> tuple[str | None, int]:
     """Of ``CREDITS`` alone, or of ``USER CREDITS``."""
     if len(given) > 2:
         raise click.UsageError(f"Got unexpected extra arguments ({' '.join(given[2:])}).")
-    amount = _CREDITS.convert(given[-1], None, None)
+    amount = int(_CREDITS(given[-1]))
     return (given[0] if len(given) == 2 else None), amount
 
 

@@ -314,7 +314,7 @@ def _indented(inner: ConsoleRenderable) -> ConsoleRenderable:
 
 def _title(block: TurnBegan) -> str:
     title = turn_title(block.turn, block.max_turns, final=block.final)
-    return f"{title}, made anew" if block.again else title
+    return f"{title}, retried" if block.again else title
 
 
 def _retrying(block: Retrying) -> str:

@@ -192,11 +192,15 @@ def test_no_line_is_lost_while_another_thread_draws() -> None:
         ]
     )
 
+    def shrink() -> None:
+        view.show(shrunk)
+        done.set()
+
     def clock() -> float:
         """Read by what moves in the region, and so in the middle of a print."""
         if armed.is_set():
             armed.clear()
-            others.append(threading.Thread(target=lambda: (view.show(shrunk), done.set())))
+            others.append(threading.Thread(target=shrink))
             others[0].start()
             done.wait(0.2)  # in vain if there is one lock
         return 0.0

@@ -124,6 +124,12 @@ class ApiError(DualtrackError):
         return {"error": {"code": self.code, "message": self.message, **self.extra}}
 
 
+def conversation_busy(chat_id: str, message: str = "") -> ApiError:
+    """409 with the chat that is running, to be followed (``GET {url}/events``) or stopped (``DELETE {url}``)."""
+    said = message or f"A chat is running in this conversation: {chat_id}."
+    return ApiError("conversation_busy", said, {"chat_id": chat_id, "url": f"/v1/chats/{chat_id}"})
+
+
 def invalid_request(message: str) -> ApiError:
     """400."""
     return ApiError("invalid_request", message)

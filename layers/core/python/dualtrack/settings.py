@@ -38,6 +38,8 @@ class Settings:
     dualtrack_thinking_tokens: str = ""
     dualtrack_max_cost: str = ""
     error_details: str = ""
+    dualtrack_writes: str = ""
+    """A release's number (api/writes.py)."""
     otel_exporter_otlp_endpoint: str = ""
     otlp_secret: str = ""
     dualtrack_graph_engine: str = ""

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.end_chat import TIMED_OUT, Failure, end_chat
-from dualtrack.errors import ApiError, Contended, not_found
+from dualtrack.errors import ApiError, Contended, conversation_busy, not_found
 from dualtrack.requests import ChatRef
 from dualtrack.runtime.time_limit import time_for
 from dualtrack.storage.chats import CHAT_SECONDS
@@ -95,7 +95,7 @@ def _free(stores: Stores, found: Conversation) -> Conversation:
     if not found.lease or found.is_being_deleted:
         return found
     if found.lease_until > stores.clock():
-        raise ApiError("conversation_busy", "A chat is running in this conversation.")
+        raise conversation_busy(found.lease)
     end_chat(stores, ChatRef(found.user, found.lease, found.conversation_id), TIMED_OUT)
     return found
 

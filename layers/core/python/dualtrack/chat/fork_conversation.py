@@ -10,8 +10,9 @@ import contextlib
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.end_chat import TIMED_OUT, end_chat
+from dualtrack.chat.latest_queries import asked_up_to
 from dualtrack.clock import iso
-from dualtrack.errors import ApiError, Contended, invalid_request, not_found
+from dualtrack.errors import ApiError, Contended, conversation_busy, invalid_request, not_found
 from dualtrack.ids import new_conversation_id, query_id
 from dualtrack.memory.ancestry import MAX_PARTS
 from dualtrack.memory.summaries import track_of
@@ -75,7 +76,8 @@ def _fork(
         queries=through,
         ancestry=ancestry,
         forked_from=found.conversation_id,
-    )
+        asked=asked_up_to(stores, found, through),
+    ).listed(now)
     actions = [
         stores.conversations.create_action(one),
         *stores.forks.share_actions(one),
@@ -97,7 +99,7 @@ def _parent(stores: Stores, user: str, conversation_id: str, before: int) -> Con
         return found
     if found.lease_until > stores.clock():
         running = query_id(found.queries)
-        raise ApiError("conversation_busy", f"{running} is running: fork before it, or wait for its answer.")
+        raise conversation_busy(found.lease, f"{running} is running: fork before it, or wait for its answer.")
     end_chat(stores, ChatRef(user, found.lease, conversation_id), TIMED_OUT)
     return found
 
