@@ -90,7 +90,7 @@ def test_a_conversation_takes_one_chat_at_a_time(api: Api) -> None:
     first = api.start()
     answer = api.call("POST", "/v1/chats", {"message": "Two.", "conversation_id": first["conversation_id"]})
     assert (answer.status, answer.code) == (409, "conversation_busy")
-    busy = answer.body["error"]
+    busy = answer.json["error"]
     assert (busy["chat_id"], busy["url"]) == (first["chat_id"], f"/v1/chats/{first['chat_id']}"), (
         "to follow or stop"
     )

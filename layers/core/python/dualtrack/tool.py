@@ -79,7 +79,8 @@ class ToolResult:
 
     ``reference``: the result repeats a record (``retrieve_full_context``), so the reference is
     stored and not a copy: ``{"id", "offset", "limit"}``. ``left_out``: what a search had to go without
-    (`dualtrack.runtime.metrics.PARTS`); it is counted, not stored.
+    (`dualtrack.runtime.metrics.PARTS`); it is counted, not stored. ``preview``: what people see of it while the chat
+    runs, where its beginning is written for the model; empty for the beginning of ``content``.
     """
 
     content: str
@@ -88,6 +89,12 @@ class ToolResult:
     media: tuple[Media, ...] = ()
     reference: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     left_out: tuple[str, ...] = ()
+    preview: str = ""
+
+
+def titles(sources: tuple[Source, ...], *notes: str) -> str:
+    """A preview of a result: a line for each source, then the notes."""
+    return "\n".join((*(one.title for one in sources), *notes))
 
 
 def failed(reason: str) -> ToolResult:

@@ -54,7 +54,7 @@ def record_result(
     """
     record, files = _record(stores, chat, turn, call, result, round(seconds, 3), asked)
     stored = stores.history.record_writes(chat.user, chat.conversation_id, record)
-    shown = result.content if not result.reference else record.content
+    shown = result.preview or (result.content if not result.reference else record.content)
     events = [
         record_stored(call.id, "user", "tool_call"),
         tool_result(call.id, call.tool, round(seconds, 3), clean(shown), is_error=result.is_error),

@@ -48,8 +48,10 @@ def search_conversation(running: Running, needs: SearchNeeds, settings: Conversa
         close = closeness(index, query, running, needs, settings)
     found = best(query, index, close, settings)[:limit]
     left_out = ("meaning",) if by_meaning and needs.embedder and close is None else ()
-    text = "\n".join((*_lines(query, found, settings), *_notes(index, close)))
-    return ToolResult(text, left_out=left_out)
+    lines, notes = _lines(query, found, settings), _notes(index, close)
+    # the first line says how the model reads on
+    shown = "\n".join(lines[1:])
+    return ToolResult("\n".join((*lines, *notes)), left_out=left_out, preview=shown)
 
 
 def best(

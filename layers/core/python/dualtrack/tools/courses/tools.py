@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.text import clean, one_line
-from dualtrack.tool import Source, ToolResult, failed
+from dualtrack.tool import Source, ToolResult, failed, titles
 from dualtrack.tools.courses.names import resolve
 from dualtrack.tools.courses.ranking import search
 from dualtrack.tools.courses.spec import MAX_NAME_CHARACTERS, MAX_QUERY_CHARACTERS
@@ -61,7 +61,8 @@ def find(
     if not hits:
         return ToolResult(_nothing(title, lesson_number), left_out=left_out)
     text = "\n\n".join(f"[{hit.place}]\n{hit.chunk.text}" for hit in hits)
-    return ToolResult(text, sources=_sources(hits), left_out=left_out)
+    sources = _sources(hits)
+    return ToolResult(text, sources=sources, left_out=left_out, preview=titles(sources))
 
 
 def _title(library: CourseLibrary, index: Index, name: str) -> str | None:
