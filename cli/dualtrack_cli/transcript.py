@@ -288,7 +288,7 @@ def facts_of(chat: Mapping[str, Any], user: str = "") -> tuple[tuple[str, str], 
 def savings(sent: int, full: int) -> str:
     """What the two tracks saved: tokens sent against tokens had every record gone in full."""
     if full <= sent:
-        return f"{sent:,} sent; nothing to save yet, the full history is no longer"
+        return f"{sent:,} sent; nothing saved yet: the full history is no longer"
     return f"{sent:,} sent instead of {full:,}: {round(100 * (full - sent) / full)} % saved"
 
 

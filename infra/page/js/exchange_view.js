@@ -124,7 +124,7 @@ export class ExchangeView {
     }
     const failed = all.filter((call) => call.state === "error").length;
     const rounds = turns.filter((one) => one.calls.length > 0).length;
-    return [`${plural(all.length, "tool call")} in ${plural(rounds, "turn")}`, failed ? h("span", { class: "bad" }, `${failed} failed`) : ""];
+    return [`${plural(all.length, "tool")} in ${plural(rounds, "round")}, ${plural(turns.length, "model call")}`, failed ? h("span", { class: "bad" }, `${failed} failed`) : ""];
   }
 
   #turn(one, status) {
@@ -270,6 +270,6 @@ const label = (tool) => WORDS[tool] ?? tool;
 const verdict = (kind, text) => h("p", { class: `verdict ${kind}` }, text);
 
 function savings({ sent_tokens: sent, full_history_tokens: full }) {
-  if (sent >= full) return `${plural(sent, "token")} sent`;
+  if (sent >= full) return `${plural(sent, "token")} sent, nothing saved yet`;
   return `${count(sent)} of ${count(full)} tokens sent, ${saved(sent, full)} % saved`;
 }

@@ -377,7 +377,7 @@ def test_past_answers_keep_their_steps_sources_and_figures(reader: Reader, scrip
     reader.page.reload()
     again = reader.exchange("done")
     again.locator(".sources").wait_for()
-    assert "1 tool call in 1 turn" in again.locator(".steps summary").inner_text()
+    assert "1 tool in 1 round, 2 model calls" in again.locator(".steps summary").inner_text()
     assert "15 credits" in again.locator(".figures").inner_text()
     reader.page.get_by_role("button", name=re.compile("35 credits left")).click()
     ledger = reader.page.get_by_role("dialog").locator("table")

@@ -11,7 +11,7 @@ from dualtrack.tools.documentation.values import Chunk, Library
 from tests.drivers.world import make_world, ref_of
 
 if TYPE_CHECKING:
-    from dualtrack.tool import Running
+    from dualtrack.tools.running import Running
 
 
 def test_documentation_shows_its_titles_and_what_was_left_out() -> None:

@@ -127,7 +127,7 @@ _REFUSALS: Final[Mapping[int, tuple[type[Context7Error], str]]] = {
         LibraryUnavailable,
         "Context7 is still indexing this library; it can be tried again in some minutes",
     ),
-    401: (Context7Error, "Context7 refused this deployment's API key"),
+    401: (Context7Error, "Context7 did not accept this deployment's API key (CONTEXT7_API_KEY)"),
     402: (Context7Error, "this deployment's spending limit at Context7 is reached"),
     403: (LibraryUnavailable, "this deployment may not read that library at Context7"),
     404: (LibraryUnavailable, "Context7 does not know this library"),
