@@ -22,7 +22,6 @@ import { drawMemory } from "./memory_view.js";
 import { QuestionEditor } from "./question_editor.js";
 import { openRecord } from "./record_dialog.js";
 import { Relatives } from "./relatives.js";
-import { forget } from "./remembered.js";
 import { isAdmin, sessionFor } from "./session.js";
 import { Sidebar, titleOf } from "./sidebar.js";
 import { StoredFiles } from "./stored_files.js";
@@ -347,7 +346,6 @@ class Page {
   }
 
   #deleted(conversationId) {
-    forget(conversationId);
     this.#relatives.forget(conversationId);
     this.#showBranches();
     if (conversationId === this.#conversation.conversationId) this.#go("");
