@@ -1,4 +1,4 @@
-"""Faster cold starts: no garbage collection while a module imports (DESIGN 2.13, FACTS 13)."""
+"""Faster cold starts: no garbage collection while a module imports (DESIGN 2.13)."""
 
 from __future__ import annotations
 
