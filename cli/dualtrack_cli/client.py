@@ -1,6 +1,7 @@
 """The HTTP API from a client's side (CONTRACT 4 and 5): calls, errors, and an event stream that resumes.
 
 ClientError
+├── Failed        what was begun did not come to its end (an AWS account's refusal, a check)
 ├── Unreachable   nothing answers at the address, or what answers is no dualtrack stack
 └── Refused       the stack answered with an error body: status, code, message and its extra fields
 """
@@ -42,6 +43,10 @@ class ClientError(Exception):
     """Why a call gave no result."""
 
 
+class Failed(ClientError):
+    """What was begun did not come to its end; the message says why, and what helps."""
+
+
 class Unreachable(ClientError):
     """No dualtrack stack answers at this address (``url``, if the address is the trouble)."""
 
@@ -51,7 +56,10 @@ class Unreachable(ClientError):
 
 
 class Refused(ClientError):
-    """The stack's own error: HTTP ``status``, ``code``, ``message``, and ``extra``: its other fields."""
+    """The stack's own error: HTTP ``status``, ``code``, ``message``, and ``extra``: its other fields.
+
+    ``grants``: the command that grants credits on this stack, if whoever calls may give it.
+    """
 
     def __init__(self, status: int, code: str, message: str, extra: Mapping[str, Any]) -> None:
         super().__init__(message)
@@ -59,6 +67,7 @@ class Refused(ClientError):
         self.code = code
         self.message = message
         self.extra = extra
+        self.grants = ""
 
 
 @dataclass(frozen=True, slots=True)

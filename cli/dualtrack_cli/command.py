@@ -16,15 +16,13 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import click
 from dualtrack.frozen import thaw
 
-from dualtrack_cli.client import Refused, Unreachable, is_loopback
-from dualtrack_cli.target import Missing, Wanted
+from dualtrack_cli.client import Failed, Refused, Unreachable, is_loopback
+from dualtrack_cli.target import STATE_DIR, Missing, Wanted
 from dualtrack_cli.transcript import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from types import FrameType
-
-STATE_DIR: Final = Path(".dualtrack")
 
 
 class Exit(IntEnum):
@@ -51,7 +49,7 @@ state_dir_option = click.option(
     "--state-dir",
     type=click.Path(file_okay=False, path_type=Path),
     default=STATE_DIR,
-    show_default=True,
+    show_default=".dualtrack of the checkout, wherever you are",
     help="Folder of the local stack; its state survives there.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout, nothing else.")
@@ -95,6 +93,8 @@ def exit_codes() -> Iterator[None]:
             sys.exit(Exit.INTERRUPTED)
         except Missing as error:
             _fail(str(error), Exit.USAGE)
+        except Failed as error:
+            _fail(str(error), Exit.FAILED)
         except Refused as error:
             _fail(refusal(error), _code_of(error))
         except Unreachable as error:
@@ -109,7 +109,9 @@ def refusal(error: Refused) -> str:
         if error.extra.get("resets_at"):
             parts.append(f"more at {moment(error.extra['resets_at'])}")
         upgrade: Any = error.extra.get("upgrade")
-        if hasattr(upgrade, "get") and upgrade.get("message"):
+        if error.grants:
+            parts.append(f"more with: {error.grants}")
+        elif hasattr(upgrade, "get") and upgrade.get("message"):
             parts.append(str(upgrade["message"]))
     if error.extra.get("retry_after"):
         parts.append(f"try again in {error.extra['retry_after']} s")

@@ -12,7 +12,7 @@ import httpx
 
 from dualtrack_cli.client import ApiClient, Refused, Unreachable, is_loopback
 from dualtrack_cli.command import report
-from dualtrack_cli.target import dev_token
+from dualtrack_cli.target import OPERATOR, dev_token
 from dualtrack_cli.transcript import one_line
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from dualtrack_cli.target import Target
 
-_OPERATOR: Final = "operator"
 FILE_BYTES: Final = 20_000_000
 """Of one upload."""
 
@@ -47,7 +46,7 @@ def corpus_path(corpus: str) -> str:
 @contextmanager
 def as_admin(target: Target) -> Iterator[ApiClient]:
     """A client that may change corpora: on a local stack the operator, else whoever the token is of."""
-    token = dev_token(target.url, _OPERATOR, admin=True)[0] if target.dev else target.token
+    token = dev_token(target.url, OPERATOR, admin=True).token if target.dev else target.token
     with ApiClient(target.url, token) as client:
         yield client
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 import click
+from dualtrack.credits.plans import PLANS
 
 from dualtrack_cli.client import ApiClient, ClientError
 from dualtrack_cli.command import (
@@ -22,7 +23,7 @@ from dualtrack_cli.command import (
     stack_options,
     state_dir_option,
 )
-from dualtrack_cli.target import Wanted, dev_token, open_target
+from dualtrack_cli.target import OPERATOR, Missing, Wanted, claims_of, dev_token, open_target
 from dualtrack_cli.transcript import one_line
 
 if TYPE_CHECKING:
@@ -30,10 +31,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dualtrack_cli.credit_audit import Proof
-    from dualtrack_cli.target import Target
+    from dualtrack_cli.target import DevUser, Target
 
-_OPERATOR: Final = "operator"
 _MOVEMENTS: Final = 10
+_CREDITS: Final = click.IntRange(min=1)
 
 
 @click.group("credits")
@@ -65,7 +66,9 @@ def show(stack: Wanted, user: str | None, as_json: bool) -> None:
         if as_json:
             print_json(balance)
         else:
-            _print(balance, movements)
+            _print(balance, user or target.user, movements)
+            if target.grants and user is None:
+                click.echo(f"\nMore: {target.grants}")
 
 
 @credit_commands.command()
@@ -76,7 +79,7 @@ def show(stack: Wanted, user: str | None, as_json: bool) -> None:
 @stack_options
 @json_option
 def spending(user: str, *, days: int, stack: Wanted, as_json: bool) -> None:
-    """What the chats of USER took, by day (UTC): how many ended, credits, dollars of their turns.
+    """What the chats of USER took, by day (UTC): how many ended, credits, dollars of their turns and tools.
 
     A failed chat is charged nothing and costs dollars all the same. Summaries and digests, which are made after a
     chat is settled, are not in it: `dualtrack explain` has them.
@@ -90,33 +93,48 @@ def spending(user: str, *, days: int, stack: Wanted, as_json: bool) -> None:
 
 
 @credit_commands.command()
-@click.argument("user")
-@click.argument("amount", metavar="CREDITS", type=click.IntRange(min=1))
-@click.option("--reason", required=True, help="Stands in the ledger.")
+@click.argument("whom_and_amount", metavar="[USER] CREDITS", nargs=-1, required=True)
+@click.option(
+    "--reason",
+    default="granted by command",
+    show_default=True,
+    help="Stands in the ledger.",
+)
 @click.option("--grant-id", help="Grants once, however often it is sent; a new one by default.")
 @stack_options
 @json_option
-def grant(stack: Wanted, user: str, *, amount: int, reason: str, grant_id: str | None, as_json: bool) -> None:
-    """Add CREDITS to the pack of USER."""
+def grant(
+    stack: Wanted, whom_and_amount: tuple[str, ...], *, reason: str, grant_id: str | None, as_json: bool
+) -> None:
+    """Add CREDITS to the pack of USER, or to your own."""
+    user, amount = _whom_and_amount(whom_and_amount)
     grant_id = grant_id or f"cli-{uuid.uuid4()}"
     with exit_codes(), open_target(stack, report) as target, as_admin(target, user) as account:
         # Said first: if the answer gets lost, the same id can be sent again without granting twice.
-        click.echo(f"Grant {grant_id}: {amount:,} credits for {user}.", err=True)
+        click.echo(f"Grant {grant_id}: {amount:,} credits for {user or target.user or 'you'}.", err=True)
         body = {"credits": amount, "reason": reason, "grant_id": grant_id}
         account.client.call("POST", f"{account.path}/grants", body=body)
-        _print_result(account.balance(), as_json=as_json)
+        _print_result(account, user or target.user, as_json=as_json)
+
+
+def _whom_and_amount(given: tuple[str, ...]) -> tuple[str | None, int]:
+    """Of ``CREDITS`` alone, or of ``USER CREDITS``."""
+    if len(given) > 2:
+        raise click.UsageError(f"Got unexpected extra arguments ({' '.join(given[2:])}).")
+    amount = int(_CREDITS(given[-1]))
+    return (given[0] if len(given) == 2 else None), amount
 
 
 @credit_commands.command()
 @click.argument("user")
-@click.argument("plan", metavar="PLAN")
+@click.argument("plan", metavar="PLAN", type=click.Choice(sorted(PLANS)))
 @stack_options
 @json_option
 def plan(stack: Wanted, user: str, plan: str, as_json: bool) -> None:
     """Put USER on PLAN (free or pro), at once."""
     with exit_codes(), open_target(stack, report) as target, as_admin(target, user) as account:
         account.client.call("PUT", f"{account.path}/plan", body={"plan": plan})
-        _print_result(account.balance(), as_json=as_json)
+        _print_result(account, user, as_json=as_json)
 
 
 @credit_commands.command()
@@ -157,7 +175,7 @@ def _prove_local(user: str, state_dir: Path) -> Proof:
         from infra.local.shared import account_of  # noqa: PLC0415 - an installed wheel has none
 
         is_account = _is_id(user) or user.startswith(ALIAS)
-        user_id = user if is_account else _named(target.url, user)[1]
+        user_id = user if is_account else _named(target.url, user).user_id
         return prove(user_id, "local", account_of(state_dir).client)
 
 
@@ -183,23 +201,28 @@ class Account:
 
 
 @contextmanager
-def as_admin(target: Target, user: str) -> Iterator[Account]:
-    """The user as an administrator of the stack reaches them."""
+def as_admin(target: Target, user: str | None) -> Iterator[Account]:
+    """The user, or whoever asks, as an administrator of the stack reaches them."""
     token, user_id, own_token = target.token, user, ""
+    if user is None:
+        user_id = str(claims_of(target.token).get("sub") or "")
+        if not user_id:
+            raise Missing("Whose credits? The token does not say who you are: name the USER.")
+    elif target.dev and not _is_id(user):
+        named = _named(target.url, user)
+        own_token, user_id = named.token, named.user_id
     if target.dev:
-        token, _ = dev_token(target.url, _OPERATOR, admin=True)
-        if not _is_id(user):
-            own_token, user_id = _named(target.url, user)
+        token = dev_token(target.url, OPERATOR, admin=True).token
     with ApiClient(target.url, token) as client:
-        yield Account(client, f"/v1/admin/users/{quote(user_id, safe='')}", own_token)
+        yield Account(client, f"/v1/admin/users/{quote(str(user_id), safe='')}", own_token)
 
 
-def _named(url: str, user: str) -> tuple[str, str]:
-    """(ID token, user id) of a name of the local stack."""
-    token, user_id = dev_token(url, user)
-    # a name is made a user by asking for its token, so a misspelt one is seen here or nowhere
-    click.echo(f"{user} is user {user_id} of the local stack, made now if the name was new.", err=True)
-    return token, user_id
+def _named(url: str, user: str) -> DevUser:
+    """The user of this name of the local stack."""
+    found = dev_token(url, user)
+    if found.created:  # so a misspelt name is seen here or nowhere
+        click.echo(f"{user} is a new user of the local stack, made now: {found.user_id}", err=True)
+    return found
 
 
 def _is_id(user: str) -> bool:
@@ -226,17 +249,18 @@ def _movements_of(target: Target, token: str) -> tuple[Mapping[str, Any], ...]:
         return _movements(client)
 
 
-def _print_result(balance: Mapping[str, Any], *, as_json: bool) -> None:
+def _print_result(account: Account, user: str, *, as_json: bool) -> None:
     if as_json:
-        print_json(balance)
+        print_json(account.balance())
     else:
-        _print(balance)
+        _print(account.balance(), user)
 
 
-def _print(balance: Mapping[str, Any], movements: tuple[Mapping[str, Any], ...] = ()) -> None:
+def _print(balance: Mapping[str, Any], user: str, movements: tuple[Mapping[str, Any], ...] = ()) -> None:
     daily, monthly = balance["daily"], balance["monthly"]
     today = f"{daily['used']:,} of {daily['limit']:,} used, resets {moment(daily['resets_at'])}"
     rows = [
+        *([("user", user)] if user else []),
         ("plan", balance["plan"]),
         ("available", f"{balance['available']:,}"),
         ("held", f"{balance['held']:,}"),

@@ -8,7 +8,7 @@ import click
 
 from dualtrack_cli.client import ApiClient, Refused
 from dualtrack_cli.command import exit_codes, json_option, print_json, report, stack_options
-from dualtrack_cli.target import dev_token, login_name, open_target
+from dualtrack_cli.target import OPERATOR, dev_token, open_target
 from dualtrack_cli.transcript import one_line
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def explain(stack: Wanted, chat_id: str, *, as_json: bool) -> None:
     Your own chat, and as an operator anybody's by its id alone. Amounts behind a ~ are estimates.
     """
     with exit_codes(), open_target(stack, report) as target:
-        receipt = _receipt(target, chat_id)
+        receipt = receipt_of(target, chat_id)
     if as_json:
         print_json(receipt)
         return
@@ -39,7 +39,7 @@ def explain(stack: Wanted, chat_id: str, *, as_json: bool) -> None:
         click.echo(line)
 
 
-def _receipt(target: Target, chat_id: str) -> Mapping[str, Any]:
+def receipt_of(target: Target, chat_id: str) -> Mapping[str, Any]:
     """As the user of the target; on a local stack, whoever sits at it is its operator, too."""
     path = f"/v1/chats/{chat_id}/receipt"
     with target.client() as client:
@@ -48,8 +48,8 @@ def _receipt(target: Target, chat_id: str) -> Mapping[str, Any]:
         except Refused as refused:
             if refused.code != "not_found" or not target.dev:
                 raise
-    token, _ = dev_token(target.url, f"{login_name()}-operator", admin=True)
-    with ApiClient(target.url, token) as client:
+    operator = dev_token(target.url, OPERATOR, admin=True)
+    with ApiClient(target.url, operator.token) as client:
         return _object(client.call("GET", path))
 
 
@@ -105,6 +105,15 @@ def _side(line: Line) -> str:
     return f"{name}{_took(line)}{_tries(line)}\n{_tokens(line['usage'])}"
 
 
+def _asked(line: Line) -> str:
+    """What a tool asked itself: of a model, or for embeddings, which put out nothing."""
+    model = one_line(line["model"], 40)
+    if line["kind"] == "embedding":
+        what = f"  embeddings of {line['call']}, {model}"
+        return f"{what}{_took(line)}{_tries(line)}\n    tokens {line['usage']['fresh']:,}"
+    return f"  inside {line['call']}, {model}{_took(line)}{_tries(line)}\n  {_tokens(line['usage'])}"
+
+
 def _tool(line: Line) -> str:
     if not line["ran"]:
         outcome = ", not run"
@@ -126,6 +135,8 @@ _WHAT: Final[Mapping[str, Callable[[Line], str]]] = {
     "summary": _side,
     "fold": _side,
     "tool": _tool,
+    "tool_model": _asked,
+    "embedding": _asked,
     "ledger": _ledger,
 }
 

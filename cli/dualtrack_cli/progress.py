@@ -6,8 +6,10 @@ streams, the tools that run) in a region at the bottom, and prints above it only
 
 from __future__ import annotations
 
+import threading
 import time
-from typing import IO, TYPE_CHECKING, Protocol
+from dataclasses import dataclass
+from typing import IO, TYPE_CHECKING, Final, Protocol
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -48,6 +50,16 @@ if TYPE_CHECKING:
 
     Clock = Callable[[], float]
 
+_REFRESH_SECONDS: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Who watches: their ``name``, and the command that gives them more credits (``grants``); empty if unknown."""
+
+    name: str = ""
+    grants: str = ""
+
 
 class View(Protocol):
     """Somewhere a chat is shown."""
@@ -65,19 +77,23 @@ class View(Protocol):
         """One more event of the chat."""
 
 
-def view_on(stream: IO[str], *, progress_only: bool = False) -> View:
+NOBODY: Final = Reader()
+
+
+def view_on(stream: IO[str], reader: Reader = NOBODY, *, progress_only: bool = False) -> View:
     """The view that suits a stream. ``progress_only`` leaves out the answer and what follows it."""
     console = Console(file=stream, highlight=False, emoji=False, markup=False)
     if stream.isatty() and console.is_interactive:
-        return LiveView(console, progress_only=progress_only)
-    return PlainView(stream, progress_only=progress_only)
+        return LiveView(console, reader, progress_only=progress_only)
+    return PlainView(stream, reader, progress_only=progress_only)
 
 
 class PlainView:
     """Lines of text, each written when it is settled; no colour, no cursor movement."""
 
-    def __init__(self, stream: IO[str], *, progress_only: bool = False) -> None:
+    def __init__(self, stream: IO[str], reader: Reader = NOBODY, *, progress_only: bool = False) -> None:
         self._stream = stream
+        self._reader = reader
         self._progress_only = progress_only
         self._transcript = Transcript()
 
@@ -117,63 +133,90 @@ class PlainView:
                 problem = f"  ({block.problem})" if block.problem else ""
                 lines = (f"  {_seconds(block.seconds)}  {mark:<6}  {_call(block)}{problem}",)
             case Unpaid():
-                lines = (f"  {_unpaid(block)}",)
+                lines = (f"  {_unpaid(block, self._reader)}",)
             case Answered(response) if not self._progress_only:
                 lines = ("", response.strip(), "")
             case Ended(chat) if not self._progress_only:
                 lines = self._ending(chat)
         return lines
 
-    @staticmethod
-    def _ending(chat: Mapping[str, Any]) -> tuple[str, ...]:
+    def _ending(self, chat: Mapping[str, Any]) -> tuple[str, ...]:
         sources = tuple(
             f"  {number}. {title}{'  ' if where else ''}{where}"
             for number, (title, where) in enumerate(sources_of(chat), 1)
         )
-        note = stop_note(chat)
+        note = _note(chat, self._reader)
         return (
-            *((f"Note: {note}.", "") if note else ()),
+            *((note, "") if note else ()),
             *(("Sources", *sources, "") if sources else ()),
-            *(f"{label:<13}{text}" for label, text in facts_of(chat)),
+            *(f"{label:<13}{text}" for label, text in facts_of(chat, self._reader.name)),
         )
 
 
 class LiveView:
-    """A region that moves at the bottom of a terminal, and what is settled above it."""
+    """A region that moves at the bottom of a terminal, and what is settled above it.
+
+    Everything that draws holds one lock from its first look at the screen to its last character. Otherwise the
+    thread that moves the region can measure it before a line is printed and erase it after, and the line with it.
+    """
 
     def __init__(
-        self, console: Console, *, progress_only: bool = False, clock: Clock = time.monotonic
+        self,
+        console: Console,
+        reader: Reader = NOBODY,
+        *,
+        progress_only: bool = False,
+        clock: Clock = time.monotonic,
     ) -> None:
         self._console = console
+        self._reader = reader
         self._progress_only = progress_only
         self._clock = clock
         self._transcript = Transcript(since=clock())
         unicode = console.encoding.startswith("utf")
         self._ok, self._bad, self._dot = ("✓", "✗", "●") if unicode else ("+", "x", "*")
         self._spinner = Spinner("dots" if unicode else "line", style="cyan")
-        self._live = Live(console=console, get_renderable=self.region, refresh_per_second=10, transient=True)
+        self._live = Live(console=console, get_renderable=self.region, auto_refresh=False, transient=True)
+        self._drawing = threading.Lock()
+        self._ended = threading.Event()
+        self._moves = threading.Thread(target=self._move, name="live view", daemon=True)
 
     def __enter__(self) -> LiveView:
         self._live.start()
+        self._moves.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._ended.set()
+        self._moves.join()
         self._live.stop()
+
+    def refresh(self) -> None:
+        """Draw the region as it is now."""
+        with self._drawing:
+            if self._live.is_started:
+                self._live.refresh()
+
+    def _move(self) -> None:
+        while not self._ended.wait(_REFRESH_SECONDS):
+            self.refresh()
 
     def notice(self, text: str) -> None:
         """One dim line above the region."""
-        self._console.print(Text(text, style="yellow"))
+        with self._drawing:
+            self._console.print(Text(text, style="yellow"))
 
     def show(self, event: ChatEvent) -> None:
         """The region follows by itself; what the event settles goes above it."""
-        self._transcript, blocks = step(self._transcript, event, self._clock())
-        for block in blocks:
-            if isinstance(block, Ended | Failed):
-                self._live.stop()
-            for part in self._parts(block):
-                self._console.print(part)
+        with self._drawing:
+            self._transcript, blocks = step(self._transcript, event, self._clock())
+            for block in blocks:
+                if isinstance(block, Ended | Failed):
+                    self._live.stop()
+                for part in self._parts(block):
+                    self._console.print(part)
 
     def region(self) -> ConsoleRenderable:
         """What may still change: the end of the text so far, the tools that run, what is going on."""
@@ -217,7 +260,7 @@ class LiveView:
             case Called():
                 parts = (self._called(block),)
             case Unpaid():
-                parts = (Text(f"  {_unpaid(block)}", style="yellow"),)
+                parts = (Text(f"  {_unpaid(block, self._reader)}", style="yellow"),)
             case Answered(response) if not self._progress_only:
                 parts = (Text(""), Markdown(response), Text(""))
             case Ended(chat) if not self._progress_only:
@@ -233,11 +276,10 @@ class LiveView:
             line.append(f"\n    {block.problem}", style="red")
         return line
 
-    @staticmethod
-    def _ending(chat: Mapping[str, Any]) -> tuple[ConsoleRenderable, ...]:
+    def _ending(self, chat: Mapping[str, Any]) -> tuple[ConsoleRenderable, ...]:
         parts: list[ConsoleRenderable] = []
-        if note := stop_note(chat):
-            parts += [Text(f"Note: {note}.", style="yellow"), Text("")]
+        if note := _note(chat, self._reader):
+            parts += [Text(note, style="yellow"), Text("")]
         if sources := sources_of(chat):
             parts.append(Text("Sources", style="bold"))
             parts += [
@@ -247,7 +289,7 @@ class LiveView:
             parts.append(Text(""))
         facts = Table.grid(padding=(0, 2))
         facts.add_column(style="dim")
-        for label, text in facts_of(chat):
+        for label, text in facts_of(chat, self._reader.name):
             facts.add_row(label, text)
         return (*parts, facts)
 
@@ -287,7 +329,17 @@ def _seconds(seconds: float | None) -> str:
     return "    -  " if seconds is None else f"{seconds:5.1f} s"
 
 
-def _unpaid(block: Unpaid) -> str:
-    if block.required is None or block.available is None:
-        return "not enough credits for more tools"
-    return f"not enough credits for more tools: {block.required} needed, {block.available} available"
+def _unpaid(block: Unpaid, reader: Reader) -> str:
+    said = "not enough credits for more tools"
+    if block.required is not None and block.available is not None:
+        said = f"{said}: {block.required} needed, {block.available} available"
+    return f"{said}; more with: {reader.grants}" if reader.grants else said
+
+
+def _note(chat: Mapping[str, Any], reader: Reader) -> str:
+    """How an answer that is not a complete one ended, and what helps; else nothing."""
+    note = stop_note(chat)
+    if not note:
+        return ""
+    short = chat.get("stop") == "insufficient_credits" and reader.grants
+    return f"Note: {note}. More credits: {reader.grants}" if short else f"Note: {note}."

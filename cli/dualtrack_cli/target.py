@@ -6,19 +6,39 @@ started for the length of the command; what it stored stays in the state folder.
 
 from __future__ import annotations
 
-import getpass
+import base64
+import shlex
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.frozen import loads
 
 from dualtrack_cli.client import ApiClient, ClientError, Refused, Unreachable, is_loopback
+from dualtrack_cli.transcript import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterator, Mapping
 
     Report = Callable[[str], None]
+
+OPERATOR: Final = "operator"
+"""The user of a local stack who may do what administrators may, for whoever sits at the machine."""
+
+_SOME_CREDITS: Final = 500
+"""In the command that is named where credits are short."""
+
+
+def _state_dir() -> Path:
+    """``.dualtrack`` of the checkout, from wherever the command is called; of this folder if there is no checkout."""
+    found = find_spec("infra")
+    root = Path(found.origin).parents[1] if found and found.origin else Path()
+    return (root if (root / "infra" / "local").is_dir() else Path()) / ".dualtrack"
+
+
+STATE_DIR: Final = _state_dir()
 
 
 class Missing(ClientError):
@@ -41,12 +61,21 @@ class Target:
 
     ``dev``: the token came from the stack itself, which hands out others too (local stacks only).
     ``mode``: ``offline`` or ``live``, empty for a stack that is not local.
+    ``grants``: the command that gives this user more credits, empty where nobody but an operator may.
     """
 
     url: str
     token: str
     dev: bool
     mode: str = ""
+    grants: str = ""
+
+    @property
+    def user(self) -> str:
+        """The name of the user, as their token tells it; empty if it tells none."""
+        claims = claims_of(self.token)
+        names = (claims.get(claim) for claim in ("cognito:username", "email", "sub"))
+        return str(next(filter(None, names), ""))
 
     def client(self) -> ApiClient:
         """A client with this identity."""
@@ -59,11 +88,17 @@ def open_target(wanted: Wanted, report: Report) -> Iterator[Target]:
 
     Raises `Unreachable` if a local one cannot start.
     """
-    if wanted.url is not None:
-        yield _identified(wanted.url.rstrip("/"), wanted.token or wanted.env_token)
-        return
     with ExitStack() as held:
-        yield _identified(_enter_local(held, wanted.state_dir, report), wanted.token)
+        url = _enter_local(held, wanted.state_dir, report) if wanted.url is None else wanted.url.rstrip("/")
+        env_token = None if wanted.url is None else wanted.env_token
+        target = _identified(url, wanted.token or env_token)
+        if target.dev:
+            target = replace(target, grants=command_line(wanted, "credits", "grant", str(_SOME_CREDITS)))
+        try:
+            yield target
+        except Refused as refused:
+            refused.grants = target.grants
+            raise
 
 
 def _enter_local(held: ExitStack, state_dir: Path, report: Report) -> str:
@@ -84,20 +119,41 @@ def need_checkout() -> None:
         )
 
 
-def dev_token(url: str, user: str, *, admin: bool = False) -> tuple[str, str]:
-    """(ID token, user id) of a user of a local stack; the user is made if there is none of that name."""
-    params = {"user": user, **({"admin": "1"} if admin else {})}
+@dataclass(frozen=True, slots=True)
+class DevUser:
+    """A user of a local stack with an ID token; ``created`` if the stack has made them for it just now."""
+
+    token: str
+    user_id: str
+    created: bool
+
+
+def dev_token(url: str, user: str | None = None, *, admin: bool = False) -> DevUser:
+    """A user of a local stack, who is made if there is none of that name; without a name the stack's own user."""
+    params = {**({} if user is None else {"user": user}), **({"admin": "1"} if admin else {})}
     with ApiClient(url) as client:
         answer = client.call("GET", "/dev/token", params=params)
-    return str(answer["token"]), str(answer["user_id"])
+    return DevUser(str(answer["token"]), str(answer["user_id"]), bool(answer.get("created")))
 
 
-def login_name() -> str:
-    """Who sits at this machine, as a user name for the local stack."""
+def claims_of(token: str) -> Mapping[str, Any]:
+    """What an ID token says, unverified: to show, never to decide by."""
     try:
-        return getpass.getuser()
-    except (KeyError, OSError, ImportError):  # no name for this uid
-        return "me"
+        payload = token.split(".")[1]
+        claims: Any = loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    except (ValueError, IndexError):
+        return {}
+    return claims if hasattr(claims, "get") else {}
+
+
+def command_line(stack: Wanted, *words: str) -> str:
+    """``uv run dualtrack …`` for the same stack, ready to be pasted."""
+    parts = ["uv", "run", "dualtrack", *(one_line(one, 100) for one in words)]
+    if stack.url is not None:
+        parts += ["--url", stack.url]
+    elif stack.state_dir != STATE_DIR:
+        parts += ["--state-dir", str(stack.state_dir)]
+    return shlex.join(parts)
 
 
 def _identified(url: str, token: str | None) -> Target:
@@ -109,7 +165,7 @@ def _identified(url: str, token: str | None) -> Target:
     if token:
         return Target(url, token, dev=False, mode=mode)
     try:
-        return Target(url, dev_token(url, login_name())[0], dev=True, mode=mode)
+        return Target(url, dev_token(url).token, dev=True, mode=mode)
     except Refused as error:
         raise Missing(f"{url} hands out no tokens: give --token or set DUALTRACK_TOKEN.") from error
 

@@ -114,6 +114,9 @@ class Failed:
 Block: TypeAlias = TurnBegan | Retrying | Said | Called | Unpaid | Answered | Ended | Failed
 Step: TypeAlias = tuple[Transcript, tuple[Block, ...]]
 
+LEFT: Final = "left"
+"""No event of the API: the watcher goes, and what is not settled is shown as it is."""
+
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _DETAIL_LENGTH: Final = 90
 
@@ -173,15 +176,19 @@ def _answer(before: Transcript, data: Mapping[str, Any], now: float) -> Step:
 
 
 def _done(before: Transcript, data: Mapping[str, Any], _now: float) -> Step:
-    after = replace(before, text="", running=())
-    if data.get("status") == "cancelled":
-        return after, (*_unseen(before), *_kept(data), Ended(data))
-    return after, (Ended(data),)
+    after = replace(before, text="", running=(), answered=True)
+    if before.answered:
+        return after, (Ended(data),)
+    return after, (*_unseen(before), *_kept(before, data), Ended(data))
 
 
-def _kept(chat: Mapping[str, Any]) -> tuple[Block, ...]:
-    """What a cancelled chat had written."""
-    return (Answered(clean(chat["response"])),) if chat.get("response") else ()
+def _kept(before: Transcript, chat: Mapping[str, Any]) -> tuple[Block, ...]:
+    """What a cancelled chat had written, or an answer whose event was not seen."""
+    return (Answered(clean(chat["response"])),) if chat.get("response") else _said(before.text)
+
+
+def _left(before: Transcript, _data: Mapping[str, Any], _now: float) -> Step:
+    return replace(before, text="", running=()), (*_said(before.text), *_unseen(before))
 
 
 def _error(before: Transcript, data: Mapping[str, Any], _now: float) -> Step:
@@ -207,6 +214,7 @@ _STEPS: Final[Mapping[str, Callable[[Transcript, Mapping[str, Any], float], Step
     "answer": _answer,
     "done": _done,
     "error": _error,
+    LEFT: _left,
 }
 
 
@@ -264,12 +272,13 @@ def stop_note(chat: Mapping[str, Any]) -> str:
     return _STOPS.get(str(chat.get("stop")), "")
 
 
-def facts_of(chat: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
-    """(label, text) lines under an answer: work, credits, token savings, ids."""
+def facts_of(chat: Mapping[str, Any], user: str = "") -> tuple[tuple[str, str], ...]:
+    """(label, text) lines under an answer: work, credits and whose they are, token savings, ids."""
     usage = chat.get("usage") or {}
+    credit = f"{chat.get('credits_used', 0):,} used, {chat.get('credits_remaining', 0):,} left"
     return (
         ("work", _work(chat)),
-        ("credits", f"{chat.get('credits_used', 0):,} used, {chat.get('credits_remaining', 0):,} left"),
+        ("credits", f"{credit} ({one_line(user, 64)})" if user else credit),
         ("tokens", savings(int(usage.get("sent_tokens") or 0), int(usage.get("full_history_tokens") or 0))),
         ("chat", one_line(chat.get("chat_id", ""), 100)),
         ("conversation", one_line(chat.get("conversation_id", ""), 100)),

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import importlib.util
 import json
 import re
@@ -263,13 +264,13 @@ class Front:
         return JSONResponse(dict(self._config.status))
 
     async def _token(self, request: Request) -> Response:
-        user = request.query_params.get("user", "")
+        user = request.query_params.get("user", self._config.user)
         admin = request.query_params.get("admin", "") in ("1", "true")
         try:
             identity = await run_in_threadpool(self._tokens.identity, user, admin=admin)
         except BadName as problem:
             return error(400, "invalid_request", str(problem))
-        return JSONResponse({"token": identity.token, "user_id": identity.user_id})
+        return JSONResponse(dataclasses.asdict(identity))
 
     async def _page(self, request: Request) -> Response:
         path = request.path_params["path"] or "index.html"

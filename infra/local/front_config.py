@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 class FrontConfig:
     """Addresses and ids of the deployed stack, and the root's key of its account.
 
+    ``user`` is the name of who sits at this machine: theirs is a token that is asked for without a name.
     ``origins`` are the pages of other origins that may call the API (the setting ALLOWED_ORIGINS).
     ``status`` is what ``GET /dev/status`` answers; ``stream_environment`` is the environment that the
     function ``stream`` has on AWS.
@@ -27,5 +28,6 @@ class FrontConfig:
     client_id: str
     stream_role_arn: str
     stream_environment: Mapping[str, str]
+    user: str
     status: Mapping[str, Any]
     origins: Sequence[str] = ()

@@ -1,7 +1,7 @@
 """The local stack that the commands of one state folder share.
 
-The first that needs it starts it. Whoever uses it is a guest, with a shared lock on ``guests``; whoever
-started it takes that lock for itself before it ends the stack, and so waits for the last guest.
+The first that needs it starts it in the background (`infra.local.runner`). Whoever uses it is a guest, with a shared
+lock on ``guests``, and leaves when it likes: the stack ends by itself after the last one.
 """
 
 from __future__ import annotations
@@ -10,73 +10,94 @@ import fcntl
 import json
 import os
 import signal
-import threading
+import subprocess
+import sys
 import time
-from contextlib import ExitStack, contextmanager
-from typing import IO, TYPE_CHECKING, Any, Final
+from contextlib import contextmanager, suppress
+from typing import IO, TYPE_CHECKING, Final
 
 from infra.local.credentials import Credentials
 from infra.local.private import make_private
-from infra.local.stack import HOST, KEYS_FILE, LOCK_FILE, RUNNER_FILE, LocalStack, answers
+from infra.local.runner import GUESTS_FILE, is_locked
+from infra.local.stack import HOST, KEYS_FILE, LOCK_FILE, RUNNER_FILE, CannotStart, answers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from infra.local.aws import Aws
 
     Report = Callable[[str], None]
 
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _START_SECONDS: Final = 120.0
 
 
 @contextmanager
 def shared_stack(state_dir: Path, report: Report) -> Iterator[str]:
-    """The address of the folder's stack: of the one that runs, else of one that lasts as long as the block.
+    """The address of the folder's stack, which lasts at least as long as the block: of the one that runs, else of
+    one that is started in the background.
 
-    ``report`` is told what takes time. Raises RuntimeError with a message for the user if none can start.
+    ``report`` is told what takes time. Raises `CannotStart` with a message for the user.
     """
-    with ExitStack() as held:
-        make_private(state_dir)
-        for name in ("guests", "starting"):
-            (state_dir / name).touch(mode=0o600)
-        guests = held.enter_context((state_dir / "guests").open("a"))
-        fcntl.flock(guests, fcntl.LOCK_SH)
+    make_private(state_dir)
+    for name in (GUESTS_FILE, "starting"):
+        (state_dir / name).touch(mode=0o600)
+    with (state_dir / GUESTS_FILE).open("a") as guests:
+        _lock(guests, fcntl.LOCK_SH, "Waiting for the stack of an earlier command to end", report)
         with (state_dir / "starting").open("a") as starting:
-            _lock(starting, "Waiting for the local stack that another command is starting", report)
-            url = _await_running(state_dir)
-            if url is None:
-                url = _start(held, state_dir, report)
-                # Runs first when the block ends, so the stack goes when its last guest has gone.
-                held.callback(_lock, guests, "Another command still uses this stack: waiting for it", report)
+            waiting = "Waiting for the local stack that another command is starting"
+            _lock(starting, fcntl.LOCK_EX, waiting, report)
+            url = _await_running(state_dir) or _start(state_dir, report)
         yield url
 
 
-def _start(held: ExitStack, state_dir: Path, report: Report) -> str:
+def _start(state_dir: Path, report: Report) -> str:
     report(f"No local stack runs here: starting one; what it stores stays in {state_dir}")
-    _on_exit(held, {number: signal.getsignal(number) for number in _SIGNALS})
-    stack = held.enter_context(LocalStack(state_dir, port=0, report=report))
-    # A second Ctrl-C must not break off the saving of state.
-    _on_exit(held, dict.fromkeys(_SIGNALS, signal.SIG_IGN))
-    report(f"Ready after {stack.seconds_to_ready:.1f} s")
-    return stack.url
+    log = state_dir / "logs" / "keeper.log"
+    make_private(log.parent)
+    log.touch(mode=0o600)
+    with log.open("ab") as errors:
+        starter = subprocess.Popen(
+            [sys.executable, "-m", "infra.local.runner", str(state_dir.resolve())],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,  # a Ctrl-C of the terminal is meant for the chat
+        )
+    assert starter.stdout is not None
+    with starter.stdout as said:
+        keeper = json.loads(said.readline() or "{}").get("pid")
+        starter.wait()
+        try:
+            return _await_start(said, report, log)
+        except BaseException:
+            if keeper:
+                with suppress(ProcessLookupError):
+                    os.kill(keeper, signal.SIGTERM)
+                said.read()  # until it has gone
+            raise
 
 
-def _on_exit(held: ExitStack, handlers: Mapping[signal.Signals, Any]) -> None:
-    """Handle these signals so from the time when the stack of contexts unwinds to here."""
-    if threading.current_thread() is threading.main_thread():
-        for number, handler in handlers.items():
-            held.callback(signal.signal, number, handler)
+def _await_start(said: IO[str], report: Report, log: Path) -> str:
+    for line in said:
+        message = json.loads(line)
+        if "url" in message:
+            report(f"Ready after {message['seconds']:.1f} s")
+            return str(message["url"])
+        if "problem" in message:
+            raise CannotStart(message["problem"])
+        report(message["step"])
+    raise CannotStart(f"It ended without a word; see {log}.")
 
 
-def _lock(file: IO[str], notice: str, report: Report) -> None:
-    """Lock a file for this command alone; the notice is reported if that has to wait. Ctrl-C ends the wait."""
+def _lock(file: IO[str], how: int, notice: str, report: Report) -> None:
+    """Lock a file; the notice is reported if that has to wait. Ctrl-C ends the wait."""
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, how | fcntl.LOCK_NB)
     except BlockingIOError:
         report(notice)
-        fcntl.flock(file, fcntl.LOCK_EX)
+        fcntl.flock(file, how)
 
 
 def _await_running(state_dir: Path) -> str | None:
@@ -84,20 +105,9 @@ def _await_running(state_dir: Path) -> str | None:
     deadline = time.monotonic() + _START_SECONDS
     while True:
         url = running_stack(state_dir)
-        if url is not None or not _is_locked(state_dir / LOCK_FILE) or time.monotonic() > deadline:
+        if url is not None or not is_locked(state_dir / LOCK_FILE) or time.monotonic() > deadline:
             return url
         time.sleep(0.2)
-
-
-def _is_locked(path: Path) -> bool:
-    try:
-        with path.open("rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
-    except BlockingIOError:
-        return True
-    return False
 
 
 def running_stack(state_dir: Path) -> str | None:

@@ -14,9 +14,7 @@ import http.client
 import json
 import os
 import shutil
-import signal
 import socket
-import sys
 import time
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -25,6 +23,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from infra.local.credentials import Credentials
 from infra.local.front_config import FrontConfig
+from infra.local.login import login_name
 from infra.local.outside import Outside, outside_from
 from infra.local.private import make_private, write_private
 from infra.local.processes import Child, ChildDied, Children
@@ -32,6 +31,8 @@ from infra.local.processes import Child, ChildDied, Children
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import TracebackType
+
+    from dualtrack.storage.stores import Stores
 
     from infra.local.aws import Aws
     from infra.local.deploy import Deployed
@@ -42,13 +43,14 @@ if TYPE_CHECKING:
 HOST: Final = "127.0.0.1"
 RUNNER_FILE: Final = "dev.json"
 """Written by a stack that serves: ``{"url", "pid"}``."""
+LOCAL_GRANT: Final = ("local-start", 1_000)
+"""``grant_id`` and credits that the stack's own user begins with (CONTRACT 8)."""
 LOCK_FILE: Final = "lock"
 """Locked by whoever runs the stack, from before its start until after its end."""
 KEYS_FILE: Final = "aws.env"
 """How a shell reaches the emulated account while the stack runs: ``. .dualtrack/aws.env``."""
 GATEWAY_STAGE: Final = "live"
 START_SECONDS: Final = 60.0
-_CHECK_SECONDS: Final = 0.5
 _ANSWER_SECONDS: Final = 3.0  # of one attempt: a child that died leaves its connections unanswered
 
 _EMULATED: Final = (
@@ -181,6 +183,7 @@ class LocalStack:
         self._report = report or (lambda _step: None)
         self._running: _Running | None = None
         self._credentials = Credentials.random()
+        self._user = login_name()
         self.seconds_to_ready = 0.0
 
     def __enter__(self) -> Self:
@@ -229,6 +232,15 @@ class LocalStack:
         """An ID token of the local pool; the user is made if there is none of that name."""
         assert self._now.tokens is not None
         return self._now.tokens.identity(user, admin=admin)
+
+    def works(self) -> bool:
+        """Whether a workflow runs: a chat, its summaries, a job of a corpus."""
+        states = self.aws.client("stepfunctions")
+        machines = states.list_state_machines()["stateMachines"]
+        arns = [one["stateMachineArn"] for one in machines]
+        return any(
+            states.list_executions(stateMachineArn=arn, statusFilter="RUNNING")["executions"] for arn in arns
+        )
 
     def check(self) -> None:
         """Raise `ChildDied` if a process of the stack has ended."""
@@ -305,6 +317,7 @@ class LocalStack:
             assembly = synthesis.assembly()
         self._deploy(ports.of("emulator"), now.outside, assembly)
         self._publish_samples()
+        self._grant_to_own_user()
         self._configure_front(front, now.outside)
         self._await_serving()
         self._sweep()
@@ -407,7 +420,8 @@ class LocalStack:
                 # the pool's keys are the emulator's
                 "JWKS_URL": f"{self.endpoint_url}/{outputs['UserPoolId']}/.well-known/jwks.json",
             },
-            status=outside.status(),
+            user=self._user,
+            status={**outside.status(), "user": self._user},
             origins=outside.origins(),
         )
         front.send(json.dumps(dataclasses.asdict(config)).encode())
@@ -449,12 +463,7 @@ class LocalStack:
 
     def _publish_samples(self) -> None:
         """Course materials to search in and a graph to ask, where nothing was published before."""
-        from dualtrack.settings import Settings  # noqa: PLC0415 - the light part of this module starts fast
-        from dualtrack.storage.stores import build_stores  # noqa: PLC0415
-
-        outputs = self.outputs
-        settings = Settings(history_table=outputs["HistoryTable"], bodies_bucket=outputs["BodiesBucket"])
-        stores = build_stores(settings, self.aws.client("dynamodb"), self.aws.client("s3"))
+        stores = self._stores()
         if stores.corpora.current("courses") is None:
             from infra.local import sample_courses  # noqa: PLC0415 - loads numpy
 
@@ -463,6 +472,25 @@ class LocalStack:
             from infra.local.sample_graph import publish  # noqa: PLC0415 - loads the engine
 
             publish.publish(stores)
+
+    def _grant_to_own_user(self) -> None:
+        """Once in the life of a state folder: a repeated grant changes nothing."""
+        assert self._now.tokens is not None
+        grant_id, amount = LOCAL_GRANT
+        user_id = self._now.tokens.user_id(self._user)
+        self._stores().ledger.grant(user_id, grant_id, amount, "to begin with", time.time())
+
+    def _stores(self) -> Stores:
+        from dualtrack.settings import Settings  # noqa: PLC0415 - the light part of this module starts fast
+        from dualtrack.storage.stores import build_stores  # noqa: PLC0415
+
+        outputs = self.outputs
+        settings = Settings(
+            history_table=outputs["HistoryTable"],
+            credits_table=outputs["CreditsTable"],
+            bodies_bucket=outputs["BodiesBucket"],
+        )
+        return build_stores(settings, self.aws.client("dynamodb"), self.aws.client("s3"))
 
     def _clean_environment(self) -> dict[str, str]:
         """No key and no AWS setting of this machine reaches a child: functions read their own secrets."""
@@ -505,34 +533,6 @@ class _Ports:
     def remember(self, **ports: int) -> None:
         self._given.update(ports)
         write_private(self._paths.ports, json.dumps({**self._known, **self._given}))
-
-
-def serve(state_dir: Path, *, port: int, reset: bool, report: Report) -> int:
-    """Run the stack in the foreground until SIGINT or SIGTERM; gives the exit code."""
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _stop)
-    try:
-        with LocalStack(state_dir, port=port, reset=reset, report=report) as stack:
-            print(f"ready {stack.url}", flush=True)
-            while True:
-                stack.check()
-                time.sleep(_CHECK_SECONDS)
-    except (CannotStart, ChildDied) as problem:
-        print(problem, file=sys.stderr)
-        return 1
-    except _Stopped:
-        return 0
-
-
-class _Stopped(BaseException):
-    """The signal to end; past every handler of errors, as KeyboardInterrupt is."""
-
-
-def _stop(*_: object) -> None:
-    # once: the second Ctrl-C of an impatient user must not break off the saving of state
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)
-    raise _Stopped
 
 
 def _lock(paths: _Paths) -> int:

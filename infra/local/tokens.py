@@ -20,10 +20,11 @@ class BadName(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """An ID token and the ``sub`` claim that it carries."""
+    """An ID token, the ``sub`` claim that it carries, and whether the user was made for it just now."""
 
     token: str
     user_id: str
+    created: bool = False
 
 
 class Tokens:
@@ -39,10 +40,8 @@ class Tokens:
 
         Raises `BadName` for a name that is not 1 to 64 letters, digits or ``._@+-``.
         """
-        if not _NAME.fullmatch(user):
-            raise BadName("A user name has 1 to 64 letters, digits or the characters . _ @ + -")
         password = _password(user)
-        user_id = self._ensure(user, password)
+        user_id, created = self._ensure(user, password)
         if admin:
             self._cognito.admin_add_user_to_group(
                 UserPoolId=self._pool_id, Username=user, GroupName=ADMIN_GROUP
@@ -53,12 +52,19 @@ class Tokens:
             AuthFlow="ADMIN_USER_PASSWORD_AUTH",
             AuthParameters={"USERNAME": user, "PASSWORD": password},
         )
-        return Identity(answer["AuthenticationResult"]["IdToken"], user_id)
+        return Identity(answer["AuthenticationResult"]["IdToken"], user_id, created)
 
-    def _ensure(self, user: str, password: str) -> str:
+    def user_id(self, user: str) -> str:
+        """The user's ``sub``; the user is created if need be. Raises `BadName`."""
+        return self._ensure(user, _password(user))[0]
+
+    def _ensure(self, user: str, password: str) -> tuple[str, bool]:
+        """The user's ``sub``, and whether this call has made the user."""
+        if not _NAME.fullmatch(user):
+            raise BadName("A user name has 1 to 64 letters, digits or the characters . _ @ + -")
         try:
             found = self._cognito.admin_get_user(UserPoolId=self._pool_id, Username=user)
-            return _sub(found["UserAttributes"])
+            return _sub(found["UserAttributes"]), False
         except self._cognito.exceptions.UserNotFoundException:
             pass
         try:
@@ -70,7 +76,7 @@ class Tokens:
         self._cognito.admin_set_user_password(
             UserPoolId=self._pool_id, Username=user, Password=password, Permanent=True
         )
-        return _sub(made["User"]["Attributes"])
+        return _sub(made["User"]["Attributes"]), True
 
 
 def _password(user: str) -> str:

@@ -21,8 +21,9 @@ def is_served(path: str) -> bool:
 def content_security_policy(*connect: str) -> str:
     """The page's own files alone; no inline script or style, no eval, and no images from elsewhere.
 
-    ``connect``: origins besides its own that the page calls. Trusted Types let no string become markup
-    but through DOMPurify's policy, and no string a worker but the page's own one. An answer's images stay out because their address can carry data away.
+    ``connect``: origins besides its own that the page calls. Trusted Types let no string become markup but
+    through DOMPurify's policy, and no string become a worker but the page's own. An answer's images stay out, because
+    their address can carry data away.
     """
     return "; ".join(
         (

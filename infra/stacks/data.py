@@ -28,6 +28,7 @@ CORPUS_FOLDER: Final = "corpora/"
 
 OPEN_CHATS_INDEX: Final = "open"
 ACTIVE_ACCOUNTS_INDEX: Final = "active"
+LISTED_CONVERSATIONS_INDEX: Final = "listed"
 
 
 def bodies_export(stage: StageSettings) -> str:
@@ -69,6 +70,13 @@ class DataStack(Stack):
             index_name=ACTIVE_ACCOUNTS_INDEX,
             partition_key=dynamodb.Attribute(name="active", type=dynamodb.AttributeType.STRING),
             sort_key=dynamodb.Attribute(name="day", type=dynamodb.AttributeType.STRING),
+            projection_type=dynamodb.ProjectionType.KEYS_ONLY,
+        )
+        # Sparse too, for conversations are few among a history's items: by user, in the order of their last queries.
+        self.history.add_global_secondary_index(
+            index_name=LISTED_CONVERSATIONS_INDEX,
+            partition_key=dynamodb.Attribute(name="listed", type=dynamodb.AttributeType.STRING),
+            sort_key=dynamodb.Attribute(name="latest", type=dynamodb.AttributeType.STRING),
             projection_type=dynamodb.ProjectionType.KEYS_ONLY,
         )
         self.bodies = self._bucket()

@@ -76,11 +76,12 @@ _SPECS: Final = (
         environment=(
             *MEMORY, "CREDITS_TABLE", "CACHE_TABLE", "CONNECTIONS_KEY", "MCP_SERVERS",
             "ALLOWED_ORIGINS", "USER_POOL_ID", "STATE_MACHINE_ARN", "CORPUS_MACHINE_ARN", "LEDGER_RETENTION_DAYS",
-            "TOKEN_HOURS", "AWS_PRICES", "FUNCTION_SIZES",
+            "TOKEN_HOURS", "AWS_PRICES", "FUNCTION_SIZES", "DUALTRACK_MODEL", "DUALTRACK_WRITES",
         ),
         permissions=lambda allow: [
             allow.table("chats", *OWN),
             allow.table("history", *OWN, "BatchGetItem"),
+            allow.listed_conversations("Query"),
             # many lines at once are a receipt's
             allow.table("credits", "GetItem", "PutItem", "UpdateItem", "Query", "BatchGetItem"),
             # GitHub connections, and the catalogue of MCP tools for GET /v1/tools

@@ -11,6 +11,7 @@ from dualtrack.models.providers import ANTHROPIC, BEDROCK, bedrock_region
 from infra.stacks.data import (
     ACTIVE_ACCOUNTS_INDEX,
     CORPUS_FOLDER,
+    LISTED_CONVERSATIONS_INDEX,
     OPEN_CHATS_INDEX,
     bodies_export,
     course_vectors_export,
@@ -69,6 +70,12 @@ class Allow:
     def open_chats(self, action: str) -> iam.PolicyStatement:
         """On the index of chats that still run."""
         return _statement("dynamodb", [action], f"{self._data.chats.table_arn}/index/{OPEN_CHATS_INDEX}")
+
+    def listed_conversations(self, action: str) -> iam.PolicyStatement:
+        """On the index of conversations by their last query."""
+        return _statement(
+            "dynamodb", [action], f"{self._data.history.table_arn}/index/{LISTED_CONVERSATIONS_INDEX}"
+        )
 
     def active_accounts(self, action: str) -> iam.PolicyStatement:
         """On the index of accounts that were used since the last reset."""

@@ -293,6 +293,7 @@ def _environment(origins: str) -> dict[str, str]:
         "CONNECTIONS_KEY": key["KeyMetadata"]["KeyId"],
         "LEDGER_RETENTION_DAYS": "30",
         "TOKEN_HOURS": "1",
+        "DUALTRACK_MODEL": "claude-test",
         "USER_POOL_ID": pool["UserPool"]["Id"],
         "ALLOWED_ORIGINS": origins,
         "AWS_DEFAULT_REGION": os.environ.get("AWS_DEFAULT_REGION", "us-east-1"),

@@ -259,7 +259,9 @@ class Author:
         return Asked("POST", "/v1/conversations", frozenset({201}), json.dumps(body).encode())
 
     def list_conversations(self) -> Asked:
-        return self._listed("/v1/conversations")
+        return self._listed(
+            "/v1/conversations", ("q", self.drawn.choice(("", "", "a", "zzzz", "%20", "%C3%9F")))
+        )
 
     def read_conversation(self) -> Asked:
         one = self._conversation()
@@ -409,10 +411,12 @@ class Author:
             may_fail=asked.may_fail,
         )
 
-    def _listed(self, path: str) -> Asked:
+    def _listed(self, path: str, *more: tuple[str, str]) -> Asked:
         cursor = self.drawn.choice(["", "", *self.me.cursors[-3:]])
         limit = self.drawn.choice(("", "1", "3", "100"))
-        query = "&".join(f"{name}={value}" for name, value in (("cursor", cursor), ("limit", limit)) if value)
+        query = "&".join(
+            f"{name}={value}" for name, value in (("cursor", cursor), ("limit", limit), *more) if value
+        )
         # a cursor of the other list is no cursor of this one
         expected = frozenset({200, 400}) if cursor else frozenset({200})
         return Asked("GET", f"{path}?{query}" if query else path, expected)

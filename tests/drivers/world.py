@@ -237,7 +237,7 @@ def make_world(**tools: Callable[[Running], ToolResult]) -> Iterator[World]:
 def make_tables(dynamodb: Any) -> None:
     """The four tables, keyed as in the data stack."""
     for name, indexes in (
-        (SETTINGS.history_table, ()),
+        (SETTINGS.history_table, (("listed", "listed", "latest", "S"),)),
         (SETTINGS.chats_table, (("open", "open", "deadline", "N"),)),
         (SETTINGS.credits_table, (("active", "active", "day", "S"),)),
         (SETTINGS.cache_table, ()),

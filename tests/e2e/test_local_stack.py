@@ -215,3 +215,49 @@ def test_a_runner_that_is_ended_while_it_starts_leaves_nothing(tmp_path: Path) -
         time.sleep(0.01)
     assert runner.end() == 0
     assert until_gone(runner) == []
+
+
+def command(state_dir: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A command of the terminal; its output ends with it, whatever it leaves running."""
+    settings = {
+        key: value for key, value in os.environ.items() if not key.endswith(("_API_KEY", "_BASE_URL"))
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "dualtrack_cli.main", *arguments, "--state-dir", str(state_dir)],
+        capture_output=True,
+        text=True,
+        env=settings,
+        timeout=START_SECONDS,
+        check=False,
+        cwd=state_dir.parent,
+    )
+
+
+def test_commands_share_a_stack_that_outlasts_them_by_its_work_alone(tmp_path: Path) -> None:
+    """From the first question to the way back to it: one stack, one user, who began with 1,000 credits."""
+    state_dir = tmp_path / "state"
+    asked = command(state_dir, "chat", "How do I set up OAuth for Twitter ads?")
+    assert (asked.returncode, "1,035 left (" in asked.stdout) == (0, True), asked.stderr
+    further = command(state_dir, "chat", "--last", "--json", "Show me the full code from earlier")
+    chat = json.loads(further.stdout)
+    assert (chat["message_id"], chat["status"], bool(chat["summary"])) == ("q2", "done", True)
+    listed = json.loads(command(state_dir, "conversations", "--json").stdout)["conversations"]
+    assert [one["conversation_id"] for one in listed] == [chat["conversation_id"]]
+    shown = json.loads(command(state_dir, "show", "q1-r-sum", "--json").stdout)
+    assert shown["ref"] == "q1-r", "the summaries of the first chat were made after its command had ended"
+    spent = json.loads(command(state_dir, "credits", "show", "--json").stdout)
+    assert (spent["available"], spent["pack"]["remaining"]) == (chat["credits_remaining"], 1000)
+
+    runner = run(state_dir, "--port", "0")  # waits for what the last command left running
+    try:
+        url = runner.ready()
+        own = httpx.get(f"{url}/dev/token").json()
+        name = httpx.get(f"{url}/dev/status").json()["user"]
+        assert own["user_id"] == httpx.get(f"{url}/dev/token", params={"user": name}).json()["user_id"]
+        headers = {"Authorization": f"Bearer {own['token']}"}
+        ledger = httpx.get(f"{url}/v1/credits/ledger", headers=headers, timeout=30).json()["entries"]
+        grants = [one for one in ledger if one["kind"] == "grant"]
+        assert [one["amount"] for one in grants] == [1000], "a start with the same state grants nothing"
+    finally:
+        assert runner.end() == 0
+    assert until_gone(runner) == []

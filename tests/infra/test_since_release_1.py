@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
-from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER  # type: ignore[import-untyped]
+from cfnlint.schema.manager import PROVIDER_SCHEMA_MANAGER
 
 from infra.layers import ROOT
 from tests.drivers.templates import WITH_MCP

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 from dualtrack import message_files, text
-from dualtrack.chat.start_chat import title_of
+from dualtrack.memory.asked import title_of
 from dualtrack.memory.blocks import Result
 from dualtrack.memory.budget import fit
 from dualtrack.memory.digests import (

@@ -6,6 +6,7 @@ resumes by ``Last-Event-ID`` exactly, and records what it was asked.
 
 from __future__ import annotations
 
+import base64
 import json
 import threading
 from contextlib import contextmanager
@@ -30,6 +31,9 @@ AT = "2026-11-21T21:31:47.000Z"
 CHAT_ID = "ch_1"
 CONVERSATION_ID = "cv_1"
 ADMIN_PATH = "/v1/admin/users/id-of-ada"
+OWN_PATH = "/v1/admin/users/id-of-grace"
+LOCAL_USER = "grace"
+"""Whose token is handed out where no name is given."""
 
 
 @dataclass
@@ -50,10 +54,20 @@ class Script:
     mode: str | None = "offline"
     tokens: dict[str, str] = field(default_factory=lambda: {"token-of-user": "user"})
     """ID token → user name; ``/dev/token`` adds to it."""
+    known: set[str] = field(default_factory=lambda: {LOCAL_USER, "operator"})
+    """Names of users that there were before; others are made by asking for their token."""
     admins: set[str] = field(default_factory=set)
     balance: dict[str, Any] = field(default_factory=dict)
     ledger: list[dict[str, Any]] = field(default_factory=list)
     spending: dict[str, Any] = field(default_factory=dict)
+
+    conversations: list[dict[str, Any]] = field(default_factory=list)
+    """What is listed, the latest first; by ``q`` those with it in their title."""
+    records: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """Conversation → its records, which come two a page; a text in pieces of 1,000 characters."""
+    tools: dict[str, Any] = field(default_factory=lambda: {"tools": [], "profiles": []})
+    cancelled: dict[str, Any] | None = None
+    """What DELETE of the chat answers; a cancelled chat by default."""
 
     requests: list[tuple[str, str, Any]] = field(default_factory=list)
     """(method, path with query, body)."""
@@ -114,6 +128,22 @@ def chat_object(**changed: Any) -> dict[str, Any]:
         "ended_at": "2026-11-21T21:31:53.400Z",
         **changed,
     }
+
+
+def conversation(conversation_id: str, title: str = "How?") -> dict[str, Any]:
+    """A conversation of CONTRACT 4."""
+    return {
+        "conversation_id": conversation_id,
+        "title": title,
+        "profile": "assistant",
+        "created_at": AT,
+        "updated_at": AT,
+    }
+
+
+def stopped_chat(response: str = "I will look it up.") -> dict[str, Any]:
+    """The chat object of a cancelled chat, with the text that it keeps."""
+    return chat_object(status="cancelled", stop="cancelled", response=response, credits_used=5)
 
 
 def _fork(parent: str) -> dict[str, Any]:
@@ -196,11 +226,13 @@ class _Server:
     def _dev(self, request: Request) -> Response:
         if request.url.path == "/dev/status":
             return JSONResponse({"mode": self.script.mode})
-        user = request.query_params["user"]
+        user = request.query_params.get("user", LOCAL_USER)
         if request.query_params.get("admin") == "1":
             self.script.admins.add(user)
-        self.script.tokens[f"token-of-{user}"] = user
-        return JSONResponse({"token": f"token-of-{user}", "user_id": f"id-of-{user}"})
+        token = _token(user)
+        created = user not in {*self.script.tokens.values(), *self.script.known}
+        self.script.tokens[token] = user
+        return JSONResponse({"token": token, "user_id": f"id-of-{user}", "created": created})
 
     def _v1(self, request: Request, body: Any) -> Response:
         method, path = request.method, request.url.path
@@ -210,18 +242,53 @@ class _Server:
             ("POST", "/v1/conversations/cv_9/fork"): lambda: JSONResponse(_fork("cv_9"), 201),
             ("DELETE", "/v1/conversations/cv_9_fork"): lambda: Response(status_code=204),
             ("GET", chat): lambda: JSONResponse(self.script.chat()),
-            ("DELETE", chat): lambda: JSONResponse(chat_object(status="cancelled", stop="cancelled")),
+            ("DELETE", chat): lambda: JSONResponse(self.script.cancelled or stopped_chat()),
             ("GET", f"{chat}/events"): lambda: self._events(request),
             ("GET", "/v1/credits/ledger"): lambda: JSONResponse({"entries": self.script.ledger}),
             ("GET", "/v1/credits"): lambda: JSONResponse(self.script.balance),
             ("GET", f"{ADMIN_PATH}/credits"): lambda: JSONResponse(self.script.balance),
             ("GET", f"{ADMIN_PATH}/spending"): lambda: JSONResponse(self.script.spending),
+            ("GET", f"{OWN_PATH}/credits"): lambda: JSONResponse(self.script.balance),
             ("POST", f"{ADMIN_PATH}/grants"): lambda: _if_exactly(body, {"credits", "reason", "grant_id"}),
+            ("POST", f"{OWN_PATH}/grants"): lambda: _if_exactly(body, {"credits", "reason", "grant_id"}),
+            ("GET", "/v1/tools"): lambda: JSONResponse(self.script.tools),
+            ("GET", "/v1/conversations"): lambda: self._listed(request),
             ("PUT", f"{ADMIN_PATH}/plan"): lambda: _if_exactly(body, {"plan"}),
             ("DELETE", ADMIN_PATH): lambda: JSONResponse({"status": "erasing"}, 202),
         }
         answer = known.get((method, path))
+        if not answer and method == "GET" and path.startswith("/v1/conversations/"):
+            return self._read(path.split("/")[3:], request)
         return answer() if answer else _refuse(404, "not_found", "Not found.")
+
+    def _listed(self, request: Request) -> Response:
+        wanted = request.query_params.get("q", "").lower()
+        found = [one for one in self.script.conversations if wanted in one["title"].lower()]
+        limit = int(request.query_params.get("limit", "20"))
+        more = {"cursor": "next"} if len(found) > limit else {}
+        return JSONResponse({"conversations": found[:limit], **more})
+
+    def _read(self, place: list[str], request: Request) -> Response:
+        records = self.script.records.get(place[0])
+        if records is None:
+            return _refuse(404, "not_found", "There is no such conversation.")
+        if len(place) == 1:
+            begin = int(request.query_params.get("cursor", "0"))
+            more = {"cursor": str(begin + 2)} if begin + 2 < len(records) else {}
+            conversation = next(
+                one for one in self.script.conversations if one["conversation_id"] == place[0]
+            )
+            track = request.query_params.get("track", "full")
+            return JSONResponse(
+                {**conversation, "track": track, "records": records[begin : begin + 2], **more}
+            )
+        found = next((one for one in records if one["record_id"] == place[2]), None)
+        if found is None:
+            return _refuse(404, "not_found", "There is no such record.")
+        offset = int(request.query_params.get("offset", "0"))
+        name = "result" if "result" in found else "content"
+        further = {"next_offset": offset + 1_000} if len(found[name]) > offset + 1_000 else {}
+        return JSONResponse({**found, name: found[name][offset : offset + 1_000], **further})
 
     def _start(self, request: Request, body: Any) -> Response:
         unknown = set(body) - {"message", "conversation_id", "profile", "attachments"}
@@ -268,6 +335,12 @@ async def _nothing() -> AsyncIterator[str]:
 async def _gone(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
+
+
+def _token(user: str) -> str:
+    """Shaped as an ID token; nobody has signed it."""
+    claims = json.dumps({"sub": f"id-of-{user}", "cognito:username": user}).encode()
+    return f"header.{base64.urlsafe_b64encode(claims).decode().rstrip('=')}.signature"
 
 
 def _refuse(status: int, code: str, message: str) -> Response:

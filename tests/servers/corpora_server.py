@@ -68,7 +68,9 @@ class CorporaServer:
         if path == "/dev/status":
             return JSONResponse({"mode": "offline"})
         if path == "/dev/token":
-            user = request.query_params["user"] + ("+admin" if "admin" in request.query_params else "")
+            user = request.query_params.get("user", "grace") + (
+                "+admin" if "admin" in request.query_params else ""
+            )
             return JSONResponse({"token": user, "user_id": user})
         if path.startswith("/put/"):
             return self._put(path.removeprefix("/put/"), request, body)

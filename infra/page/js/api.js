@@ -76,18 +76,24 @@ export class Api {
     return this.#json("DELETE", `/v1/chats/${chatId}`);
   }
 
-  conversations(cursor = "") {
-    return this.#json("GET", `/v1/conversations?limit=50${cursor && `&cursor=${encodeURIComponent(cursor)}`}`);
+  /** A page of the conversations by their last query; with `searched` only those that have its words. */
+  conversations(cursor = "", searched = "") {
+    return this.#json("GET", `/v1/conversations?limit=50${cursor && `&cursor=${encodeURIComponent(cursor)}`}${searched && `&q=${encodeURIComponent(searched)}`}`);
   }
 
-  /** The conversation with all records of a track, page after page. */
-  async conversation(conversationId, track, signal) {
+  receipt(chatId) {
+    return this.#json("GET", `/v1/chats/${chatId}/receipt`);
+  }
+
+  /** The conversation with all records of a track, page after page; `onPage(records)` hears of each. */
+  async conversation(conversationId, track, signal, onPage = () => {}) {
     let whole = null;
     let cursor = "";
     do {
       const query = `track=${track}${cursor && `&cursor=${encodeURIComponent(cursor)}`}`;
       const page = await this.#json("GET", `/v1/conversations/${conversationId}?${query}`, { signal });
       whole = whole ? { ...whole, records: [...whole.records, ...page.records] } : page;
+      onPage(page.records);
       cursor = page.cursor ?? "";
     } while (cursor);
     return whole;

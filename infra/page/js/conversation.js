@@ -88,7 +88,7 @@ export class Conversation {
     for (const exchange of exchanges) this.#add(exchange);
     this.#listener.onEmpty(exchanges.length === 0);
     const last = this.#views.at(-1);
-    if (last && isOpen(last.exchange)) this.#resume(last, last.exchange.chatId || chatId, signal);
+    if (last && isOpen(last.exchange)) this.#resume(last, last.exchange.chatId || chatId || conversation.running_chat_id, signal);
     this.#addFigures(signal).then(() => this.#files.fill(this.#list, conversationId, signal));
     this.#files.fill(this.#list, conversationId, signal);
     return conversation;

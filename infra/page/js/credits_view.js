@@ -7,12 +7,12 @@ const KINDS = { hold: "Held", settle: "Charged", release: "Released", expire: "E
 
 const ERASED = "Every conversation, chat, file and connection of yours goes, chats that run are stopped, credits that are left are lost, and you cannot sign in any more. This cannot be undone.";
 
-/** The account: credits, the GitHub connection, and its erasure, after which `onErased` is called. */
+/** The account: credits and its erasure, after which `onErased` is called. */
 export async function openCredits(api, onErased) {
   show("Credits", h("p", { class: "muted" }, "Loading…"));
   try {
-    const [balance, ledger, github] = await Promise.all([api.credits(), api.ledger(), api.githubConnection()]);
-    show("Credits", overview(balance), history(ledger.entries), githubForm(api, github.connected, onErased), erasure(api, onErased));
+    const [balance, ledger] = await Promise.all([api.credits(), api.ledger()]);
+    show("Credits", overview(balance), history(ledger.entries), erasure(api, onErased));
   } catch (problem) {
     show("Credits", h("p", { class: "problem" }, problem.message));
   }
@@ -62,28 +62,8 @@ function erasure(api, onErased) {
   return h("section", {}, h("h3", {}, "Account"), h("button", { type: "button", class: "link-button", onclick: erase }, "Erase my account…"));
 }
 
-function githubForm(api, connected, onErased) {
-  const place = h("section", { class: "github" }, h("h3", {}, "GitHub"));
-  if (connected) {
-    const off = async () => {
-      await api.disconnectGithub();
-      openCredits(api, onErased);
-    };
-    place.append(h("p", {}, "Your GitHub token is stored, encrypted. ", h("button", { type: "button", class: "link-button", onclick: off }, "Disconnect")));
-    return place;
-  }
-  const field = h("input", { type: "password", autocomplete: "off", required: true, maxlength: 1000 });
-  const on = async (event) => {
-    event.preventDefault();
-    await api.connectGithub(field.value);
-    openCredits(api, onErased);
-  };
-  place.append(h("form", { class: "inline-form", onsubmit: on }, h("label", {}, "Personal access token, read-only is enough", field), h("button", { class: "button" }, "Connect")));
-  return place;
-}
-
 /** What a 402 means and what helps, from the error itself. */
-export function shortageNotice({ required, available, resets_at: resets, upgrade }) {
+export function shortageNotice({ required, available, resets_at: resets, upgrade }, grants) {
   const plans = (upgrade?.plans ?? []).filter((plan) => plan.dollars_per_month > 0);
   const packs = upgrade?.packs ?? [];
   return [
@@ -92,9 +72,10 @@ export function shortageNotice({ required, available, resets_at: resets, upgrade
       "ul",
       {},
       resets ? h("li", {}, `New credits come ${until(resets)} (at 00:00 UTC).`) : "",
+      grants ? h("li", {}, "On this machine the command ", h("code", {}, grants), " gives you more.") : "",
       plans.map((plan) => h("li", {}, `Plan ${plan.name}: ${plural(plan.credits_per_day, "credit")} a day for $${plan.dollars_per_month} a month.`)),
       packs.map((pack) => h("li", {}, `A pack of ${plural(pack.credits, "credit")} for $${pack.dollars}, which never expires.`)),
-      h("li", {}, "Ask whoever runs this service to change your plan or to add a pack."),
+      grants ? "" : h("li", {}, "Ask whoever runs this service to change your plan or to add a pack."),
     ),
   ];
 }

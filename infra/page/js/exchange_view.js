@@ -177,13 +177,14 @@ export class ExchangeView {
   }
 
   #actions(status) {
-    const { messageId, response } = this.#exchange;
+    const { messageId, chatId, response } = this.#exchange;
     const number = messageId.slice(1);
     const ended = status === "failed" || status === "cancelled";
     const locked = this.#locked && { "aria-disabled": "true", title: this.#locked };
     return [
       response ? action("Copy", { "data-copy": "answer" }) : "",
       ended ? action("Try again", { "data-retry": true, ...locked }) : "",
+      chatId && (response || ended) ? action("Receipt", { "data-receipt": chatId, "aria-label": `Receipt of question ${number}` }) : "",
       messageId && (response || ended) ? action("Regenerate", { "data-regenerate": messageId, "aria-label": `Regenerate the answer to question ${number}`, title: "Ask the same again, in a new branch" }) : "",
       messageId && response ? action("Branch from here", { "data-branch": messageId, "aria-label": `Branch from here, after question ${number}`, title: "Ask something else next, in a new branch" }) : "",
     ];

@@ -10,30 +10,29 @@ import { Api, Refusal, Unreachable } from "./api.js";
 import { placeIn } from "./branch_links.js";
 import { branchesOf, numberOf } from "./branches.js";
 import { openBranches } from "./branches_dialog.js";
+import { tellBusy } from "./busy_notice.js";
 import { Composer } from "./composer.js";
+import { isRefusedToken } from "./connections.js";
 import { Conversation } from "./conversation.js";
-import { CORPORA, isCorpus } from "./corpora.js";
+import { copy } from "./copy.js";
+import { CORPORA } from "./corpora.js";
+import { loadCredits, showCredits } from "./credits_button.js";
 import { openCredits, shortageNotice } from "./credits_view.js";
-import { announce, byId, h, icon } from "./dom.js";
+import { announce, byId, h } from "./dom.js";
 import { claimDrafts, dropDrafts } from "./drafts.js";
 import { FollowText } from "./follow_text.js";
-import { count } from "./format.js";
-import { drawMemory } from "./memory_view.js";
+import { MemoryPanel } from "./memory_panel.js";
+import { OpenTabs } from "./open_tabs.js";
+import { placeOf } from "./place.js";
 import { QuestionEditor } from "./question_editor.js";
 import { openRecord } from "./record_dialog.js";
 import { Relatives } from "./relatives.js";
 import { isAdmin, sessionFor } from "./session.js";
+import { listenForShortcuts } from "./shortcuts.js";
 import { Sidebar, titleOf } from "./sidebar.js";
+import { showSignIn } from "./sign_in_view.js";
 import { StoredFiles } from "./stored_files.js";
-
-/** `{conversationId, chatId, messageId, view, corpus, jobId}` of the address; view: chat | memory | corpus. Pure. */
-export function placeOf(hash) {
-  const [first = "", rest = ""] = hash.replace(/^#/, "").split("/");
-  const nowhere = { conversationId: "", chatId: "", messageId: "", view: "chat", corpus: "", jobId: "" };
-  if (isCorpus(first)) return { ...nowhere, view: "corpus", corpus: first, jobId: /^jb_[0-9a-z]+$/.test(rest) ? rest : "" };
-  if (!/^cv_[0-9a-z]+$/.test(first)) return nowhere;
-  return { ...nowhere, conversationId: first, chatId: /^ch_[0-9a-z]+$/.test(rest) ? rest : "", messageId: /^q\d+$/.test(rest) ? rest : "", view: rest === "memory" ? "memory" : "chat" };
-}
+import { applyTheme } from "./theme.js";
 
 class Page {
   #api;
@@ -42,15 +41,17 @@ class Page {
   #sidebar;
   #follow = new FollowText();
   #files;
-  #memoryDrawn = 0;
+  #memory;
   #agents = new Agents((text) => this.#composer.fill(text));
   #corpus = null;
   #profile = ""; // the agent of the open conversation, once it has one
   #relatives;
+  #grants; // the command that gives more credits, on a local stack
   #stored = null; // the open conversation as the API shows it, once it is stored
 
-  constructor(api, session) {
+  constructor(api, session, tabs) {
     this.#api = api;
+    this.#grants = session.grants;
     this.#files = new StoredFiles(api);
     this.#relatives = new Relatives(api);
     this.#composer = new Composer({ onSend: (message) => this.#send(message), onStop: () => this.#conversation.stop() });
@@ -69,20 +70,22 @@ class Page {
       },
       onAdmitted: (chat) => this.#admitted(chat),
       onAnswered: () => this.#answered(),
-      onEnded: () => this.#ended(),
-      onCredits: (available) => this.#showCredits(available),
+      onEnded: (exchange) => this.#ended(exchange),
+      onCredits: showCredits,
       onRefused: (problem, message, conversationId) => this.#refused(problem, message, conversationId),
       onEmpty: (empty) => {
         byId("welcome").hidden = !empty;
       },
     });
-    this.#wire(session);
+    this.#memory = new MemoryPanel(api, this.#conversation);
+    this.#wire(session, tabs);
   }
 
-  #wire(session) {
+  #wire(session, tabs) {
     byId("who").textContent = session.name;
     const signOut = () => {
       dropDrafts();
+      tabs.signedOut();
       session.signOut();
     };
     byId("sign-out").addEventListener("click", signOut);
@@ -92,6 +95,14 @@ class Page {
     byId("corpora").append(...Object.entries(CORPORA).map(([name, { title }]) => h("button", { type: "button", class: "button", onclick: () => this.#go(name) }, title)));
     byId("show-memory").addEventListener("click", () => this.#switchTo("memory"));
     byId("credits").addEventListener("click", () => openCredits(this.#api, signOut));
+    byId("settings").addEventListener("click", () => this.#settings());
+    listenForShortcuts({
+      new: () => this.#go(""),
+      search: () => this.#sidebar.search(),
+      message: () => this.#composer.focus(),
+      stop: () => this.#conversation.stop(),
+      settings: () => this.#settings(),
+    });
     byId("skip").addEventListener("click", (event) => {
       event.preventDefault(); // the address belongs to the conversation
       this.#composer.focus();
@@ -101,7 +112,12 @@ class Page {
   }
 
   async start() {
-    await Promise.all([this.#sidebar.refresh(), this.#loadCredits(), this.#loadAgents(), this.#show()]);
+    await Promise.all([this.#sidebar.refresh(), loadCredits(this.#api), this.#loadAgents(), this.#show()]);
+  }
+
+  async #settings() {
+    const { openSettings } = await import("./settings_dialog.js");
+    openSettings(this.#api, this.#profile || this.#agents.chosen);
   }
 
   /** Which agents there are. A page that does not know works as well, with the server's own; so a refusal is not told. */
@@ -241,7 +257,7 @@ class Page {
       await this.#conversation.branch(home, number, message, (fork) => this.#entered(fork, number));
       this.#sidebar.refresh();
     } catch (problem) {
-      if (problem.code === "insufficient_credits") this.#composer.notice(...shortageNotice(problem.detail));
+      if (problem.code === "insufficient_credits") this.#composer.notice(...shortageNotice(problem.detail, this.#grants));
       throw problem;
     }
   }
@@ -307,11 +323,12 @@ class Page {
       this.#setAgent(this.#agents.chosen);
     }
     if (!this.#stored?.title) this.#loadTitle(chat.conversation_id); // nor has a branch before the first question one yet
+    else this.#sidebar.refresh(); // it is the latest now
   }
 
   async #loadTitle(conversationId) {
     await this.#sidebar.refresh();
-    const found = this.#sidebar.find(conversationId);
+    const found = this.#sidebar.find(conversationId) ?? (await this.#api.conversationHead(conversationId).catch(() => null)); // the list may lag, or show a search
     if (!found || this.#conversation.conversationId !== conversationId) return;
     this.#setTitle(titleOf(found));
     this.#setOpen(found);
@@ -321,12 +338,13 @@ class Page {
     this.#dropChatFromAddress();
   }
 
-  #ended() {
+  #ended({ calls }) {
+    if (Object.values(calls).some(isRefusedToken)) this.#composer.notice(h("p", {}, "GitHub did not accept your token. ", h("button", { type: "button", class: "link-button", onclick: () => this.#settings() }, "Connections")));
     this.#dropChatFromAddress();
     this.#showBranches();
     this.#sidebar.refresh();
-    this.#loadCredits();
-    if (!byId("memory-view").hidden) this.#drawMemory();
+    loadCredits(this.#api);
+    if (!byId("memory-view").hidden) this.#memory.draw();
   }
 
   #dropChatFromAddress() {
@@ -338,11 +356,19 @@ class Page {
   #refused(problem, message, conversationId) {
     if (message) this.#composer.restore(message, conversationId);
     if (message && conversationId !== this.#conversation.conversationId) this.#composer.notice(`${problem.message} Your message waits in the conversation that it was written in.`);
-    else if (problem.code === "insufficient_credits") this.#composer.notice(...shortageNotice(problem.detail));
-    else if (problem.code === "conversation_busy") this.#composer.notice("A chat is still running in this conversation. Wait for its answer, or stop it where it was started.");
+    else if (problem.code === "insufficient_credits") this.#composer.notice(...shortageNotice(problem.detail, this.#grants));
+    else if (problem.code === "conversation_busy") this.#busy(problem, conversationId);
     else this.#composer.notice(problem.message);
     this.#composer.focus();
-    this.#loadCredits();
+    loadCredits(this.#api);
+  }
+
+  #busy(refusal, conversationId) {
+    const follow = (chatId) => {
+      this.#composer.notice("");
+      this.#open(conversationId, chatId, "");
+    };
+    tellBusy(this.#api, refusal, conversationId, { follow, notice: (...said) => conversationId === this.#conversation.conversationId && this.#composer.notice(...said) });
   }
 
   #deleted(conversationId) {
@@ -350,22 +376,6 @@ class Page {
     this.#showBranches();
     if (conversationId === this.#conversation.conversationId) this.#go("");
     announce("The conversation was deleted.");
-  }
-
-  // ── credits ─────────────────────────────────────────────────────────────────────────────────────
-
-  async #loadCredits() {
-    try {
-      this.#showCredits((await this.#api.credits()).available);
-    } catch {
-      // the figure stays as it is; a real problem shows at the next message
-    }
-  }
-
-  #showCredits(available) {
-    byId("credits-figure").textContent = count(available);
-    byId("credits").setAttribute("aria-label", `${count(available)} credits left. Show credits`);
-    byId("credits").classList.toggle("low", available < 5);
   }
 
   // ── memory ──────────────────────────────────────────────────────────────────────────────────────
@@ -382,21 +392,7 @@ class Page {
     byId("show-memory").setAttribute("aria-pressed", String(view === "memory"));
     for (const name of ["chat", "memory", "corpus"]) byId(`${name}-view`).hidden = name !== view;
     byId("skip").hidden = view === "corpus"; // there is no message field
-    if (view === "memory") this.#drawMemory();
-  }
-
-  async #drawMemory() {
-    const { conversationId } = this.#conversation;
-    const drawing = ++this.#memoryDrawn;
-    const place = byId("memory-view");
-    try {
-      const [full, summarised] = await Promise.all([this.#api.conversation(conversationId, "full"), this.#api.conversation(conversationId, "summarised")]);
-      if (drawing !== this.#memoryDrawn) return;
-      const usages = Object.fromEntries(this.#conversation.exchanges.map((one) => [one.messageId, one.usage]));
-      drawMemory(place, full, summarised, usages);
-    } catch (problem) {
-      place.replaceChildren(h("p", { class: "problem" }, problem.message));
-    }
+    if (view === "memory") this.#memory.draw();
   }
 
   // ── clicks on what is drawn anew ─────────────────────────────────────────────────────────────────
@@ -407,6 +403,7 @@ class Page {
     if (button.dataset.record) openRecord(this.#api, this.#conversation.conversationId, button.dataset.record, (text) => this.#composer.fill(text));
     else if (button.dataset.file) this.#files.open(this.#conversation.conversationId, button.dataset);
     else if (button.dataset.copy) this.#copy(button);
+    else if (button.dataset.receipt) this.#receipt(button.dataset.receipt);
     else if (button.dataset.retry !== undefined) this.#retry(button);
     else if (button.dataset.edit) this.#edit(button);
     else if (button.dataset.regenerate) this.#regenerate(button);
@@ -414,13 +411,14 @@ class Page {
     else if (button.dataset.branches) openBranches(this.#api, button.dataset.branches, this.#branches.get(Number(button.dataset.branches)), this.#relatives.known);
   }
 
-  async #copy(button) {
+  async #receipt(chatId) {
+    const { openReceipt } = await import("./receipt_dialog.js");
+    openReceipt(this.#api, chatId);
+  }
+
+  #copy(button) {
     const text = button.dataset.copy === "code" ? button.closest(".code").querySelector("pre").textContent : this.#conversation.exchangeOf(button).response;
-    await navigator.clipboard.writeText(text);
-    announce("Copied.");
-    const label = [...button.childNodes];
-    button.replaceChildren(icon("check"), "Copied");
-    setTimeout(() => button.replaceChildren(...label), 1500);
+    copy(button, text);
   }
 
   async #retry(button) {
@@ -444,37 +442,29 @@ async function showMode() {
   byId("mode").hidden = false;
 }
 
-function showSignIn(session, problem = "") {
-  const local = session.kind === "local";
-  byId("shell").hidden = true;
-  byId("sign-in").hidden = false;
-  byId("sign-in-name-field").hidden = !local;
-  byId("sign-in-admin-field").hidden = !local;
-  byId("sign-in-note").textContent = local ? "The local stack asks for no password. Each name is a user of its own, with its own credits." : "";
-  byId("sign-in-problem").textContent = problem;
-  byId("sign-in-problem").hidden = problem === "";
-  byId("sign-in-button").focus();
-}
-
 async function boot() {
   const config = await (await fetch("config.json")).json();
   const session = sessionFor(config.sign_in);
+  const leave = () => {
+    session.drop();
+    location.reload();
+  };
+  const tabs = new OpenTabs(session, leave);
+  session.onRenewed = () => tabs.tell();
   let problem = "";
   try {
     await session.resume();
+    await tabs.join();
   } catch (failed) {
     problem = failed.message;
   }
   const enter = async () => {
     byId("sign-in").hidden = true;
     byId("shell").hidden = false;
-    const signedOut = () => {
-      session.drop();
-      location.reload();
-    };
-    const api = new Api(config, session, signedOut);
+    tabs.signedIn();
+    const api = new Api(config, session, leave);
     claimDrafts(session.name);
-    const page = new Page(api, session);
+    const page = new Page(api, session, tabs);
     if (session.kind === "local") showMode();
     await page.start();
   };
@@ -488,7 +478,11 @@ async function boot() {
     }
   });
   if (session.token) await enter();
-  else showSignIn(session, problem);
+  else {
+    showSignIn(session, problem);
+    if (session.kind === "local") byId("sign-in-name").value ||= await session.ownName();
+  }
 }
 
+applyTheme();
 boot();

@@ -2,10 +2,12 @@
  * Who is signed in. Two ways: the local stack hands out tokens of its own pool; elsewhere Cognito's
  * hosted page signs in, by authorization code with PKCE (RFC 7636).
  *
- * A session lives in this tab's sessionStorage, so it survives a reload and ends with the tab.
+ * A session lives in this tab's sessionStorage, so it survives a reload; open tabs hand it to new ones (open_tabs.js),
+ * so it ends with the last tab.
  */
 const KEY = "dualtrack.session";
 const PENDING = "dualtrack.sign-in";
+const REFUSED = "dualtrack.refused"; // the token that the API took no more
 
 export class SignInFailed extends Error {}
 
@@ -31,15 +33,55 @@ function claims(token) {
 /** Whether the session's user administers the deployment. The API decides; the page only leaves out what it would refuse. */
 export const isAdmin = ({ token }) => Boolean(token && claims(token)["cognito:groups"]?.includes("admin"));
 
-class LocalSession {
-  kind = "local";
+/** What every session has, however it began. */
+class Session {
+  onRenewed = () => {};
 
   get token() {
     return stored(KEY)?.token ?? null;
   }
 
+  /** What makes it one, to be handed to another tab. */
+  get given() {
+    return stored(KEY);
+  }
+
+  /** Takes what another tab has, if this one waits for a session, or has an older one of the same user. */
+  takes(given, waits) {
+    if (!given?.token || given.token === stored(REFUSED)) return false;
+    const { token } = this;
+    if (token ? !isNewer(given.token, token) : !waits) return false;
+    store(KEY, given);
+    return true;
+  }
+
+  /** Forgets a session; one that the API no longer takes is not taken from another tab either. */
+  drop() {
+    if (this.token) store(REFUSED, this.token);
+    sessionStorage.removeItem(KEY);
+  }
+}
+
+function isNewer(token, than) {
+  const [one, other] = [claims(token), claims(than)];
+  return one.sub === other.sub && one.iat > other.iat;
+}
+
+class LocalSession extends Session {
+  kind = "local";
+
   get name() {
     return stored(KEY)?.name ?? "";
+  }
+
+  /** The stack's own user: the same as on its terminal, unless another name is given. */
+  async ownName() {
+    return (await (await fetch("/dev/status")).json()).user;
+  }
+
+  /** The command that gives the user more credits. */
+  get grants() {
+    return `uv run dualtrack credits grant ${this.name} 500`;
   }
 
   /** Nothing comes back from another page here. */
@@ -57,15 +99,11 @@ class LocalSession {
     if (!this.name) return false;
     try {
       await this.signIn(this.name);
+      this.onRenewed();
       return true;
     } catch {
       return false;
     }
-  }
-
-  /** Forgets a session that the API no longer takes. */
-  drop() {
-    sessionStorage.removeItem(KEY);
   }
 
   signOut() {
@@ -74,19 +112,16 @@ class LocalSession {
   }
 }
 
-class CognitoSession {
+class CognitoSession extends Session {
   kind = "cognito";
   #domain;
   #client;
   #renewal = null;
 
   constructor({ domain, client_id: client }) {
+    super();
     this.#domain = domain;
     this.#client = client;
-  }
-
-  get token() {
-    return stored(KEY)?.token ?? null;
   }
 
   get name() {
@@ -135,7 +170,7 @@ class CognitoSession {
     const refresh = stored(KEY)?.refresh;
     if (!refresh) return Promise.resolve(false);
     this.#renewal ??= this.#exchange({ grant_type: "refresh_token", refresh_token: refresh })
-      .then(() => true, () => false)
+      .then(() => (this.onRenewed(), true), () => false)
       .finally(() => {
         this.#renewal = null;
       });
@@ -150,10 +185,6 @@ class CognitoSession {
     if (!response.ok) throw new SignInFailed("Please sign in again.");
     const body = await response.json();
     store(KEY, { token: body.id_token, refresh: body.refresh_token ?? stored(KEY)?.refresh });
-  }
-
-  drop() {
-    sessionStorage.removeItem(KEY);
   }
 
   signOut() {

@@ -1,12 +1,17 @@
-/** The list of conversations: open, rename, delete; a drawer on narrow screens. */
+/** The list of conversations: found, opened, exported, renamed, deleted; a drawer on narrow screens. */
 import { agentName } from "./agents.js";
 import { families } from "./branches.js";
+import { ConversationSearch } from "./conversation_search.js";
+import { groupsOf } from "./date_groups.js";
 import { askText, confirm } from "./dialogs.js";
-import { byId, h, icon } from "./dom.js";
-import { moment } from "./format.js";
+import { announce, byId, h, icon } from "./dom.js";
+import { moment, plural } from "./format.js";
 
 const UNTITLED = "New conversation";
+const PAGE = 50; // conversations in a page of the list
 const BRANCHES = 3; // shown of a conversation until all are asked for
+const EMPTY_PAGES = 20; // of a search that are gone through before it asks whether to go on
+const RUNNING_MS = 5000; // how often the list is read anew while a chat runs elsewhere
 
 export const titleOf = (conversation) => conversation.title || UNTITLED;
 
@@ -15,8 +20,10 @@ export class Sidebar {
   #listener;
   #items = [];
   #cursor = "";
+  #searched = "";
   #current = "";
   #namesAgents = false;
+  #search;
   #unfolded = new Set(); // conversations of which all branches are shown
 
   /** `listener`: onRenamed(conversation), onDeleted(id), onListed(conversations), onProblem(problem). */
@@ -30,7 +37,10 @@ export class Sidebar {
     byId("veil").addEventListener("click", () => this.#drawer(false));
     byId("older").addEventListener("click", () => this.#load(this.#cursor));
     byId("shell").addEventListener("keydown", (event) => event.key === "Escape" && this.#drawer(false));
+    this.#search = new ConversationSearch(byId("conversation-search"), (text) => this.#find(text));
     this.#narrow.addEventListener("change", () => this.#drawer(false));
+    document.addEventListener("visibilitychange", () => this.#lookAgain());
+    setInterval(() => this.#items.some((one) => one.running_chat_id && one.conversation_id !== this.#current) && this.#lookAgain(), RUNNING_MS);
     this.#drawer(false);
   }
 
@@ -52,14 +62,32 @@ export class Sidebar {
     this.#drawer(false);
   }
 
+  /** Opens the list if it is a drawer, and goes to its search field. */
+  search() {
+    this.#drawer(true);
+    this.#search.focus();
+  }
+
   /** The newest page again; older ones that were shown are asked for anew. */
   async refresh() {
     await this.#load("");
   }
 
+  #lookAgain() {
+    if (document.visibilityState === "visible" && this.#items.length <= PAGE) this.refresh(); // not while older ones are read
+  }
+
+  async #find(text) {
+    this.#searched = text;
+    await this.#load("");
+    if (this.#searched) announce(this.#items.length ? `${plural(this.#items.length, "conversation")} found.` : "No conversation found.");
+  }
+
   async #load(cursor) {
+    const searched = this.#searched;
     try {
-      const page = await this.#api.conversations(cursor);
+      const page = await this.#page(cursor, searched);
+      if (searched !== this.#searched) return;
       this.#items = cursor ? [...this.#items, ...page.conversations] : page.conversations;
       this.#cursor = page.cursor ?? "";
       this.#listener.onListed(page.conversations);
@@ -67,6 +95,13 @@ export class Sidebar {
     } catch (problem) {
       this.#listener.onProblem(problem);
     }
+  }
+
+  /** A page with something in it: of a search one may be empty, and yet not the last. */
+  async #page(cursor, searched) {
+    let page = await this.#api.conversations(cursor, searched);
+    for (let empty = 0; page.cursor && page.conversations.length === 0 && empty < EMPTY_PAGES; empty += 1) page = await this.#api.conversations(page.cursor, searched);
+    return page;
   }
 
   /** Whether each conversation says which agent it is with. */
@@ -88,7 +123,9 @@ export class Sidebar {
     byId("older").hidden = this.#cursor === "";
     const focused = document.activeElement?.closest?.("#conversations a, #conversations [data-family]");
     const again = focused?.dataset.family ? `[data-family="${focused.dataset.family}"]` : `a[href="${focused?.getAttribute("href")}"]`;
-    byId("conversations").replaceChildren(...families(this.#items).flatMap((family) => this.#family(family)));
+    const groups = groupsOf(families(this.#items)).map(({ name, families: listed }) => h("section", { class: "conversation-group" }, h("h2", {}, name), h("ul", {}, listed.map((family) => this.#family(family)))));
+    const nothing = this.#searched && !groups.length ? h("p", { class: "fine muted" }, "Nothing found. Titles and how questions begin are searched.") : "";
+    byId("conversations").replaceChildren(...groups, nothing);
     if (focused) byId("conversations").querySelector(again)?.focus();
   }
 
@@ -109,27 +146,37 @@ export class Sidebar {
   }
 
   #titled(one) {
-    return [titleOf(one), this.#namesAgents ? h("span", { class: "agent-of" }, agentName(one.profile)) : ""];
+    return [this.#running(one), titleOf(one), this.#namesAgents ? h("span", { class: "agent-of" }, agentName(one.profile)) : ""];
+  }
+
+  #running(one) {
+    return one.running_chat_id ? h("span", { class: "running-mark" }, h("span", { class: "visually-hidden" }, "Running: ")) : "";
   }
 
   /** A branch inherits its parent's title; one of its own says more. */
   #branchTitle(branch, { title }) {
     const name = branch.title !== title ? titleOf(branch) : `Question ${branch.forked_before.slice(1)}`;
-    return [icon("branch"), h("span", { class: "visually-hidden" }, "Branch: "), `${name}, `, h("span", { class: "muted" }, moment(branch.updated_at))];
+    return [icon("branch"), this.#running(branch), h("span", { class: "visually-hidden" }, "Branch: "), `${name}, `, h("span", { class: "muted" }, moment(branch.updated_at))];
   }
 
   #item(one, name, branches) {
     const title = titleOf(one);
-    const isBranch = name[0] instanceof Element;
+    const isBranch = name[0] instanceof SVGElement;
     return h(
       "li",
       { class: `conversation${isBranch ? " branch" : ""}` },
       h("a", { href: `#${one.conversation_id}`, "aria-current": one.conversation_id === this.#current ? "page" : null, title, onclick: () => this.close() }, name),
       h("span", { class: "conversation-actions" },
+        h("button", { type: "button", class: "icon-button small", "aria-label": `Export ${title}`, onclick: () => this.#export(one) }, icon("down")),
         h("button", { type: "button", class: "icon-button small", "aria-label": `Rename ${title}`, onclick: () => this.#rename(one) }, icon("pencil")),
         h("button", { type: "button", class: "icon-button small", "aria-label": `Delete ${title}`, onclick: () => this.#delete(one, branches) }, icon("bin")),
       ),
     );
+  }
+
+  async #export(one) {
+    const { openExport } = await import("./export_dialog.js");
+    openExport(this.#api, one.conversation_id, titleOf(one));
   }
 
   async #rename(one) {

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import time
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import pytest
+from dualtrack.api import conversations
 from dualtrack.memory.records import Record
 from dualtrack.storage.bodies import partition
 from dualtrack.storage.event_log import read_events
@@ -57,7 +59,7 @@ def pages(api: Api, target: str, name: str) -> list[dict[str, Any]]:
     found = list(body[name])
     while "cursor" in body:
         body = api.get(f"{target}{joined}cursor={body['cursor']}")
-        assert body[name], "a page behind a cursor has something"
+        assert body[name] or "q=" in target, "a page behind a cursor has something"
         found += body[name]
     return found
 
@@ -82,11 +84,10 @@ def test_a_conversation_is_made_named_and_found(api: Api) -> None:
 def test_a_conversation_without_a_title_takes_the_start_of_its_first_query(api: Api) -> None:
     conversation = api.call("POST", "/v1/conversations").json
     assert conversation["title"] == ""
-    words = "word\n" * 100
+    words = "word " * 100
     chat = api.ask(words, conversation_id=conversation["conversation_id"])
     title = api.get(f"/v1/conversations/{chat['conversation_id']}")["title"]
-    assert title.startswith("word word ")
-    assert len(title) == 80
+    assert title == f"{'word ' * 15}word…"
     api.ask("Another.", conversation_id=chat["conversation_id"])
     assert api.get(f"/v1/conversations/{chat['conversation_id']}")["title"] == title
 
@@ -99,6 +100,100 @@ def test_conversations_are_listed_newest_first_in_pages(api: Api) -> None:
     assert pages(api, "/v1/conversations?limit=3", "conversations") == made[::-1]
     assert pages(api, "/v1/conversations?limit=7", "conversations") == made[::-1]
     assert "cursor" not in api.get("/v1/conversations?limit=7")
+
+
+def test_conversations_are_listed_by_their_last_query(api: Api) -> None:
+    made = []
+    for number in range(3):
+        made.append(api.call("POST", "/v1/conversations", {"title": str(number)}).json["conversation_id"])
+        _next_millisecond()
+    api.ask("Anything new?", conversation_id=made[1])
+    _next_millisecond()
+    api.call("PATCH", f"/v1/conversations/{made[0]}", {"title": "A new title is no query"})
+    listed = pages(api, "/v1/conversations?limit=2", "conversations")
+    assert [one["conversation_id"] for one in listed] == [made[1], made[2], made[0]]
+
+
+def test_a_conversation_of_an_earlier_release_is_listed_after_those_that_were_asked_since(api: Api) -> None:
+    made = []
+    for number in range(4):
+        made.append(api.call("POST", "/v1/conversations", {"title": str(number)}).json["conversation_id"])
+        _next_millisecond()
+    for one in made[::2]:
+        _as_an_earlier_release_left_it(api, one)
+    listed = pages(api, "/v1/conversations?limit=1", "conversations")
+    assert [one["conversation_id"] for one in listed] == [made[3], made[1], made[2], made[0]]
+    api.ask("Anything new?", conversation_id=made[0])
+    listed = pages(api, "/v1/conversations?limit=3", "conversations")
+    assert [one["conversation_id"] for one in listed] == [made[0], made[3], made[1], made[2]]
+
+
+def _as_an_earlier_release_left_it(api: Api, conversation_id: str) -> None:
+    api.world.stores.dynamodb.update_item(
+        TableName="history",
+        Key={"pk": {"S": f"USER#{api.user}"}, "sk": {"S": f"CONV#{conversation_id}"}},
+        UpdateExpression="REMOVE listed, latest, asked",
+    )
+
+
+def found_by(api: Api, words: str) -> list[str]:
+    """The titles that a search finds."""
+    return [one["title"] for one in pages(api, f"/v1/conversations?q={quote(words)}", "conversations")]
+
+
+def test_a_search_finds_titles_and_how_the_latest_queries_begin(api: Api) -> None:
+    first = api.ask("Which knot holds a Größe?")["conversation_id"]
+    api.ask(f"{'x ' * 60}beyond", conversation_id=first)
+    api.ask("Tell me of the bowline.", conversation_id=first)
+    _next_millisecond()
+    api.call("POST", "/v1/conversations", {"title": "Bowline or clove hitch"})
+    knot = "Which knot holds a Größe?"
+    assert found_by(api, "bowLINE") == ["Bowline or clove hitch", knot]
+    assert found_by(api, "knot bowline") == [knot], "each word, wherever it stands"
+    assert found_by(api, "GRÖSSE") == [knot]
+    assert found_by(api, "beyond") == [], "after the first 100 characters"
+    assert found_by(api, "  ") == ["Bowline or clove hitch", knot]
+    assert api.call("GET", f"/v1/conversations?q={'x' * 201}").status == 400
+    assert api.call("GET", f"/v1/conversations?q=a&forked_from={first}").status == 400
+
+
+def test_queries_of_an_earlier_release_are_found_from_the_next_query_or_fork_on(api: Api) -> None:
+    first = api.ask("Tell me of the bowline.")["conversation_id"]
+    for message in ("And of the hitch.", "And of the bend."):
+        api.ask(message, conversation_id=first)
+    api.call("PATCH", f"/v1/conversations/{first}", {"title": "Knots"})
+    _as_an_earlier_release_left_it(api, first)
+    assert found_by(api, "bowline") == []
+    fork = api.call("POST", f"/v1/conversations/{first}/fork", {"before": "q3"}).json["conversation_id"]
+    api.call("PATCH", f"/v1/conversations/{fork}", {"title": "Fork"})
+    assert found_by(api, "bowline hitch") == ["Fork"]
+    assert found_by(api, "bend") == []
+    api.ask("Go on.", conversation_id=first)
+    assert found_by(api, "bowline bend") == ["Knots"]
+
+
+def test_one_request_looks_at_so_many_conversations(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(5):
+        api.call("POST", "/v1/conversations", {"title": f"Number {number}"})
+        _next_millisecond()
+    monkeypatch.setattr(conversations, "MOST_LOOKED_AT", 2)
+    page = api.get("/v1/conversations?q=0")
+    assert (page["conversations"], "cursor" in page) == ([], True)
+    found = [one["title"] for one in page["conversations"]]
+    while "cursor" in page:
+        page = api.get(f"/v1/conversations?q=0&cursor={page['cursor']}")
+        found += [one["title"] for one in page["conversations"]]
+    assert found == ["Number 0"]
+
+
+def test_a_running_chat_is_named_by_its_conversation(api: Api) -> None:
+    started = api.call("POST", "/v1/chats", {"message": "Take your time."}).json
+    where = f"/v1/conversations/{started['conversation_id']}"
+    assert api.get(where)["running_chat_id"] == started["chat_id"]
+    (listed,) = api.get("/v1/conversations")["conversations"]
+    assert listed["running_chat_id"] == started["chat_id"]
+    assert api.call("DELETE", f"/v1/chats/{started['chat_id']}").status == 200
+    assert "running_chat_id" not in api.get(where)
 
 
 def _next_millisecond() -> None:
@@ -492,6 +587,7 @@ def test_the_profiles_are_listed_with_what_a_page_shows_of_them(api: Api) -> Non
     assert set(listed) == {"assistant", "courses", "graph", "sessions"}
     assert listed["assistant"] == {
         "name": "assistant",
+        "model": "claude-test",
         "description": "Answers with documentation, GitHub and the whole memory of the conversation.",
         "max_turns": 15,
         "tools": ["retrieve_full_context", "search_conversation", "retrieve_documentation"],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dualtrack.api.conversations import find_record
 from dualtrack.chat.fork_conversation import fork_conversation
+from dualtrack.chat.latest_queries import asked_up_to
 from dualtrack.errors import ApiError
 from dualtrack.memory.ancestry import Ancestry, Shared
 from dualtrack.profiles import all_profiles
@@ -99,6 +100,19 @@ def test_a_digest_that_was_taken_behind_the_fork_is_not_inherited(world: World) 
     assert again == first
 
 
+def test_a_fork_is_found_by_the_latest_queries_that_it_shares() -> None:
+    """Of queries 1 to 25 the item knows the latest 20."""
+    world = FastWorld(Scenario("long", earlier=25))
+    parent = world.look().conversations.find(USER, world.conversation_id)
+    assert parent is not None
+    known = tuple((number, f"known {number}") for number in range(6, 26))
+    fork = asked_up_to(world.look(), replace(parent, asked=known), 10)
+    assert fork == known[:5], "of the others this scenario has no records"
+    more = asked_up_to(world.look(), replace(parent, asked=known), 25, "a" * 200)
+    assert [number for number, _ in more] == list(range(7, 27))
+    assert more[-1] == (26, "a" * 100)
+
+
 @pytest.mark.parametrize("queries", [3, 1_000])
 def test_a_fork_is_one_write_that_makes_two_items(queries: int) -> None:
     """However long the past is (earlier releases' tracks, which `World` makes quickly)."""
@@ -106,7 +120,7 @@ def test_a_fork_is_one_write_that_makes_two_items(queries: int) -> None:
     trace = Trace(world.aws)
     own = fork_conversation(world.stores(Process(trace, "fork")), USER, world.conversation_id, queries + 1)
     assert own.queries == queries
-    writes = [site for site in trace.sites if site.operation not in ("get_item", "query")]
+    writes = [site for site in trace.sites if site.operation not in ("get_item", "batch_get_item", "query")]
     assert [site.operation for site in writes] == ["transact_write_items"]
     before = len(world.aws.table("history"))
     fork_conversation(world.look(), USER, world.conversation_id, queries + 1)

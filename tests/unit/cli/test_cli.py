@@ -6,24 +6,32 @@ import base64
 import fcntl
 import json
 import os
-import pty
 import signal
 import subprocess
 import sys
 import threading
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner, Result
+from dualtrack_cli.chat_command import MESSAGE_CHARACTERS
 from dualtrack_cli.main import main
 
-from tests.servers.api_server import ADMIN_PATH, AT, CHAT_ID, Script, answered, api_server, chat_object
+from tests.clients.terminal import Terminal
+from tests.servers.api_server import (
+    ADMIN_PATH,
+    AT,
+    CHAT_ID,
+    OWN_PATH,
+    Script,
+    answered,
+    api_server,
+    chat_object,
+    conversation,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from tests.servers.api_server import Refusal
 
 BALANCE: dict[str, Any] = {
@@ -49,7 +57,6 @@ SETTLED = {
 def _somebody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("DUALTRACK_TOKEN", "NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("LOGNAME", "grace")
     monkeypatch.chdir(tmp_path)
 
 
@@ -198,10 +205,11 @@ class TestChat:
         assert ask(script, "-", stdin="A long question").exit_code == 0
         assert script.asked("POST", "/v1/chats") == [{"message": "A long question"}]
 
-    def test_the_login_name_is_who_asks_a_local_stack(self) -> None:
+    def test_the_own_user_of_a_local_stack_asks_and_is_named(self) -> None:
         script = Script(events=answered())
-        ask(script, "How?")
-        assert script.asked("GET", "/dev/token?user=grace")
+        result = ask(script, "How?")
+        assert script.asked("GET", "/dev/token")
+        assert "15 used, 1,035 left (grace)" in result.stdout
 
     def test_a_token_given_is_used_and_none_asked_for(self, monkeypatch: pytest.MonkeyPatch) -> None:
         script = Script(events=answered(), mode=None)
@@ -211,10 +219,46 @@ class TestChat:
         assert not [path for _, path, _ in script.requests if path.startswith("/dev/token")]
 
     @pytest.mark.parametrize(
-        "arguments", [(), ("",), (" \n",), ("How?", "--url", "ftp://x"), ("How?", "--frob")]
+        "arguments",
+        [
+            (),
+            ("",),
+            (" \n",),
+            ("--json",),
+            ("How?", "--url", "ftp://x"),
+            ("How?", "--frob"),
+            ("How?", "--conversation", "ch_1"),
+            ("How?", "--conversation", "cv_1", "--last"),
+            ("How?", "--fork", "cv_1", "--before", "7"),
+            ("x" * (MESSAGE_CHARACTERS + 1),),
+        ],
     )
-    def test_wrong_usage_is_two(self, arguments: tuple[str, ...]) -> None:
-        assert run("chat", *arguments).exit_code == 2
+    def test_wrong_usage_is_two_before_anything_is_started(self, arguments: tuple[str, ...]) -> None:
+        result = run("chat", "--state-dir", "state", *arguments)
+        assert result.exit_code == 2
+        assert result.stderr.startswith("Usage: ")
+        assert not Path("state").exists()
+
+    def test_the_latest_conversation_is_gone_on_with(self) -> None:
+        script = Script(events=answered(), conversations=[conversation("cv_7"), conversation("cv_6")])
+        assert ask(script, "And now?", "--last").exit_code == 0
+        assert script.asked("POST", "/v1/chats")[0]["conversation_id"] == "cv_7"
+
+    def test_without_a_conversation_there_is_no_latest(self) -> None:
+        result = ask(Script(), "And now?", "--last")
+        assert (result.exit_code, "no conversation yet" in result.stderr) == (2, True)
+
+    def test_the_prompt_comes_back_at_the_answer_and_not_at_the_end(self) -> None:
+        """The stream is silent after the answer, the tenth event."""
+        with api_server(Script(events=answered(), hold_after=10)) as url:
+            result = run("chat", "--url", url, "How?")
+        assert result.exit_code == 0
+        assert "75 % saved" in result.stdout
+
+    def test_the_limit_of_a_message_is_the_api_s(self) -> None:
+        from dualtrack.api import models
+
+        assert MESSAGE_CHARACTERS == models.MESSAGE_CHARACTERS
 
     def test_a_stack_elsewhere_needs_a_token(self) -> None:
         result = run("chat", "--url", "https://api.example.com", "How?")
@@ -244,7 +288,8 @@ class TestChat:
         assert result.exit_code == exit_code
         assert result.stderr == f"Error: Because. Really ({code})\n"
 
-    def test_too_few_credits_are_three_and_say_what_would_help(self) -> None:
+    @pytest.mark.parametrize("local", [True, False])
+    def test_too_few_credits_are_three_and_say_what_would_help(self, local: bool) -> None:
         error = {
             "code": "insufficient_credits",
             "message": "Not enough credits.",
@@ -253,12 +298,18 @@ class TestChat:
             "resets_at": "2026-11-22T00:00:00.000Z",
             "upgrade": {"message": "Pro gives 150 a day for $19 a month.", "plans": [], "packs": []},
         }
-        result = ask(Script(refusals={"POST /v1/chats": [(402, error, {})]}), "How?", "--json")
+        script = Script(refusals={"POST /v1/chats": [(402, error, {})]})
+        with api_server(script) as url:
+            own = () if local else ("--token", "token-of-user")
+            result = run("chat", "--url", url, "How?", "--json", *own)
+        more = "Pro gives 150 a day for $19 a month"
+        if local:
+            more = f"more with: uv run dualtrack credits grant 500 --url {url}"
         assert result.exit_code == 3
         assert result.stdout == ""
         assert result.stderr.splitlines()[-1] == (
             "Error: Not enough credits; 5 needed, 3 available; more at 2026-11-22 00:00 UTC; "
-            "Pro gives 150 a day for $19 a month (insufficient_credits)"
+            f"{more} (insufficient_credits)"
         )
 
     def test_a_failed_chat_is_four_and_json_shows_it(self) -> None:
@@ -293,8 +344,8 @@ class TestChat:
 
     def test_an_answer_that_was_shown_counts_although_the_figures_are_missing(self) -> None:
         gone: Refusal = (404, {"code": "not_found", "message": "Gone."}, {})
-        path = f"GET /v1/chats/{CHAT_ID}/events"
-        shown = ask(Script(events=answered(), cuts=[10], refusals={path: [None, gone]}), "How?")
+        path = f"GET /v1/chats/{CHAT_ID}"
+        shown = ask(Script(events=answered(), refusals={path: [gone]}), "How?")
         assert shown.exit_code == 0
         assert "Use **OAuth 2.0**." in shown.stdout
         assert "Error: Gone." in shown.stderr
@@ -304,11 +355,13 @@ class TestRunningStack:
     def test_the_stack_of_the_state_folder_is_used(self) -> None:
         script = Script(events=answered())
         with api_server(script) as url:
-            Path(".dualtrack").mkdir()
-            Path(".dualtrack/dev.json").write_text(json.dumps({"url": url, "pid": os.getpid()}))
-            result = run("chat", "How?")
+            Path("state").mkdir()
+            Path("state/dev.json").write_text(json.dumps({"url": url, "pid": os.getpid()}))
+            result = run("chat", "How?", "--state-dir", "state")
         assert result.exit_code == 0
-        assert 'Go on with: uv run dualtrack chat --conversation cv_1 "…"\n' in result.stdout
+        assert (
+            'Go on with: uv run dualtrack chat --conversation cv_1 --state-dir state "…"\n' in result.stdout
+        )
 
     def test_a_folder_elsewhere_is_named_in_what_to_do_next(self, tmp_path: Path) -> None:
         state = tmp_path / "my state"
@@ -348,55 +401,12 @@ class TestRunningStack:
                 assert target.url == url
             serving.join()
 
-    def test_the_command_that_started_the_stack_waits_for_the_others(
-        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        from dualtrack_cli.target import Wanted, open_target
-
-        from infra.local.shared import running_stack
-
-        monkeypatch.setattr("infra.local.shared.LocalStack", StandIn)
-        wanted = Wanted(None, None, None, tmp_path)
-        guest, served_while_waiting = ExitStack(), list[str | None]()
-
-        def report(text: str) -> None:
-            if "waiting for it" in text:
-                served_while_waiting.append(running_stack(tmp_path))
-                guest.close()
-
-        with open_target(wanted, report) as host:
-            assert guest.enter_context(open_target(wanted, report)).url == host.url
-        assert served_while_waiting == [host.url], "the guest still had its stack"
-        assert running_stack(tmp_path) is None
-
     def test_a_stack_that_cannot_start_is_five(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        Path(".dualtrack").mkdir()
-        with Path(".dualtrack/lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            monkeypatch.setattr("infra.local.shared._START_SECONDS", 0)
-            result = run("chat", "How?")
+        """Why is said by the process in the background, and told here."""
+        monkeypatch.setenv("DUALTRACK_PROVIDER", "neither")
+        result = run("chat", "How?", "--state-dir", "state")
         assert result.exit_code == 5
-        assert "already runs" in result.stderr
-
-
-class StandIn:
-    """In the place of the local stack: the fake API server under its state folder."""
-
-    seconds_to_ready = 0.0
-
-    def __init__(self, state_dir: Path, *, port: int, report: Callable[[str], None]) -> None:
-        self._runner = state_dir / "dev.json"
-        self._server = api_server(Script())
-        self.url = ""
-
-    def __enter__(self) -> StandIn:
-        self.url = self._server.__enter__()
-        self._runner.write_text(json.dumps({"url": self.url, "pid": os.getpid()}))
-        return self
-
-    def __exit__(self, *problem: object) -> None:
-        self._runner.unlink()
-        self._server.__exit__(None, None, None)
+        assert "Error: The local stack cannot start. DUALTRACK_PROVIDER" in result.stderr
 
 
 class TestSignals:
@@ -418,40 +428,49 @@ class TestSignals:
         assert process.returncode == code
         assert ("DELETE", f"/v1/chats/{CHAT_ID}", None) in script.requests
         assert "Traceback" not in stderr
-        assert "Use **OAuth 2.0**." not in stdout
+        kept = stdout[stdout.index("Stopping the chat") :]
+        for told in (
+            "I will look it up.",
+            "Note: the chat was cancelled",
+            "5 used, 1,035 left (grace)",
+            CHAT_ID,
+        ):
+            assert told in kept
+
+    def test_json_of_an_interrupted_chat_is_the_stopped_one(self) -> None:
+        with (
+            api_server(Script(events=answered(), hold_after=4)) as url,
+            in_terminal("--json", url) as terminal,
+        ):
+            terminal.until("turn 1")
+            terminal.type("\x03")
+            assert terminal.end() == 130
+        assert '"status": "cancelled"' in terminal.shown
+
+    def test_what_was_shown_stays_if_the_chat_cannot_be_stopped(self) -> None:
+        away: Refusal = (503, {"code": "unavailable", "message": "Away."}, {})
+        script = Script(events=answered(), hold_after=4, refusals={f"DELETE /v1/chats/{CHAT_ID}": [away]})
+        with api_server(script) as url, in_terminal("", url) as terminal:
+            assert script.streaming.wait(30)
+            terminal.until("I will look it up.")
+            terminal.type("\x03")
+            assert terminal.end() == 130
+        left = terminal.shown[terminal.shown.index("Stopping the chat") :]
+        assert "I will look it up." in left
+        assert f"uv run dualtrack cancel {CHAT_ID}" in left
 
     def test_on_a_terminal_the_answer_is_drawn(self) -> None:
-        with api_server(Script(events=answered("Use **OAuth 2.0**."))) as url:
-            ours, theirs = pty.openpty()
-            command = [sys.executable, "-m", "dualtrack_cli.main", "chat", "--url", url, "How?"]
-            environment = {**os.environ, "TERM": "xterm-256color", "PYTHONIOENCODING": "utf-8"}
-            with subprocess.Popen(
-                command,
-                stdout=theirs,
-                stderr=theirs,
-                stdin=theirs,
-                env=environment,
-                cwd=Path(__file__).parents[3],
-            ) as process:
-                os.close(theirs)
-                shown = _read_all(ours)
-                assert process.wait(timeout=30) == 0
-            os.close(ours)
-        assert "\x1b[1mOAuth 2.0\x1b[0m" in shown, "Markdown is rendered"
-        assert "75 % saved" in shown
+        with (
+            api_server(Script(events=answered("Use **OAuth 2.0**."))) as url,
+            in_terminal("", url) as terminal,
+        ):
+            assert terminal.end() == 0
+        assert "\x1b[1mOAuth 2.0\x1b[0m" in terminal.shown, "Markdown is rendered"
+        assert "75 % saved" in terminal.shown
 
 
-def _read_all(descriptor: int) -> str:
-    parts = []
-    while True:
-        try:
-            part = os.read(descriptor, 65536)
-        except OSError:  # Linux reports the other side's end as an input/output error
-            break
-        if not part:
-            break
-        parts.append(part)
-    return b"".join(parts).decode()
+def in_terminal(option: str, url: str) -> Terminal:
+    return Terminal("chat", "--url", url, *([option] if option else []), "How?")
 
 
 class TestCredits:
@@ -460,9 +479,11 @@ class TestCredits:
             return run("credits", command, *arguments, "--url", url)
 
     def test_ones_own_balance_and_movements(self) -> None:
-        result = self.operate(Script(balance=BALANCE, ledger=[SETTLED]), "show")
+        with api_server(Script(balance=BALANCE, ledger=[SETTLED])) as url:
+            result = run("credits", "show", "--url", url)
         assert result.exit_code == 0
         assert result.stdout.splitlines() == [
+            "user       grace",
             "plan       pro",
             "available  1,630",
             "held       5",
@@ -473,6 +494,8 @@ class TestCredits:
             "Last movements, newest first",
             "time                  kind      amount  available  for",
             "2026-11-21 21:31 UTC  settle        15         35  ch_1",
+            "",
+            f"More: uv run dualtrack credits grant 500 --url {url}",
         ]
 
     def test_json_is_the_balance_alone(self) -> None:
@@ -503,10 +526,27 @@ class TestCredits:
         assert self.operate(script, "plan", "ada", "pro").exit_code == 0
         assert script.asked("PUT", f"{ADMIN_PATH}/plan") == [{"plan": "pro"}]
 
-    def test_a_name_of_the_local_stack_is_said_with_its_id(self) -> None:
-        """It is made a user if it is new, so a misspelt one would go unnoticed."""
-        result = self.operate(Script(balance=BALANCE), "plan", "ada", "pro")
-        assert "ada is user id-of-ada of the local stack" in result.stderr
+    def test_a_name_that_is_new_is_said_so(self) -> None:
+        """It is made a user, so a misspelt one would go unnoticed."""
+        script = Script(balance=BALANCE)
+        told = "ada is a new user of the local stack, made now: id-of-ada"
+        assert told in self.operate(script, "plan", "ada", "pro").stderr
+        assert "new user" not in self.operate(script, "plan", "ada", "pro").stderr
+
+    def test_a_grant_is_to_oneself_if_nobody_is_named(self) -> None:
+        script = Script(balance=BALANCE)
+        result = self.operate(script, "grant", "500")
+        assert result.exit_code == 0
+        assert "500 credits for grace." in result.stderr
+        assert "user       grace" in result.stdout
+        sent = script.asked("POST", f"{OWN_PATH}/grants")[0]
+        assert (sent["credits"], sent["reason"]) == (500, "granted by command")
+
+    def test_whose_credits_must_be_known(self) -> None:
+        script = Script(mode=None, admins={"user"})
+        result = self.operate(script, "grant", "500", "--token", "token-of-user")
+        assert (result.exit_code, "name the USER" in result.stderr) == (2, True)
+        assert not [path for _, path, _ in script.requests if path.startswith("/v1/")]
 
     def test_a_deployed_stack_is_told_ids_with_the_token_given(self) -> None:
         script = Script(balance=FREE, tokens={"t": "boss"}, admins={"boss"}, mode=None)
@@ -538,7 +578,15 @@ class TestCredits:
 
     @pytest.mark.parametrize(
         "arguments",
-        [("grant", "ada", "0", "--reason", "x"), ("grant", "ada", "5"), ("grant", "ada", "1.5"), ("plan",)],
+        [
+            ("grant", "ada", "0"),
+            ("grant", "ada"),
+            ("grant",),
+            ("grant", "ada", "1.5"),
+            ("grant", "ada", "5", "6"),
+            ("plan",),
+            ("plan", "ada", "gold"),
+        ],
     )
     def test_wrong_usage_is_two(self, arguments: tuple[str, ...]) -> None:
         assert run("credits", *arguments).exit_code == 2

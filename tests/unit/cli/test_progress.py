@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+import threading
 from typing import TYPE_CHECKING, Any
 
 from dualtrack.frozen import freeze
@@ -13,6 +15,8 @@ from rich.console import Console
 from tests.servers.api_server import answered, chat_object
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pytest
 
 
@@ -20,9 +24,15 @@ def events(script: list[tuple[str, dict[str, Any]]]) -> list[ChatEvent]:
     return [ChatEvent(number, kind, freeze(data)) for number, (kind, data) in enumerate(script, 1)]
 
 
-def terminal(height: int = 24) -> Console:
+def terminal(height: int = 24, get_time: Callable[[], float] | None = None) -> Console:
     return Console(
-        file=io.StringIO(), force_terminal=True, width=80, height=height, legacy_windows=False, _environ={}
+        file=io.StringIO(),
+        force_terminal=True,
+        width=80,
+        height=height,
+        legacy_windows=False,
+        get_time=get_time,
+        _environ={},
     )
 
 
@@ -168,3 +178,58 @@ def test_no_color_means_no_colour() -> None:
             view.show(event)
     shown = console.file.getvalue()  # type: ignore[attr-defined]
     assert not [code for code in ("\x1b[3", "\x1b[9") if any(f"{code}{n}m" in shown for n in range(8))]
+
+
+def test_no_line_is_lost_while_another_thread_draws() -> None:
+    """The other one settles three paragraphs and shrinks the region between a print's first look at the screen and
+    its last character: if it could, the print would erase the paragraphs as what it knows of the region."""
+    others: list[threading.Thread] = []
+    turn, grown, shrunk = events(
+        [
+            ("turn", {"turn": 1, "max_turns": 15}),
+            ("delta", {"turn": 1, "text": "One.\n\nTwo.\n\nThree."}),
+            ("tool_calls_start", {"turn": 1, "calls": [{"id": "q1-t1", "tool": "look", "input": {}}]}),
+        ]
+    )
+
+    def shrink() -> None:
+        view.show(shrunk)
+        done.set()
+
+    def clock() -> float:
+        """Read by what moves in the region, and so in the middle of a print."""
+        if armed.is_set():
+            armed.clear()
+            others.append(threading.Thread(target=shrink))
+            others[0].start()
+            done.wait(0.2)  # in vain if there is one lock
+        return 0.0
+
+    armed, done = threading.Event(), threading.Event()
+    console = terminal(get_time=clock)
+    view = LiveView(console)
+    with view:
+        view.show(turn)
+        view.show(grown)
+        view.refresh()
+        armed.set()
+        view.notice("a line")
+        others[0].join()
+    shown = on_screen(console.file.getvalue())  # type: ignore[attr-defined]
+    assert sorted(shown) == sorted(["● turn 1 of 15", "a line", "  One.", "  Two.", "  Three."])
+
+
+def on_screen(written: str) -> list[str]:
+    """The lines of an endless screen, blank ones left out."""
+    lines, row = [""], 0
+    for part in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|[\r\n]|[^\x1b\r\n]+", written):
+        if part == "\n":
+            row += 1
+            lines += [""] * (row + 1 - len(lines))
+        elif part.endswith("A") and part.startswith("\x1b"):
+            row -= int(part[2:-1])
+        elif part == "\x1b[2K":
+            lines[row] = ""
+        elif not part.startswith(("\x1b", "\r")):
+            lines[row] += part
+    return [line.rstrip() for line in lines if line.strip()]

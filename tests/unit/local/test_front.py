@@ -13,7 +13,9 @@ from starlette.routing import Route
 
 from infra.local import front
 from infra.local.front_config import FrontConfig
+from infra.local.login import login_name
 from infra.local.loopback import serve_in_thread
+from infra.local.tokens import Identity, Tokens
 from infra.page import web
 
 if TYPE_CHECKING:
@@ -74,6 +76,7 @@ def config(endpoint: str) -> FrontConfig:
         client_id="client",
         stream_role_arn="arn:aws:iam::000000000000:role/stream",
         stream_environment={},
+        user="grace",
         status={"mode": "offline"},
         origins=("https://chat.example.com",),
     )
@@ -248,6 +251,30 @@ def test_a_name_that_the_pool_would_not_take_is_refused() -> None:
     for name in ("", "a b", "x" * 65, "ä"):
         answer = got("/dev/token", params={"user": name})
         assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_request")
+
+
+def test_without_a_name_a_token_is_the_own_user_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked_for: list[tuple[str, bool]] = []
+
+    def identity(_tokens: Tokens, user: str, *, admin: bool = False) -> Identity:
+        asked_for.append((user, admin))
+        return Identity("token", "id", created=True)
+
+    monkeypatch.setattr(Tokens, "identity", identity)
+    answer = got("/dev/token")
+    assert answer.json() == {"token": "token", "user_id": "id", "created": True}
+    got("/dev/token", params={"user": "ann", "admin": "1"})
+    assert asked_for == [("grace", False), ("ann", True)]
+
+
+@pytest.mark.parametrize(
+    ("login", "name"), [("grace", "grace"), ("CORP\\Zoë K", "CORP-Zo--K"), ("x" * 70, "x" * 64)]
+)
+def test_a_login_name_becomes_one_that_the_pool_takes(
+    monkeypatch: pytest.MonkeyPatch, login: str, name: str
+) -> None:
+    monkeypatch.setenv("LOGNAME", login)
+    assert login_name() == name
 
 
 def test_pages_carry_a_policy_and_unknown_paths_are_not_found() -> None:

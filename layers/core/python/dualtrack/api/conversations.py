@@ -13,8 +13,9 @@ from dualtrack.clock import iso
 from dualtrack.errors import not_found
 from dualtrack.frozen import dumps
 from dualtrack.ids import is_conversation_id, new_conversation_id, parse_record_id, query_id, response_id
+from dualtrack.memory.asked import has_words, words_of
 from dualtrack.profiles import DEFAULT_PROFILE, all_profiles, profile_named
-from dualtrack.storage.conversations import Conversation
+from dualtrack.storage.conversations import Conversation, is_list_place
 from dualtrack.storage.digests import digest_record
 from dualtrack.storage.dynamo import Lost
 from dualtrack.storage.history import summary_record
@@ -22,7 +23,7 @@ from dualtrack.storage.pages import Page, cursor_of, foreign_cursor, place_of
 from dualtrack.tools.full_context import read_reference
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from dualtrack.memory.records import Record
     from dualtrack.storage.stores import Stores
@@ -33,6 +34,9 @@ PAGE_RECORDS: Final = 100
 PAGE_BYTES: Final = 1_000_000
 """A page stops before this much, as it leaves (`_bytes`), but has one record: a function's answer holds 6 MB."""
 
+MOST_LOOKED_AT: Final = 1000
+"""Conversations that one request for a list looks at."""
+
 PIECE_BYTES: Final = 4_500_000
 """As much of a record's text as one answer shows, as it leaves: beside it stands a tool's input of at most 1.2 MB."""
 
@@ -40,9 +44,9 @@ _BLOCK: Final = 50_000
 """Characters that are measured at a time; none takes more than 12 bytes (`_bytes`)."""
 
 
-def conversation_json(one: Conversation) -> dict[str, Any]:
-    """A conversation as the API shows it; a fork with what it was made of, be that deleted or not, and with the first
-    query that it does not share."""
+def conversation_json(one: Conversation, now: float) -> dict[str, Any]:
+    """A conversation as the API shows it, with the chat that runs in it at ``now`` (epoch s), if one does; a fork with
+    what it was made of, be that deleted or not, and with the first query that it does not share."""
     shown = {
         "conversation_id": one.conversation_id,
         "title": one.title,
@@ -50,6 +54,10 @@ def conversation_json(one: Conversation) -> dict[str, Any]:
         "created_at": one.created_at,
         "updated_at": one.updated_at,
     }
+    if one.latest:
+        shown["listed_at"] = one.latest.partition("#")[0]
+    if running := one.running_chat(now):
+        shown["running_chat_id"] = running
     if not one.forked_from:
         return shown
     return shown | {"forked_from": one.forked_from, "forked_before": query_id(one.ancestry.through + 1)}
@@ -118,7 +126,7 @@ def create_conversation(stores: Stores, user: str, title: str, profile: str) -> 
     now = iso(stores.clock())
     one = Conversation(
         user, new_conversation_id(), title, profile_named(profile or DEFAULT_PROFILE).name, now, now
-    )
+    ).listed(now)
     stores.conversations.create(one)
     return one
 
@@ -131,16 +139,35 @@ def find_conversation(stores: Stores, user: str, conversation_id: str) -> Conver
     return found
 
 
-def list_conversations(stores: Stores, user: str, cursor: str, limit: int) -> Page:
-    """A page of a user's conversations, newest first."""
-    before = place_of(cursor)
-    if before and not is_conversation_id(before):
+def list_conversations(stores: Stores, user: str, cursor: str, limit: int, searched: str = "") -> Page:
+    """A page of a user's conversations, by their last query, the latest first.
+
+    ``searched``: only those with all of its words in the title or in how the latest queries begin. One request looks
+    at so many conversations at most; so a page may have fewer than it may hold, and still a cursor.
+    """
+    before, words = place_of(cursor), words_of(searched)
+    if before and not is_list_place(before):
         raise foreign_cursor()
-    found = stores.conversations.newest(user, before=before, limit=limit + 1)
-    listed = list(itertools.islice((one for one in found if not one.is_being_deleted), limit + 1))
-    page = listed[:limit]
-    more = cursor_of(page[-1].conversation_id) if len(listed) > limit else ""
-    return Page(tuple(conversation_json(one) for one in page), more)
+    page: list[Conversation] = []
+    last = ""
+    found = stores.conversations.by_last_query(user, before=before, page_size=100 if words else limit + 1)
+    for looked_at, (place, one) in enumerate(found):
+        fits = one is not None and not one.is_being_deleted and has_words(words, _searched_in(one))
+        if looked_at >= MOST_LOOKED_AT or (fits and len(page) == limit):
+            return _listed(stores, page, cursor_of(last))
+        if one and fits:
+            page.append(one)
+        last = place
+    return _listed(stores, page)
+
+
+def _searched_in(one: Conversation) -> list[str]:
+    return [one.title, *(start for _, start in one.asked)]
+
+
+def _listed(stores: Stores, page: Iterable[Conversation], cursor: str = "") -> Page:
+    now = stores.clock()
+    return Page(tuple(conversation_json(one, now) for one in page), cursor)
 
 
 def list_forks(stores: Stores, user: str, forked_from: str, cursor: str, limit: int) -> Page:
@@ -161,7 +188,7 @@ def list_forks(stores: Stores, user: str, forked_from: str, cursor: str, limit: 
     if not page and not before:
         find_conversation(stores, user, forked_from)
     more = cursor_of(page[limit - 1].conversation_id) if len(page) > limit else ""
-    return Page(tuple(conversation_json(one) for one in page[:limit]), more)
+    return _listed(stores, page[:limit], more)
 
 
 def rename_conversation(stores: Stores, user: str, conversation_id: str, title: str) -> Conversation:

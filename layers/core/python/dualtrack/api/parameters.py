@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_WAIT_SECONDS: Final = 25.0
+MAX_SEARCHED: Final = 200
+"""Characters of a search of conversations."""
+
 _LIMIT: Final = re.compile(r"\d{1,3}", re.ASCII)
 _WHOLE: Final = re.compile(r"\d{1,9}", re.ASCII)
 
@@ -98,6 +101,12 @@ def _event_id(text: str | None) -> int:
     return int(text or 0)
 
 
+def _searched(text: str | None) -> str:
+    if text and len(text) > MAX_SEARCHED:
+        raise invalid_request(f"q must have at most {MAX_SEARCHED} characters.")
+    return text or ""
+
+
 WAIT: Final = Parameter(
     "wait",
     "query",
@@ -138,6 +147,14 @@ IDEMPOTENCY_KEY: Final = Parameter(
     "The same key with the same request returns what the first has made, for 24 hours",
     {"type": "string", "minLength": 1, "maxLength": 255},
     _key,
+)
+SEARCHED: Final = Parameter(
+    "q",
+    "query",
+    "Only conversations with all of these words in the title or in the first 100 characters of one of their latest 20"
+    " queries; a page may then be empty and still have a cursor",
+    {"type": "string", "maxLength": MAX_SEARCHED},
+    _searched,
 )
 FORKED_FROM: Final = Parameter(
     "forked_from",

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from dualtrack.tools.mcp.catalogue import Catalogue
 
 
-def tools_json(profiles: Iterable[Profile], catalogue: Catalogue) -> dict[str, Any]:
-    """``{"tools": [...], "profiles": [...]}``."""
+def tools_json(profiles: Iterable[Profile], catalogue: Catalogue, model: str) -> dict[str, Any]:
+    """``{"tools": [...], "profiles": [...]}``; ``model``: the deployment's, of profiles that name none."""
     offered = {profile: offered_tools(profile, in_house_specs(profile), catalogue) for profile in profiles}
     distinct = {name: spec for tools in offered.values() for name, spec in tools.items()}
     return {
@@ -25,6 +25,7 @@ def tools_json(profiles: Iterable[Profile], catalogue: Catalogue) -> dict[str, A
             {
                 "name": profile.name,
                 "description": profile.description,
+                "model": profile.model or model,
                 "max_turns": profile.max_turns,
                 "tools": list(tools),
                 "suggestions": list(profile.suggestions),

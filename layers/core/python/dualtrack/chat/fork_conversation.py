@@ -10,6 +10,7 @@ import contextlib
 from typing import TYPE_CHECKING, Final
 
 from dualtrack.chat.end_chat import TIMED_OUT, end_chat
+from dualtrack.chat.latest_queries import asked_up_to
 from dualtrack.clock import iso
 from dualtrack.errors import ApiError, Contended, invalid_request, not_found
 from dualtrack.ids import new_conversation_id, query_id
@@ -75,7 +76,8 @@ def _fork(
         queries=through,
         ancestry=ancestry,
         forked_from=found.conversation_id,
-    )
+        asked=asked_up_to(stores, found, through),
+    ).listed(now)
     actions = [
         stores.conversations.create_action(one),
         *stores.forks.share_actions(one),

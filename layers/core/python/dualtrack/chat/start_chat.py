@@ -8,7 +8,6 @@ hold 5 credits · take the conversation's lease · number and store the query ·
 from __future__ import annotations
 
 import hashlib
-import itertools
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -17,6 +16,7 @@ from dualtrack.chat.attached_files import attached_files
 from dualtrack.chat.delete_conversation import delete_leftovers, note_conversation
 from dualtrack.chat.end_chat import TIMED_OUT, Failure, end_chat
 from dualtrack.chat.executions import start_execution
+from dualtrack.chat.latest_queries import asked_up_to
 from dualtrack.chat.move_credits import lines_of, move_credits
 from dualtrack.clock import iso
 from dualtrack.credits.account import Refused
@@ -24,6 +24,7 @@ from dualtrack.credits.plans import CHAT_PRICE
 from dualtrack.errors import ApiError, Contended, invalid_request, not_found
 from dualtrack.events import credits_now, record_stored
 from dualtrack.ids import new_chat_id, new_conversation_id, query_id
+from dualtrack.memory.asked import title_of
 from dualtrack.memory.records import Record
 from dualtrack.models.spent import Spent
 from dualtrack.profiles import DEFAULT_PROFILE, profile_named
@@ -41,10 +42,10 @@ if TYPE_CHECKING:
     from dualtrack.credits.account import Decision as Credits
     from dualtrack.runtime.executions import Executions
     from dualtrack.storage.bodies import Write
+    from dualtrack.storage.conversations import Asked
     from dualtrack.storage.stores import Stores
 
 IDEMPOTENCY_SECONDS: Final = 24 * 3600
-TITLE_CHARACTERS: Final = 80
 _TRIES: Final = 8
 
 
@@ -135,6 +136,7 @@ class _Admission:
     chat: Chat
     query: Record
     attached: Attached
+    asked: Asked
 
     @property
     def has_bodies(self) -> bool:
@@ -192,7 +194,8 @@ def _admission(stores: Stores, new: NewChat, repeat: Repeat | None) -> _Admissio
     query = Record(
         query_id(chat.query), "message", "user", new.message, iso(now), attachments=attached.listed
     )
-    return _Admission(repeat, now, conversation, found is None, chat, query, attached)
+    asked = asked_up_to(stores, conversation, conversation.queries, new.message)
+    return _Admission(repeat, now, conversation, found is None, chat, query, attached, asked)
 
 
 def _recorded(stores: Stores, admission: _Admission, credits: Credits) -> Recorded:  # noqa: A002
@@ -203,7 +206,7 @@ def _recorded(stores: Stores, admission: _Admission, credits: Credits) -> Record
     ]
     writes = [
         *admission.attached.bodies,
-        _lease(stores, admission.conversation, chat, query.content, is_new=admission.is_new),
+        _lease(stores, admission),
         stores.chats.create_action(chat),
         *stores.history.record_writes(chat.user, chat.conversation_id, query, "query", chat.chat_id),
         *_text_writes(stores, chat, texts),
@@ -247,20 +250,18 @@ def _new_conversation(new: NewChat, now: float) -> Conversation:
         profile=new.profile or DEFAULT_PROFILE,
         created_at=iso(now),
         updated_at=iso(now),
-    )
+    ).listed(iso(now))
 
 
-def title_of(message: str) -> str:
-    """The start of the first query, on one line."""
-    line = " ".join(itertools.islice(message.split(), 40))
-    return line if len(line) <= TITLE_CHARACTERS else line[: TITLE_CHARACTERS - 1] + "…"
-
-
-def _lease(stores: Stores, conversation: Conversation, chat: Chat, message: str, *, is_new: bool) -> Action:
+def _lease(stores: Stores, admission: _Admission) -> Action:
     """Take the conversation for this chat and count its query."""
-    if not is_new:
-        return stores.conversations.take_action(conversation, chat, title_of(message))
-    taken = replace(conversation, queries=chat.query, lease=chat.chat_id, lease_until=chat.deadline)
+    conversation, chat, asked = admission.conversation, admission.chat, admission.asked
+    if not admission.is_new:
+        title = title_of(admission.query.content)
+        return stores.conversations.take_action(conversation, chat, title, asked)
+    taken = replace(
+        conversation, queries=chat.query, lease=chat.chat_id, lease_until=chat.deadline, asked=asked
+    )
     return stores.conversations.create_action(taken)
 
 

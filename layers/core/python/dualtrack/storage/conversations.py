@@ -5,6 +5,10 @@
                                               ancestry, forked_from: of a fork (memory/ancestry.py)
                                               forks: how many have shared queries with it so far (forks.py)
                                               kept: being deleted, but for the queries up to this one
+                                              listed, latest: USER#<user>, and when its last query came; they
+                                              are the index `listed`, which lacks what is being deleted and
+                                              what no query of this release has reached
+                                              asked: how its latest queries begin, by their numbers
 
 One chat runs in a conversation at a time. A chat takes the lease with its admission and gives it back with
 its end; a deletion takes it for good, in no chat's name.
@@ -13,13 +17,25 @@ its end; a deletion takes it for good, in no chat's name.
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.frozen import dumps, loads
 from dualtrack.ids import is_conversation_id
 from dualtrack.memory.ancestry import Ancestry, ancestry_json, ancestry_of
-from dualtrack.storage.dynamo import Lost, batch_get, check, delete, get, put_absent, query, transact, update
+from dualtrack.storage.dynamo import (
+    Lost,
+    batch_get,
+    check,
+    delete,
+    get,
+    index_pages,
+    put_absent,
+    query,
+    transact,
+    update,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,6 +47,14 @@ if TYPE_CHECKING:
 
 DELETING: Final = "deleting"
 """In place of a chat's id in the lease: the conversation is being deleted."""
+
+LISTED_INDEX: Final = "listed"
+"""Of the history table: a user's conversations by their last query."""
+
+Asked = tuple[tuple[int, str], ...]
+"""Numbers of queries with how they begin (`dualtrack.memory.asked`), oldest first."""
+
+_LATEST: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z#(.+)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +73,9 @@ class Conversation:
     ancestry: Ancestry = field(default_factory=Ancestry)
     forked_from: str = ""
     forks: int = 0
+    asked: Asked = ()
+    latest: str = ""
+    """Its place in the list by last query; empty where no query of this release has reached it."""
     chats_gone: bool = False
     """Of one that is being deleted: the chats of the queries that forks go on showing are deleted."""
 
@@ -63,10 +90,28 @@ class Conversation:
         """Whether a deletion has begun: it is never free again."""
         return self.lease == DELETING
 
+    def listed(self, at: str) -> Conversation:
+        """With its place in the list: its last query came, or it was made, at this time."""
+        return replace(self, latest=_latest(at, self.conversation_id))
+
+    def running_chat(self, now: float) -> str:
+        """The id of the chat that runs in it at ``now`` (epoch s), or nothing."""
+        return self.lease if self.lease_until > now and not self.is_being_deleted else ""
+
 
 def conversation_key(user: str, conversation_id: str) -> dict[str, str]:
     """The item's key."""
     return {"pk": f"USER#{user}", "sk": f"CONV#{conversation_id}"}
+
+
+def is_list_place(place: str) -> bool:
+    """Whether it is a place of `ConversationStore.by_last_query`."""
+    found = _LATEST.fullmatch(place)
+    return is_conversation_id(found[1] if found else place)
+
+
+def _latest(at: str, conversation_id: str) -> str:
+    return f"{at}#{conversation_id}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +142,35 @@ class ConversationStore:
         )
         return (_conversation(user, item) for item in pages)
 
+    def by_last_query(
+        self, user: str, *, before: str = "", page_size: int
+    ) -> Iterator[tuple[str, Conversation | None]]:
+        """A user's conversations by their last query, the latest first, each with its place; from before a place.
+
+        Those that no query of this release has reached come last, the newest first: their last queries are older. In
+        between are places alone, so that whoever reads can stop and go on there.
+        """
+        if not before or _LATEST.fullmatch(before):
+            yield from self._indexed(user, before, page_size)
+            before = ""
+        for one in self.newest(user, before=before, limit=page_size):
+            yield one.conversation_id, None if one.latest else one
+
+    def _indexed(self, user: str, before: str, page_size: int) -> Iterator[tuple[str, Conversation | None]]:
+        pages = index_pages(
+            self.client,
+            self.table,
+            LISTED_INDEX,
+            f"USER#{user}",
+            before=("latest", before) if before else None,
+            descending=True,
+            page_size=page_size,
+        )
+        for entries in pages:
+            places = {one["latest"]: one["sk"].removeprefix("CONV#") for one in entries}
+            found = self.find_all(user, list(places.values()))
+            yield from ((place, found.get(conversation_id)) for place, conversation_id in places.items())
+
     def create(self, one: Conversation) -> None:
         """Store a new one. Its id is new: what stands there already is our own, put twice by a retried request."""
         with contextlib.suppress(Lost):
@@ -106,8 +180,8 @@ class ConversationStore:
         """The put of one that begins with a chat."""
         return put_absent("conversation", self.table, _item(one))
 
-    def take_action(self, one: Conversation, chat: Chat, title: str) -> Action:
-        """Take the lease for this chat and count its query; ``title`` if it has none yet.
+    def take_action(self, one: Conversation, chat: Chat, title: str, asked: Asked) -> Action:
+        """Take the lease for this chat and count its query; ``title`` if it has none yet; ``asked`` with the query.
 
         The halves of the condition: nobody holds it ──── and no query came in since it was read
         """
@@ -119,8 +193,12 @@ class ConversationStore:
             ":chat": chat.chat_id,
             ":until": chat.deadline,
             ":now": chat.created_at,
+            ":asked": dumps(asked),
+            ":user": f"USER#{one.user}",
+            ":latest": _latest(chat.created_at, one.conversation_id),
         }
         change = "SET queries = :query, lease = :chat, lease_until = :until, updated_at = :now"
+        change += f", asked = :asked, {LISTED_INDEX} = :user, latest = :latest"
         if not one.title:
             change += ", title = :title"
             values[":title"] = title
@@ -140,7 +218,7 @@ class ConversationStore:
     def lock_action(self, one: Conversation, until: int, *, whoever_holds_it: bool = False) -> Action:
         """Take the lease for a deletion, on condition that no chat has run since it was read and none holds it;
         ``whoever_holds_it`` takes it from the chat that held it then."""
-        change = "SET lease = :deleting, lease_until = :until"
+        change = f"SET lease = :deleting, lease_until = :until REMOVE {LISTED_INDEX}, latest, asked"
         values = {":deleting": DELETING, ":until": until, ":queries": one.queries}
         free = "attribute_not_exists(lease) OR lease = :deleting"
         if whoever_holds_it and one.lease:
@@ -179,6 +257,7 @@ class ConversationStore:
 
 def _item(one: Conversation) -> Item:
     lease = {"lease": one.lease, "lease_until": one.lease_until} if one.lease else {}
+    place = {LISTED_INDEX: f"USER#{one.user}", "latest": one.latest} if one.latest else {}
     fork = (
         {"forked_from": one.forked_from, "ancestry": dumps(ancestry_json(one.ancestry))}
         if one.forked_from
@@ -191,6 +270,8 @@ def _item(one: Conversation) -> Item:
         "created_at": one.created_at,
         "updated_at": one.updated_at,
         "queries": one.queries,
+        "asked": dumps(one.asked),
+        **place,
         **lease,
         **fork,
     }
@@ -210,5 +291,7 @@ def _conversation(user: str, item: Item) -> Conversation:
         ancestry=ancestry_of(loads(item.get("ancestry", "[]"))),
         forked_from=item.get("forked_from", ""),
         forks=item.get("forks", 0),
+        asked=tuple((number, start) for number, start in loads(item.get("asked", "[]"))),
+        latest=item.get("latest", ""),
         chats_gone=item.get("chats_gone", False),
     )

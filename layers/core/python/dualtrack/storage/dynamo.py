@@ -313,6 +313,7 @@ def index_pages(
     shard: str,
     *,
     before: tuple[str, str] | None = None,
+    descending: bool = False,
     page_size: int | None = None,
 ) -> Iterator[list[Item]]:
     """Pages of a sparse index, which is named after its partition key; one request each, as they are consumed.
@@ -326,6 +327,7 @@ def index_pages(
     request: dict[str, Any] = {
         "TableName": table,
         "IndexName": index,
+        "ScanIndexForward": not descending,
         "KeyConditionExpression": condition,
         "ExpressionAttributeNames": names,
         "ExpressionAttributeValues": to_wire(values),

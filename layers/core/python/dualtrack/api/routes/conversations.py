@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.api import answers, conversations, models
 from dualtrack.api.attachments import find_attachment, read_attachment
 from dualtrack.api.erasure import REQUEST_SECONDS
-from dualtrack.api.parameters import CURSOR, FORKED_FROM, IDEMPOTENCY_KEY, LIMIT, OFFSET, TRACK
+from dualtrack.api.parameters import CURSOR, FORKED_FROM, IDEMPOTENCY_KEY, LIMIT, OFFSET, SEARCHED, TRACK
 from dualtrack.api.route import Answer, Route
+from dualtrack.api.writes import refuse_unreadable
 from dualtrack.chat.delete_conversation import delete_conversation as delete_whole_conversation
 from dualtrack.chat.fork_conversation import first_fork, fork_conversation
 from dualtrack.chat.start_chat import Repeat, fingerprint
+from dualtrack.errors import invalid_request
 from dualtrack.runtime.time_limit import time_for
 
 if TYPE_CHECKING:
@@ -31,29 +33,37 @@ ATTACHMENT_PATH: Final = f"{CONVERSATION}/records/{{record_id}}/attachments/{{pl
 )
 def post_conversation(request: Request) -> Answer:
     body = request.body(models.ConversationBody)
+    refuse_unreadable(request.services.writes, profile=body.profile or "")
     one = conversations.create_conversation(
         request.stores, request.user, body.title or "", body.profile or ""
     )
-    return _made(one)
+    return _made(request, one)
 
 
-def _made(one: Conversation) -> Answer:
+def _made(request: Request, one: Conversation) -> Answer:
     location = f"/v1/conversations/{one.conversation_id}"
-    return Answer(201, conversations.conversation_json(one), {"Location": location})
+    return Answer(201, _shown(request, one), {"Location": location})
+
+
+def _shown(request: Request, one: Conversation) -> dict[str, Any]:
+    return conversations.conversation_json(one, request.stores.clock())
 
 
 @Route(
     "get",
     "/v1/conversations",
-    "List conversations, newest first",
+    "List conversations by their last query, the latest first; or only those that `q` finds",
     {200: answers.Conversations},
-    parameters=(CURSOR, LIMIT, FORKED_FROM),
+    parameters=(CURSOR, LIMIT, SEARCHED, FORKED_FROM),
     refused=("not_found",),
 )
 def get_conversations(request: Request) -> Answer:
     cursor, limit, parent = request.value(CURSOR), request.value(LIMIT), request.value(FORKED_FROM)
+    searched = request.value(SEARCHED)
     if parent is None:
-        page = conversations.list_conversations(request.stores, request.user, cursor, limit)
+        page = conversations.list_conversations(request.stores, request.user, cursor, limit, searched)
+    elif searched:
+        raise invalid_request("q searches all conversations: leave out forked_from, or q.")
     else:
         page = conversations.list_forks(request.stores, request.user, parent, cursor, limit)
     return Answer(200, page.body("conversations"))
@@ -70,14 +80,14 @@ def get_conversation(request: Request, conversation_id: str) -> Answer:
     track = request.value(TRACK)
     one = conversations.find_conversation(request.stores, request.user, conversation_id)
     page = conversations.list_records(request.stores, one, track, request.value(CURSOR))
-    return Answer(200, conversations.conversation_json(one) | {"track": track} | page.body("records"))
+    return Answer(200, _shown(request, one) | {"track": track} | page.body("records"))
 
 
 @Route("patch", CONVERSATION, "Rename a conversation", {200: answers.Conversation}, models.TitleBody)
 def patch_conversation(request: Request, conversation_id: str) -> Answer:
     title = request.body(models.TitleBody).title
     one = conversations.rename_conversation(request.stores, request.user, conversation_id, title)
-    return Answer(200, conversations.conversation_json(one))
+    return Answer(200, _shown(request, one))
 
 
 @Route(
@@ -109,9 +119,10 @@ def post_fork(request: Request, conversation_id: str) -> Answer:
     repeat = None if key is None else Repeat(key, fingerprint(asked))
     stores, user = request.stores, request.user
     if repeat and (first := first_fork(stores, user, repeat)):
-        return _made(first)
+        return _made(request, first)
+    refuse_unreadable(request.services.writes, is_fork=True)
     before = int(request.body(models.ForkBody).before[1:])
-    return _made(fork_conversation(stores, user, conversation_id, before, repeat))
+    return _made(request, fork_conversation(stores, user, conversation_id, before, repeat))
 
 
 @Route(

@@ -18,4 +18,4 @@ if TYPE_CHECKING:
 def get_tools(request: Request) -> Answer:
     stores = request.stores
     catalogue = load_catalogue(stores.cache, stores.clock())
-    return Answer(200, tools_json(all_profiles().values(), catalogue))
+    return Answer(200, tools_json(all_profiles().values(), catalogue, request.services.model))

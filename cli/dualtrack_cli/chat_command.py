@@ -1,0 +1,164 @@
+"""``dualtrack chat``: one question, or without MESSAGE on a terminal a conversation."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from dualtrack_cli.command import Exit, exit_codes, json_option, print_json, report, stack_options
+from dualtrack_cli.files import BadFile, read_files
+from dualtrack_cli.target import Missing, command_line, open_target
+from dualtrack_cli.transcript import one_line
+
+if TYPE_CHECKING:
+    from dualtrack_cli.client import ApiClient, Started
+    from dualtrack_cli.files import LocalFile
+    from dualtrack_cli.talk import Outcome, Question
+    from dualtrack_cli.target import Target, Wanted
+
+MESSAGE_CHARACTERS: Final = 32_000
+"""The API takes no more (CONTRACT 4)."""
+
+_CONVERSATION: Final = re.compile(r"cv_\w+", re.ASCII)
+_QUERY: Final = re.compile(r"q[1-9][0-9]*")
+
+
+@click.command()
+@click.argument("message", required=False)
+@click.option("--conversation", metavar="ID", help="Go on with a conversation.")
+@click.option("--last", is_flag=True, help="Go on with the latest conversation.")
+@click.option("--fork", metavar="ID", help="Ask in a new conversation that shares the past of this one.")
+@click.option(
+    "--before", metavar="QUERY", help="With --fork: the first query that it does not share, such as q7."
+)
+@click.option("--profile", metavar="NAME", help="The agent to talk to, in a new conversation.")
+@click.option(
+    "--file",
+    "paths",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="PATH",
+    help="Send an image, a PDF or a text file along; up to five, 4 MB together.",
+)
+@stack_options
+@json_option
+def chat(
+    stack: Wanted,
+    message: str | None,
+    conversation: str | None,
+    last: bool,
+    fork: str | None,
+    before: str | None,
+    profile: str | None,
+    paths: tuple[Path, ...],
+    as_json: bool,
+) -> None:
+    """Ask MESSAGE and watch the chat until its answer.
+
+    A MESSAGE of "-" is read from stdin. Without MESSAGE on a terminal: a conversation, with /help for its commands.
+    To ask something else at q7, or the same once more: --fork ID --before q7. The conversation ID stays as it is.
+    With --json the command waits until the summaries are made, too.
+
+    \b
+    Exit codes: 0 answered, 2 usage, 3 not enough credits, 4 failed,
+    5 cannot reach the stack, 130 interrupted (the chat is cancelled).
+    """
+    interactive = message is None
+    if interactive and (as_json or not (sys.stdin.isatty() and sys.stdout.isatty())):
+        raise click.UsageError('MESSAGE is missing. Without one, chat needs a terminal; "-" reads stdin.')
+    text = sys.stdin.read() if message == "-" else message or ""
+    if not interactive:
+        _check_text(text)
+    _check_place(conversation, last, fork, before, profile)
+    files = _files(paths)
+    from dualtrack_cli.talk import Question  # noqa: PLC0415 - not while somebody waits for --help
+
+    with exit_codes():
+        with open_target(stack, report) as target, target.client() as client:
+            place = latest(client) if last else conversation
+            question = Question(text, place, fork, before, profile, files)
+            if interactive:
+                from dualtrack_cli.interactive import converse  # noqa: PLC0415 - loads the line editor
+
+                converse(stack, target, client, question)
+                return
+            started, outcome = _ask(client, target, question, as_json=as_json)
+        code = _conclude(started, outcome, stack, as_json=as_json)
+        if outcome.interrupted:
+            raise outcome.interrupted
+    sys.exit(code)
+
+
+def _check_text(text: str) -> None:
+    if not text.strip():
+        raise click.UsageError("MESSAGE is empty.")
+    if len(text) > MESSAGE_CHARACTERS:
+        raise click.UsageError(
+            f"MESSAGE has {len(text):,} characters; {MESSAGE_CHARACTERS:,} is the most. "
+            "Send long text as a file: --file PATH."
+        )
+
+
+def _check_place(
+    conversation: str | None, last: bool, fork: str | None, before: str | None, profile: str | None
+) -> None:
+    if (fork is None) != (before is None):
+        raise click.UsageError("--fork and --before go together.")
+    if fork is not None and (conversation is not None or last or profile is not None):
+        raise click.UsageError("A fork has its own conversation and profile: leave out the option for it.")
+    if conversation is not None and last:
+        raise click.UsageError("--conversation and --last exclude each other.")
+    for one in (conversation, fork):
+        if one is not None and not _CONVERSATION.fullmatch(one):
+            raise click.UsageError(
+                f"{one_line(one, 60)} is no conversation: its id begins with cv_. "
+                "`dualtrack conversations` lists them."
+            )
+    if before is not None and not _QUERY.fullmatch(before):
+        raise click.UsageError(f"{one_line(before, 60)} is no query: the first is q1, the seventh q7.")
+
+
+def _files(paths: tuple[Path, ...]) -> tuple[LocalFile, ...]:
+    try:
+        return read_files(paths)
+    except BadFile as problem:
+        raise click.UsageError(str(problem)) from problem
+
+
+def latest(client: ApiClient) -> str:
+    """The id of the conversation with the latest query; raises `Missing` if there is none."""
+    listed = client.call("GET", "/v1/conversations", params={"limit": "1"})["conversations"]
+    if not listed:
+        raise Missing("There is no conversation yet: begin one with `dualtrack chat`.")
+    return str(listed[0]["conversation_id"])
+
+
+def _ask(client: ApiClient, target: Target, question: Question, *, as_json: bool) -> tuple[Started, Outcome]:
+    from dualtrack_cli.progress import Reader, view_on  # noqa: PLC0415 - rich loads while nobody waits for --help
+    from dualtrack_cli.talk import OFFLINE, ask, follow  # noqa: PLC0415
+
+    stream = sys.stderr if as_json else sys.stdout
+    with view_on(stream, Reader(target.user, target.grants), progress_only=as_json) as view:
+        if target.mode == "offline":
+            view.notice(OFFLINE)
+        started = ask(client, view, question)
+        return started, follow(client, view, started.chat_id, to_end=as_json)
+
+
+def _conclude(started: Started, outcome: Outcome, stack: Wanted, *, as_json: bool) -> Exit:
+    if as_json and outcome.chat is not None:
+        print_json(outcome.chat)
+    if outcome.answered and not as_json:
+        own, query = started.conversation_id, started.message_id
+        click.echo(f'\nGo on with: {command_line(stack, "chat", "--conversation", own)} "…"')
+        anew = command_line(stack, "chat", "--fork", own, "--before", query)
+        click.echo(f'Ask {one_line(query, 20)} anew: {anew} "…"')
+    if outcome.problem:
+        click.echo(f"Error: {outcome.problem}", err=True)
+    if outcome.answered and as_json and outcome.chat is None:
+        return Exit.UNREACHABLE
+    return Exit.ANSWERED if outcome.answered else Exit.FAILED

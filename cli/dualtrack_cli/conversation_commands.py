@@ -1,0 +1,185 @@
+"""``dualtrack conversations | show``: find the way back to a conversation, and read it."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+import click
+from dualtrack.frozen import freeze
+
+from dualtrack_cli.chat_command import latest
+from dualtrack_cli.command import exit_codes, json_option, moment, print_json, report, stack_options
+from dualtrack_cli.target import open_target
+from dualtrack_cli.transcript import clean, describe, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from dualtrack_cli.client import ApiClient
+    from dualtrack_cli.target import Wanted
+
+_PREVIEW: Final = 300
+_TEXT: Final = ("result", "content")
+_PAGE: Final = 100
+
+
+@click.command()
+@click.option("--search", metavar="TEXT", help="Those with TEXT in the title or in a recent question.")
+@click.option("--limit", type=click.IntRange(1, _PAGE), default=20, show_default=True, help="How many.")
+@stack_options
+@json_option
+def conversations(stack: Wanted, *, search: str | None, limit: int, as_json: bool) -> None:
+    """Your conversations, the latest first."""
+    params = {"limit": str(limit), **({"q": search} if search else {})}
+    with exit_codes(), open_target(stack, report) as target, target.client() as client:
+        page = client.call("GET", "/v1/conversations", params=params)
+    if as_json:
+        print_json(page)
+        return
+    if not page["conversations"]:
+        click.echo("Nothing found." if search else "No conversation yet: begin one with `dualtrack chat`.")
+    for line in listed(page["conversations"], datetime.now(UTC), _columns()):
+        click.echo(line)
+    if page.get("cursor"):
+        click.echo("There are more: --limit, --search.", err=True)
+
+
+def listed(found: tuple[Mapping[str, Any], ...], now: datetime, columns: int | None) -> Iterator[str]:
+    """A line each: id, age, profile, title; the title cut to the ``columns`` of a terminal."""
+    for one in found:
+        when = age(one["updated_at"], now)
+        begin = f"{one_line(one['conversation_id'], 40)}  {when:<12}  {one_line(one['profile'], 20):<10}  "
+        title = one_line(one["title"], 200) or "(nothing asked yet)"
+        yield begin + (title if columns is None else one_line(title, max(20, columns - len(begin))))
+
+
+def age(iso: str, now: datetime) -> str:
+    """How long ago: ``5 min ago``, ``3 h ago``, ``2 days ago``; the date after a month."""
+    minutes = int((now - datetime.fromisoformat(iso)).total_seconds() // 60)
+    if minutes < 1:
+        return "just now"
+    if minutes < 60:
+        return f"{minutes} min ago"
+    if minutes < 24 * 60:
+        return f"{minutes // 60} h ago"
+    days = minutes // (24 * 60)
+    if days > 30:
+        return iso[:10]
+    return "1 day ago" if days == 1 else f"{days} days ago"
+
+
+def _columns() -> int | None:
+    """The width of the terminal; None in a pipe or a file, where nothing is cut."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+@click.command()
+@click.argument("what", metavar="[ID]", required=False)
+@click.option(
+    "--track",
+    type=click.Choice(["full", "summarised"]),
+    default="full",
+    show_default=True,
+    help="Every record, or what the model is sent of them.",
+)
+@stack_options
+@json_option
+def show(stack: Wanted, what: str | None, *, track: str, as_json: bool) -> None:
+    """Print a conversation, or one record of it whole.
+
+    ID is a conversation (cv_…), a record of one (cv_…/q3-t1), or a record of the latest one (q3-t1). Without ID the
+    latest conversation is shown. Results of tools are cut in a conversation, and whole as records.
+    """
+    first, _, record = (what or "").partition("/")
+    conversation, record = (first, record) if first.startswith("cv_") or not first else ("", first)
+    with exit_codes(), open_target(stack, report) as target, target.client() as client:
+        conversation = conversation or latest(client)
+        if record:
+            found = whole_record(client, conversation, record)
+            lines = record_lines(found)
+        else:
+            found = whole_conversation(client, conversation, track)
+            lines = conversation_lines(found, datetime.now(UTC))
+    if as_json:
+        print_json(found)
+        return
+    for line in lines:
+        click.echo(line)
+
+
+def whole_conversation(client: ApiClient, conversation: str, track: str) -> Mapping[str, Any]:
+    """The conversation with all of its records, as one object; ``cursor`` is left out."""
+    path = _path(conversation)
+    page = client.call("GET", path, params={"track": track})
+    records = list(page["records"])
+    whole = {name: value for name, value in page.items() if name not in ("records", "cursor")}
+    while page.get("cursor"):
+        page = client.call("GET", path, params={"track": track, "cursor": page["cursor"]})
+        records += page["records"]
+    found: Mapping[str, Any] = freeze({**whole, "records": records})
+    return found
+
+
+def whole_record(client: ApiClient, conversation: str, record: str) -> Mapping[str, Any]:
+    """The record with its whole text, however many pieces the API gives it in; ``next_offset`` is left out."""
+    path = f"{_path(conversation)}/records/{quote(record, safe='')}"
+    piece = client.call("GET", path)
+    name = _text_field(piece)
+    whole = {key: value for key, value in piece.items() if key != "next_offset"}
+    texts = [piece[name]]
+    while offset := piece.get("next_offset"):
+        piece = client.call("GET", path, params={"offset": str(offset)})
+        texts.append(piece[name])
+    found: Mapping[str, Any] = freeze({**whole, name: "".join(texts)})
+    return found
+
+
+def _path(conversation: str) -> str:
+    return f"/v1/conversations/{quote(conversation, safe='')}"
+
+
+def _text_field(record: Mapping[str, Any]) -> str:
+    return next(name for name in _TEXT if name in record)
+
+
+def conversation_lines(found: Mapping[str, Any], now: datetime) -> Iterator[str]:
+    """Title and facts, then each record under its id."""
+    title = one_line(found["title"], 200) or "(nothing asked yet)"
+    yield click.style(title, bold=True)
+    facts = [found["conversation_id"], found["profile"], age(found["updated_at"], now)]
+    if found.get("forked_from"):
+        facts.append(f"forked from {found['forked_from']} before {found['forked_before']}")
+    yield click.style(one_line(", ".join(map(str, facts)), 300), dim=True)
+    for record in found["records"]:
+        yield ""
+        yield _heading(record)
+        if record["type"] == "tool_call" and "result" in record:
+            yield f"  {one_line(record['result'], _PREVIEW)}"
+        else:
+            yield clean(record.get("content") or "").strip()
+
+
+def record_lines(record: Mapping[str, Any]) -> Iterator[str]:
+    """The record's heading, and its text whole."""
+    yield _heading(record)
+    yield clean(record[_text_field(record)])
+
+
+def _heading(record: Mapping[str, Any]) -> str:
+    who = {"user": "question", "assistant": "answer"}.get(record["role"], record["role"])
+    if record["type"] == "tool_call":
+        seconds = f"  {record['seconds']:.1f} s" if "seconds" in record else ""
+        failed = "  failed" if record.get("is_error") else ""
+        who = f"{record.get('tool', 'tool')} {describe(record.get('input') or {})}{seconds}{failed}"
+    elif record["type"] != "message":
+        who = f"{record['type']} of {record['ref']}" if record.get("ref") else str(record["type"])
+    files = ", ".join(
+        f"{one.get('name') or one['media_type']} ({one['size']:,} bytes)"
+        for one in record.get("attachments") or ()
+    )
+    parts = [who, moment(record["created_at"]), *([f"files: {files}"] if files else [])]
+    return click.style(f"[{record['record_id']}]", fg="cyan") + " " + one_line(", ".join(parts), 400)

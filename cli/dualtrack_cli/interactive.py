@@ -1,0 +1,267 @@
+"""``dualtrack chat`` without MESSAGE: a conversation on a terminal, question by question."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from prompt_toolkit import PromptSession
+from prompt_toolkit.history import FileHistory, InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings
+
+from dualtrack_cli.chat_command import MESSAGE_CHARACTERS
+from dualtrack_cli.client import ClientError, Refused
+from dualtrack_cli.command import Terminated, refusal
+from dualtrack_cli.conversation_commands import (
+    conversation_lines,
+    listed,
+    record_lines,
+    whole_conversation,
+    whole_record,
+)
+from dualtrack_cli.explain_commands import receipt_of, text_of
+from dualtrack_cli.files import BadFile, read_files
+from dualtrack_cli.progress import Reader, view_on
+from dualtrack_cli.talk import OFFLINE, Question, ask, follow
+from dualtrack_cli.target import command_line
+from dualtrack_cli.tool_commands import tool_lines
+from dualtrack_cli.transcript import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from types import FrameType
+
+    from prompt_toolkit.key_binding import KeyPressEvent
+
+    from dualtrack_cli.client import ApiClient
+    from dualtrack_cli.target import Target, Wanted
+
+HISTORY_FILE: Final = "questions"
+"""In the state folder, readable by its owner alone; questions to a stack elsewhere are kept nowhere."""
+
+_LISTED: Final = "10"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """Something to ask."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """``/name argument``."""
+
+    name: str
+    argument: str
+
+
+def parse(line: str) -> Message | Command | None:
+    """What was entered; None for nothing. A message that begins with a slash is entered with two."""
+    text = line.strip()
+    if not text:
+        return None
+    if text.startswith("/") and not text.startswith("//"):
+        name, _, argument = text[1:].partition(" ")
+        return Command(name, argument.strip())
+    return Message(text[1:] if text.startswith("//") else text)
+
+
+class Left(Exception):
+    """The user has said that they are done."""
+
+
+@dataclass
+class Conversation:
+    """Where the next question goes, and what goes with it."""
+
+    target: Target
+    client: ApiClient
+    next: Question
+    last_chat: str = ""
+    paths: list[Path] = field(default_factory=list)
+
+    def enter(self, line: str) -> None:
+        """Do what was entered; problems are told, and the conversation goes on. Raises `Left`."""
+        entered = parse(line)
+        try:
+            if isinstance(entered, Message):
+                self._ask(entered.text)
+            elif entered is not None:
+                self._command(entered)
+        except Refused as refused:
+            refused.grants = self.target.grants
+            _complain(refusal(refused))
+        except (ClientError, BadFile) as problem:
+            _complain(str(problem))
+
+    def _ask(self, text: str) -> None:
+        if len(text) > MESSAGE_CHARACTERS:
+            raise BadFile(
+                f"That has {len(text):,} characters; {MESSAGE_CHARACTERS:,} is the most. Send it as a /file."
+            )
+        files = (*self.next.files, *read_files(self.paths))
+        with view_on(sys.stdout, Reader(self.target.user, self.target.grants)) as view:
+            started = ask(self.client, view, replace(self.next, text=text, files=files))
+            self.next, self.last_chat = Question("", started.conversation_id), started.chat_id
+            self.paths.clear()
+            outcome = follow(self.client, view, started.chat_id, to_end=False)
+        if outcome.problem:
+            _complain(outcome.problem)
+        if isinstance(outcome.interrupted, Terminated):
+            raise outcome.interrupted
+
+    def _command(self, command: Command) -> None:
+        does = _COMMANDS.get(command.name)
+        if does is None:
+            _complain(f"There is no /{one_line(command.name, 30)}. /help lists what there is.")
+            return
+        does[1](self, command.argument)
+
+    def help(self, _argument: str) -> None:
+        for name, (words, _) in _COMMANDS.items():
+            syntax, _, meaning = words.partition("  ")
+            click.echo(f"  {f'/{name} {syntax}'.rstrip():<22} {meaning}")
+        click.echo("  Enter sends; Alt+Enter begins a new line; what is pasted stays together.")
+        click.echo("  Ctrl-C stops an answer, Ctrl-D ends. A question that begins with / is entered with //.")
+
+    def new(self, profile: str) -> None:
+        self.next = Question("", profile=profile or None)
+        click.echo(f"A new conversation{f' with {one_line(profile, 60)}' if profile else ''}.")
+
+    def open(self, conversation: str) -> None:
+        if not conversation.startswith("cv_"):
+            raise BadFile("Which one? /conversations lists their ids.")
+        found = self.client.call("GET", f"/v1/conversations/{conversation}")
+        self.next = Question("", found["conversation_id"])
+        click.echo(f"On with: {one_line(found['title'], 100)}")
+
+    def file(self, path: str) -> None:
+        if not path:
+            raise BadFile("Which file? /file PATH")
+        wanted = [*self.paths, Path(path).expanduser()]
+        read_files(wanted)  # what cannot be sent is said now
+        self.paths = wanted
+        click.echo(f"Goes with the next question: {', '.join(one.name for one in wanted)}")
+
+    def show(self, record: str) -> None:
+        conversation = self._here()
+        if record:
+            _print(record_lines(whole_record(self.client, conversation, record)))
+        else:
+            found = whole_conversation(self.client, conversation, "full")
+            _print(conversation_lines(found, datetime.now(UTC)))
+
+    def cost(self, chat: str) -> None:
+        if not chat and not self.last_chat:
+            raise BadFile("Nothing was asked yet.")
+        _print(text_of(receipt_of(self.target, chat or self.last_chat)))
+
+    def credits(self, _argument: str) -> None:
+        balance: Mapping[str, Any] = self.client.call("GET", "/v1/credits")
+        click.echo(f"{balance['available']:,} credits available, plan {balance['plan']}")
+        if self.target.grants:
+            click.echo(f"More: {self.target.grants}")
+
+    def conversations(self, search: str) -> None:
+        params = {"limit": _LISTED, **({"q": search} if search else {})}
+        found = self.client.call("GET", "/v1/conversations", params=params)["conversations"]
+        _print(listed(found, datetime.now(UTC), None) if found else ["None."])
+
+    def tools(self, _argument: str) -> None:
+        _print(tool_lines(self.client.call("GET", "/v1/tools")))
+
+    def quit(self, _argument: str) -> None:
+        raise Left
+
+    def _here(self) -> str:
+        if self.next.conversation is None:
+            raise BadFile("Nothing was asked yet in this conversation.")
+        return self.next.conversation
+
+
+_COMMANDS: Final[Mapping[str, tuple[str, Callable[[Conversation, str], None]]]] = {
+    "help": ("  what can be entered", Conversation.help),
+    "new": ("[PROFILE]  begin another conversation", Conversation.new),
+    "open": ("ID  go on with another conversation", Conversation.open),
+    "file": ("PATH  send a file along with the next question", Conversation.file),
+    "show": ("[RECORD]  this conversation, or a record of it whole, such as q1-t1", Conversation.show),
+    "cost": ("[CHAT]  what the last answer did and cost", Conversation.cost),
+    "credits": ("  what is available", Conversation.credits),
+    "conversations": ("[TEXT]  the latest, or those with TEXT", Conversation.conversations),
+    "tools": ("  what can be called, and its prices", Conversation.tools),
+    "quit": ("  end, as Ctrl-D does", Conversation.quit),
+}
+
+
+def converse(stack: Wanted, target: Target, client: ApiClient, first: Question) -> None:
+    """Ask and answer until the user leaves. ``first`` says where the first question goes."""
+    talk = Conversation(target, client, first)
+    if target.mode == "offline":
+        click.echo(click.style(OFFLINE, fg="yellow"))
+    who = f"{one_line(target.user, 64)}, " if target.user else ""
+    where = first.conversation or "a new conversation"
+    click.echo(f"{who}{where}. Enter sends, /help lists the commands, Ctrl-C stops an answer, Ctrl-D ends.")
+    prompt = _prompt(stack)
+    while True:
+        try:
+            click.echo()
+            talk.enter(_read(prompt))
+        except (EOFError, Left):
+            break
+        except KeyboardInterrupt as interrupt:
+            if isinstance(interrupt, Terminated):
+                raise
+            click.echo("Ctrl-D or /quit ends.")
+    if talk.next.conversation:
+        on = command_line(stack, "chat", "--conversation", talk.next.conversation)
+        click.echo(f"Go on with: {on}")
+
+
+def _prompt(stack: Wanted) -> PromptSession[str]:
+    history: FileHistory | InMemoryHistory = InMemoryHistory()
+    if stack.url is None:
+        path = stack.state_dir / HISTORY_FILE
+        path.touch(mode=0o600)
+        history = FileHistory(path)
+    return PromptSession(history=history, key_bindings=_keys())
+
+
+def _read(prompt: PromptSession[str]) -> str:
+    """What is entered. Raises EOFError, KeyboardInterrupt, and `Terminated` once the terminal is as it was."""
+
+    def terminate(_number: int, _frame: FrameType | None) -> None:
+        if prompt.app.loop is None or not prompt.app.is_running:
+            raise Terminated
+        prompt.app.loop.call_soon_threadsafe(lambda: prompt.app.exit(exception=Terminated()))
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        return prompt.prompt("> ")
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _keys() -> KeyBindings:
+    keys = KeyBindings()
+
+    @keys.add("escape", "enter")
+    def _(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text("\n")
+
+    return keys
+
+
+def _print(lines: Iterable[str]) -> None:
+    for line in lines:
+        click.echo(line)
+
+
+def _complain(problem: str) -> None:
+    click.echo(f"Error: {problem}", err=True)

@@ -1,0 +1,143 @@
+"""One chat from its start to its answer: asked, watched, stopped by Ctrl-C (CONTRACT 1, `chat`)."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.frozen import freeze
+
+from dualtrack_cli.client import ChatEvent, ClientError, Refused
+from dualtrack_cli.transcript import LEFT, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dualtrack_cli.client import ApiClient, Started
+    from dualtrack_cli.files import LocalFile
+    from dualtrack_cli.progress import View
+
+OFFLINE: Final = (
+    "The offline model answers. It is no language model: it picks tools by keywords and quotes what they "
+    "return. Set ANTHROPIC_API_KEY and start anew for Claude."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A message and where it is asked: in ``conversation``, in a new one with ``profile``, or in one that is forked
+    from ``fork`` and shares what was asked ``before``."""
+
+    text: str
+    conversation: str | None = None
+    fork: str | None = None
+    before: str | None = None
+    profile: str | None = None
+    files: tuple[LocalFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a chat ended, as far as it was followed. ``chat`` is the chat object, None if it could not be had;
+    ``interrupted`` is what broke it off (Ctrl-C, SIGTERM), to be raised once the outcome is told."""
+
+    chat_id: str
+    answered: bool
+    chat: Mapping[str, Any] | None
+    problem: str = ""
+    interrupted: KeyboardInterrupt | None = None
+
+
+def ask(client: ApiClient, view: View, question: Question) -> Started:
+    """Start the chat of a question."""
+    if question.fork is None or question.before is None:
+        return client.start_chat(question.text, question.conversation, question.profile, question.files)
+    return _ask_in_fork(client, view, question, question.fork, question.before)
+
+
+def _ask_in_fork(client: ApiClient, view: View, question: Question, parent: str, before: str) -> Started:
+    """A fork and its first chat; a fork whose chat is refused was made for nothing, and goes."""
+    fork = client.fork(parent, before)
+    try:
+        started = client.start_chat(question.text, fork, files=question.files)
+    except Refused as refusal:
+        if refusal.status < 500:  # else the chat may run all the same
+            with contextlib.suppress(ClientError):
+                client.delete_conversation(fork)
+        raise
+    view.notice(f"Forked before {one_line(before, 20)}: {one_line(fork, 100)}")
+    return started
+
+
+def follow(client: ApiClient, view: View, chat_id: str, *, to_end: bool, cancels: bool = True) -> Outcome:
+    """Show a chat until its answer, which is final then, or ``to_end``: until its summaries are made, too.
+
+    Ctrl-C shows what has come until then, and stops the chat if it ``cancels``.
+    """
+    answered = False
+    try:
+        for event in client.events(chat_id, tell=view.notice):
+            view.show(event)
+            answered = answered or event.kind == "answer"
+            if event.kind == "done":
+                return _done(chat_id, event)
+            if event.kind == "error":
+                return _failed(client, chat_id, event)
+            if event.kind == "answer" and not to_end:
+                return _at_answer(client, view, chat_id)
+    except KeyboardInterrupt as interrupt:
+        return (_cancelled if cancels else _left)(client, view, chat_id, interrupt)
+    except ClientError as error:
+        if not answered:
+            raise
+        # The answer is final and shown; only the figures under it are missing.
+        return Outcome(chat_id, answered=True, chat=None, problem=str(error))
+    raise AssertionError("the events of a chat end with a terminal one")
+
+
+def _at_answer(client: ApiClient, view: View, chat_id: str) -> Outcome:
+    """The credits are settled with the answer, and the tokens of its turns are counted (CONTRACT 8)."""
+    chat = client.chat(chat_id)
+    _show_end(view, chat)
+    return Outcome(chat_id, answered=True, chat=chat)
+
+
+def _show_end(view: View, chat: Mapping[str, Any]) -> None:
+    view.show(ChatEvent(0, "done", chat))
+
+
+def _done(chat_id: str, event: ChatEvent) -> Outcome:
+    # `at` is the event's, the rest is the chat object as GET gives it.
+    chat = freeze({name: value for name, value in event.data.items() if name != "at"})
+    if chat["status"] == "cancelled":
+        return Outcome(chat_id, answered=False, chat=chat, problem="The chat was cancelled.")
+    return Outcome(chat_id, answered=True, chat=chat)
+
+
+def _failed(client: ApiClient, chat_id: str, event: ChatEvent) -> Outcome:
+    problem = one_line(f"The chat failed: {event.data.get('message')} ({event.data.get('code')})", 600)
+    try:
+        ended = client.chat(chat_id)
+    except ClientError:
+        ended = None
+    return Outcome(chat_id, answered=False, chat=ended, problem=problem)
+
+
+def _cancelled(client: ApiClient, view: View, chat_id: str, interrupt: KeyboardInterrupt) -> Outcome:
+    """What came, the id and the charge; or the answer, if that was faster."""
+    view.notice("Stopping the chat …")
+    try:
+        chat = client.cancel(chat_id)
+    except ClientError as error:
+        view.show(ChatEvent(0, LEFT, freeze({})))
+        problem = f"The chat could not be stopped: {error} Try: uv run dualtrack cancel {chat_id}"
+        return Outcome(chat_id, answered=False, chat=None, problem=problem, interrupted=interrupt)
+    _show_end(view, chat)
+    return Outcome(chat_id, answered=False, chat=chat, interrupted=interrupt)
+
+
+def _left(_client: ApiClient, view: View, chat_id: str, interrupt: KeyboardInterrupt) -> Outcome:
+    view.show(ChatEvent(0, LEFT, freeze({})))
+    view.notice(f"The chat goes on. Stop it with: uv run dualtrack cancel {one_line(chat_id, 100)}")
+    return Outcome(chat_id, answered=False, chat=None, interrupted=interrupt)

@@ -1,0 +1,18 @@
+"""Who sits at this machine, as a user of the local stack (CONTRACT 8)."""
+
+from __future__ import annotations
+
+import getpass
+import re
+from typing import Final
+
+_NOT_IN_NAMES: Final = re.compile(r"[^\w.@+-]", re.ASCII)
+
+
+def login_name() -> str:
+    """The login name with every character that the pool would not take as ``-``; ``me`` if there is none."""
+    try:
+        name = getpass.getuser()
+    except (KeyError, OSError, ImportError):  # no name for this uid
+        name = ""
+    return _NOT_IN_NAMES.sub("-", name)[:64] or "me"

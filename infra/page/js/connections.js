@@ -1,0 +1,42 @@
+/** Connections: the user's own GitHub token, stored encrypted and never shown again. */
+import { h } from "./dom.js";
+
+/** Whether a tool's result says that the user's token was not accepted. Pure. */
+export const isRefusedToken = ({ tool, state, preview }) => tool.startsWith("github_") && state !== "ok" && /did not accept the token/.test(preview ?? "");
+
+/** `github`: what the API says of it. */
+export function connections(api, github) {
+  const place = h("section", { class: "github" });
+  draw(place, api, github.connected);
+  return place;
+}
+
+function draw(place, api, connected, said = "") {
+  place.replaceChildren(h("h3", {}, "GitHub"), connected ? stored(place, api) : form(place, api), said && h("p", { class: "problem", role: "alert" }, said));
+}
+
+function stored(place, api) {
+  const off = async () => {
+    try {
+      await api.disconnectGithub();
+      draw(place, api, false);
+    } catch (problem) {
+      draw(place, api, true, problem.message);
+    }
+  };
+  return h("p", {}, "Your GitHub token is stored, encrypted. ", h("button", { type: "button", class: "link-button", onclick: off }, "Disconnect"));
+}
+
+function form(place, api) {
+  const field = h("input", { type: "password", autocomplete: "off", required: true, maxlength: 1000 });
+  const on = async (event) => {
+    event.preventDefault();
+    try {
+      await api.connectGithub(field.value);
+      draw(place, api, true);
+    } catch (problem) {
+      draw(place, api, false, problem.message);
+    }
+  };
+  return h("form", { class: "inline-form", onsubmit: on }, h("label", {}, "Personal access token, read-only is enough", field), h("button", { class: "button" }, "Connect"));
+}

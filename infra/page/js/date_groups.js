@@ -1,0 +1,32 @@
+/** Conversations by date: Today, Yesterday, Previous 7 days, then by month. Pure. */
+
+const DAY = 86_400_000;
+
+const midnight = (at) => new Date(at.getFullYear(), at.getMonth(), at.getDate()).getTime();
+
+/** The name of the group that a time belongs to, in the reader's own time zone. */
+export function groupName(at, now) {
+  const days = Math.round((midnight(now) - midnight(at)) / DAY);
+  if (days <= 0) return "Today";
+  if (days === 1) return "Yesterday";
+  if (days <= 7) return "Previous 7 days";
+  return at.toLocaleDateString("en-GB", { month: "long", year: at.getFullYear() === now.getFullYear() ? undefined : "numeric" });
+}
+
+/**
+ * `[{name, families}]` of families as `families` lists them, the latest first. A family is as recent as the latest in it.
+ *
+ * Conversations of an earlier release stand behind the others whatever their dates say, so no group comes twice.
+ */
+export function groupsOf(families, now = new Date()) {
+  const groups = [];
+  let latest = Infinity;
+  for (const family of families) {
+    const times = [family.one, ...family.branches].map((one) => Date.parse(one.listed_at ?? one.updated_at));
+    latest = Math.min(latest, Math.max(...times));
+    const name = groupName(new Date(latest), now);
+    if (groups.at(-1)?.name !== name) groups.push({ name, families: [] });
+    groups.at(-1).families.push(family);
+  }
+  return groups;
+}

@@ -1,0 +1,32 @@
+/** The view of a conversation's memory: both tracks, and what they cost from question to question. */
+import { byId, h } from "./dom.js";
+import { drawMemory } from "./memory_view.js";
+import { chatsOfAll, usageChart, usageOf } from "./usage_chart.js";
+
+export class MemoryPanel {
+  #api;
+  #conversation;
+  #drawn = 0;
+
+  constructor(api, conversation) {
+    this.#api = api;
+    this.#conversation = conversation;
+  }
+
+  async draw() {
+    const { conversationId, signal } = this.#conversation;
+    const drawing = ++this.#drawn;
+    const place = byId("memory-view");
+    try {
+      const [full, summarised] = await Promise.all([this.#api.conversation(conversationId, "full"), this.#api.conversation(conversationId, "summarised")]);
+      if (drawing !== this.#drawn) return;
+      const usages = Object.fromEntries(this.#conversation.exchanges.map((one) => [one.messageId, one.usage]));
+      drawMemory(place, full, summarised, usages);
+      const chats = this.#conversation.exchanges.map((one) => one.chatId).filter(Boolean);
+      const usage = usageOf(await chatsOfAll(this.#api, chats, signal));
+      if (drawing === this.#drawn && usage.length > 0) place.querySelector(".overview")?.after(usageChart(usage));
+    } catch (problem) {
+      if (problem.name !== "AbortError") place.replaceChildren(h("p", { class: "problem" }, problem.message));
+    }
+  }
+}

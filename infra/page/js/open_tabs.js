@@ -1,0 +1,64 @@
+/**
+ * A session goes from tab to tab of this origin, and nowhere else: it is never stored where it outlives the last tab.
+ *
+ * A signed-in tab holds a lock (Web Locks) under a shared name. A new tab that sees the lock held asks on a
+ * BroadcastChannel, and a signed-in tab answers with its session; where none is held it does not ask. Both reach pages of
+ * the same origin in the same browser profile alone, as sessionStorage does. Renewed tokens are handed on, and signing
+ * out in one tab signs all of them out.
+ */
+const NAME = "dualtrack.session";
+const PATIENCE_MS = 2000; // for a tab that holds the lock and is too busy to answer
+
+export class OpenTabs {
+  #session;
+  #onSignedOut;
+  #channel;
+  #holds = false;
+
+  /** `session`: `given` reads and sets what makes it one; `onSignedOut()`: somebody has signed out in another tab. */
+  constructor(session, onSignedOut) {
+    this.#session = session;
+    this.#onSignedOut = onSignedOut;
+    if (!globalThis.BroadcastChannel || !navigator.locks) return; // then each tab signs in by itself
+    this.#channel = new BroadcastChannel(NAME);
+    this.#channel.addEventListener("message", ({ data }) => this.#heard(data));
+  }
+
+  /** Takes over the session of another tab, if one has any. */
+  async join() {
+    if (!this.#channel || this.#session.token) return;
+    const { held } = await navigator.locks.query();
+    if (!held.some((lock) => lock.name === NAME)) return;
+    const answered = new Promise((resolve) => {
+      this.#joined = resolve;
+    });
+    this.#channel.postMessage({ kind: "who" });
+    await Promise.race([answered, new Promise((resolve) => setTimeout(resolve, PATIENCE_MS))]);
+    this.#joined = null;
+  }
+
+  #joined = null;
+
+  /** From now on this tab answers new ones; the lock goes with the tab. */
+  signedIn() {
+    this.tell();
+    if (!this.#channel || this.#holds) return;
+    this.#holds = true;
+    navigator.locks.request(NAME, { mode: "shared" }, () => new Promise(() => {}));
+  }
+
+  /** Hands the session on, to tabs that wait for one or have an older one of the same user. */
+  tell() {
+    if (this.#session.token) this.#channel?.postMessage({ kind: "session", given: this.#session.given });
+  }
+
+  signedOut() {
+    this.#channel?.postMessage({ kind: "signed-out" });
+  }
+
+  #heard({ kind, given }) {
+    if (kind === "who" && this.#holds) this.tell();
+    else if (kind === "signed-out" && this.#session.token) this.#onSignedOut();
+    else if (kind === "session" && this.#session.takes(given, this.#joined !== null)) this.#joined?.();
+  }
+}

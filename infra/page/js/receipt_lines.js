@@ -1,0 +1,43 @@
+/** The receipt of a chat as a picture needs it. Pure. */
+
+const NAMES = { summary: "Summaries", fold: "Digest of older questions", chat: "The chat itself" };
+
+/** What a line is called where people read it. */
+export function nameOf(line) {
+  if (line.kind === "model") return line.turn ? `Model call ${line.turn}` : "Model calls";
+  if (line.kind === "tool") return line.tool;
+  return NAMES[line.kind] ?? line.item ?? line.kind;
+}
+
+/** `$0.0123`, with as many digits as say something. */
+export function dollars(amount) {
+  if (amount === 0) return "$0";
+  const digits = amount >= 0.01 ? 4 : Math.min(9, 1 - Math.floor(Math.log10(amount)));
+  return `$${amount.toFixed(digits)}`;
+}
+
+/**
+ * `{seconds, rows}`: model calls, tools and summaries in order. A row has `name, kind, from, took, first, share, dollars,
+ * credits, failed, estimated`; `from`, `took` and `first` (to the first piece of an answer) are parts of the whole time,
+ * null where that is not on record, and `share` is the part of all dollars of the rows.
+ */
+export function timeline({ created_at: created, lines }) {
+  const done = lines.filter((line) => ["model", "tool", "summary", "fold"].includes(line.kind));
+  const begins = (line) => (line.at ? Math.max(0, (Date.parse(line.at) - Date.parse(created)) / 1000) : null);
+  const whole = Math.max(0.001, ...done.map((line) => (begins(line) ?? 0) + (line.seconds ?? 0)));
+  const spent = done.reduce((sum, line) => sum + line.dollars, 0);
+  const rows = done.map((line) => ({
+    name: nameOf(line),
+    kind: line.kind === "fold" ? "summary" : line.kind,
+    seconds: line.seconds ?? null,
+    from: line.seconds === null || line.seconds === undefined || begins(line) === null ? null : begins(line) / whole,
+    took: (line.seconds ?? 0) / whole,
+    first: line.first_seconds ? Math.min(line.first_seconds, line.seconds ?? 0) / whole : 0,
+    share: spent > 0 ? line.dollars / spent : 0,
+    dollars: line.dollars,
+    credits: line.credits ?? 0,
+    failed: line.is_error === true,
+    estimated: line.estimated,
+  }));
+  return { seconds: whole, rows };
+}

@@ -1,0 +1,34 @@
+/**
+ * Keyboard shortcuts: `?` while no field has the focus, and Alt+Shift with a letter anywhere.
+ *
+ * Browsers and screen readers leave these combinations alone (they use Ctrl, Alt or Insert; Alt+Shift+A, B, I and T are
+ * Chromium's). The key's place counts, not its sign: on a Mac Option+Shift+N writes another one.
+ */
+export const SHORTCUTS = [
+  { id: "new", code: "KeyN", keys: ["Alt", "Shift", "N"], does: "New conversation" },
+  { id: "search", code: "KeyF", keys: ["Alt", "Shift", "F"], does: "Find a conversation" },
+  { id: "message", code: "KeyM", keys: ["Alt", "Shift", "M"], does: "Go to the message field" },
+  { id: "stop", code: "KeyX", keys: ["Alt", "Shift", "X"], does: "Stop the answer" },
+  { id: "settings", code: "Comma", keys: ["Alt", "Shift", ","], does: "Settings, with this list" },
+  { id: "settings", sign: "?", keys: ["?"], does: "Settings, with this list, while no field has the focus" },
+];
+
+const FIELDS = "input:not([type=radio], [type=checkbox], [type=file]), textarea, select, [contenteditable]";
+
+/** The shortcut that a key means, or nothing. Pure. */
+export function shortcutOf({ altKey, shiftKey, ctrlKey, metaKey, code, key, isComposing }, inField) {
+  if (ctrlKey || metaKey || isComposing) return "";
+  if (altKey && shiftKey) return SHORTCUTS.find((one) => one.code === code)?.id ?? "";
+  return !altKey && !inField ? SHORTCUTS.find((one) => one.sign === key)?.id ?? "" : "";
+}
+
+/** `actions`: by id, what each does. While a dialog is open only it is listened to. */
+export function listenForShortcuts(actions) {
+  document.addEventListener("keydown", (event) => {
+    if (document.querySelector("dialog[open]")) return;
+    const id = shortcutOf(event, Boolean(event.target.closest?.(FIELDS)));
+    if (!id) return;
+    event.preventDefault();
+    actions[id]();
+  });
+}

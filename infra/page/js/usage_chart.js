@@ -1,0 +1,92 @@
+/**
+ * Tokens and credits over a conversation, question by question: what was sent, what the full history would have been, and
+ * what was charged. Plain SVG with the figures in a table behind it.
+ */
+import { h } from "./dom.js";
+import { count, plural, saved } from "./format.js";
+import { s } from "./svg.js";
+
+const SHOWN = 60; // the newest questions
+const STEP = 28;
+const TALL = 120;
+const CREDITS = 44;
+const LEFT = 56;
+
+/** `[{query, sent, full, credits}]` of chat objects in order, the newest `SHOWN`. Pure. */
+export function usageOf(chats) {
+  return chats.slice(-SHOWN).map((chat) => ({ query: chat.message_id, sent: chat.usage.sent_tokens, full: chat.usage.full_history_tokens, credits: chat.credits_used }));
+}
+
+/** A figure at least as large, of one digit and zeros. Pure. */
+export function ceiling(most) {
+  if (most <= 0) return 1;
+  const power = 10 ** Math.floor(Math.log10(most));
+  return Math.ceil(most / power) * power;
+}
+
+export function usageChart(usage) {
+  if (usage.length === 0) return h("p", { class: "fine muted" }, "No figures yet.");
+  const sum = (name) => usage.reduce((total, one) => total + one[name], 0);
+  const [sent, full, credits] = [sum("sent"), sum("full"), sum("credits")];
+  const spared = sent < full ? `${saved(sent, full)} % saved` : "nothing saved yet";
+  const words = `${count(sent)} of ${count(full)} tokens sent, ${spared}; ${plural(credits, "credit")}.`;
+  return h(
+    "section",
+    { class: "usage" },
+    h("h2", {}, "Tokens and credits by question"),
+    h("p", { class: "fine muted" }, words),
+    h("p", { class: "legend fine" }, h("span", { class: "key full" }, "had all gone in full"), h("span", { class: "key sent" }, "sent"), h("span", { class: "key charged" }, "credits")),
+    h("div", { class: "table-scroll", tabindex: "0", role: "region", "aria-label": "Picture of tokens and credits" }, drawing(usage, words)),
+    h("details", {}, h("summary", {}, "The same as a table"), table(usage)),
+  );
+}
+
+function drawing(usage, words) {
+  const most = ceiling(Math.max(...usage.map((one) => Math.max(one.full, one.sent))));
+  const dearest = ceiling(Math.max(...usage.map((one) => one.credits)));
+  const [width, height] = [LEFT + usage.length * STEP + 8, TALL + CREDITS + 40];
+  const base = TALL + 8;
+  const under = base + 20 + CREDITS;
+  const bars = usage.map((one, place) => {
+    const x = LEFT + place * STEP;
+    const tokens = (name, at) => column(name, x + at, base, (one[name] / most) * TALL, 10);
+    return [tokens("full", 3), tokens("sent", 14), column("charged", x + 3, under, (one.credits / dearest) * CREDITS, 21), label(x + 14, base + 14, one.query.slice(1))];
+  });
+  return s(
+    "svg",
+    { class: "usage-drawing", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": words },
+    axis(8, base, most),
+    axis(base + 20, under, dearest),
+    bars,
+  );
+}
+
+const column = (name, x, base, height, width) => s("rect", { class: name, x, y: base - Math.max(height, 0.5), width, height: Math.max(height, 0.5), rx: 1.5 });
+
+const label = (x, y, text) => s("text", { x, y, "text-anchor": "middle" }, text);
+
+const axis = (top, base, most) => [s("path", { class: "axis", d: `M${LEFT} ${top}V${base}` }), s("text", { x: LEFT - 6, y: top + 8, "text-anchor": "end" }, count(most)), s("text", { x: LEFT - 6, y: base, "text-anchor": "end" }, "0")];
+
+function table(usage) {
+  const heads = ["Question", "Had all gone in full", "Sent", "Saved", "Credits"];
+  const row = (one) => [count(one.full), count(one.sent), `${saved(one.sent, one.full)} %`, count(one.credits)].map((text) => h("td", { class: "number" }, text));
+  return h("table", { class: "ledger" }, h("thead", {}, h("tr", {}, heads.map((head) => h("th", { scope: "col" }, head)))), h("tbody", {}, usage.map((one) => h("tr", {}, h("th", { scope: "row" }, one.query), row(one)))));
+}
+
+/** The chat objects of these ids in order, so many at a time; those that are gone are left out. */
+export async function chatsOfAll(api, ids, signal, atOnce = 6) {
+  const wanted = ids.slice(-SHOWN);
+  const found = new Array(wanted.length).fill(null);
+  let next = 0;
+  const work = async () => {
+    while (next < wanted.length) {
+      const place = next++;
+      found[place] = await api.chat(wanted[place], signal).catch((problem) => {
+        if (problem.name === "AbortError") throw problem;
+        return null;
+      });
+    }
+  };
+  await Promise.all(Array.from({ length: atOnce }, work));
+  return found.filter((chat) => chat?.usage && chat.ended_at);
+}

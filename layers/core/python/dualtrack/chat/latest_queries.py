@@ -1,0 +1,38 @@
+"""How the latest queries of a conversation begin, which a search of conversations looks at (CONTRACT 4)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dualtrack.errors import Gone
+from dualtrack.ids import parse_record_id, query_id
+from dualtrack.memory.asked import QUERIES_KEPT, start_of
+
+if TYPE_CHECKING:
+    from dualtrack.storage.conversations import Asked, Conversation
+    from dualtrack.storage.stores import Stores
+
+
+def asked_up_to(stores: Stores, found: Conversation, through: int, message: str = "") -> Asked:
+    """The latest queries up to number ``through`` with how they begin, oldest first; ``message``: one more after them.
+
+    What the conversation's item does not know (an earlier release wrote it, or a fork begins far back) is read.
+    """
+    last = through + 1 if message else through
+    wanted = range(max(1, last - QUERIES_KEPT + 1), through + 1)
+    known = dict(found.asked)
+    if missing := [number for number in wanted if number not in known]:
+        known |= _read(stores, found, missing)
+    asked = tuple((number, known[number]) for number in wanted if number in known)
+    return (*asked, (last, start_of(message))) if message else asked
+
+
+def _read(stores: Stores, found: Conversation, numbers: list[int]) -> dict[int, str]:
+    history = stores.across(found.ancestry).history
+    try:
+        records = history.records(found.user, found.conversation_id, [query_id(one) for one in numbers])
+    except Gone:
+        return {}  # a search finds less; no chat fails for it
+    return {
+        place.query: start_of(one.content) for one in records if (place := parse_record_id(one.record_id))
+    }

@@ -1,0 +1,71 @@
+"""What a conversation is found by: its title, and how its latest queries begin (CONTRACT 4). Pure."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import textwrap
+import unicodedata
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+QUERIES_KEPT: Final = 20
+START_CHARACTERS: Final = 100
+TITLE_CHARACTERS: Final = 80
+
+_LOOKED_AT: Final = 4000
+"""Characters of a query in which its title is looked for."""
+
+_SHORT: Final = 15
+"""A sentence of fewer characters says too little alone: ``Hi!``."""
+
+_CODE: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
+_LINE_MARKS: Final = re.compile(r"^[ \t]{0,8}(?:#{1,6}|>{1,4}|[-*+]|\d{1,3}[.)])[ \t]+", re.MULTILINE)
+_LINK: Final = re.compile(r"!?\[([^\[\]\n]{1,200})\]\([^()\n]{0,300}\)")
+_SENTENCE: Final = re.compile(r"(?<=[.!?…])\s+(?![a-z])|(?<=[。！？])|\n+")
+
+
+def start_of(message: str) -> str:
+    """As much of a query as a search looks at."""
+    return message[:START_CHARACTERS]
+
+
+def words_of(text: str) -> tuple[str, ...]:
+    """The distinct words of a search, as they are compared."""
+    return tuple(dict.fromkeys(_folded(text).split()))
+
+
+def has_words(words: Iterable[str], texts: Iterable[str]) -> bool:
+    """Whether every word, be it part of a longer one, stands in one of the texts."""
+    folded = _folded("\n".join(texts))
+    return all(word in folded for word in words)
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+def title_of(message: str) -> str:
+    """The start of the first query on one line: its first sentence, without Markdown and code, cut between words."""
+    head = message[:_LOOKED_AT]
+    prose = _CODE.sub("\n", head)
+    sentences = _sentences(prose) or _sentences(head.replace("```", "\n"))
+    line = _first_of(sentences) or " ".join(itertools.islice(head.split(), 40))
+    short = textwrap.shorten(line, TITLE_CHARACTERS, placeholder="…")
+    return short if short != "…" else line[: TITLE_CHARACTERS - 1] + "…"
+
+
+def _sentences(text: str) -> list[str]:
+    plain = _LINK.sub(r"\1", _LINE_MARKS.sub("", text)).replace("**", "").replace("`", "")
+    return [" ".join(part.split()) for part in _SENTENCE.split(plain) if part.strip()]
+
+
+def _first_of(sentences: Sequence[str]) -> str:
+    line = ""
+    for one in sentences:
+        line = f"{line} {one}".strip()
+        if len(line) >= _SHORT:
+            break
+    return line.rstrip(" :;,")

@@ -1,0 +1,198 @@
+"""The list of conversations: by date, searched, running ones marked, exported; a busy one names its chat."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from tests.clients.browser import axe_source
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from playwright.sync_api import Locator
+
+    from tests.clients.page_reader import Reader
+    from tests.clients.stack_client import Root
+    from tests.e2e.conftest import Script
+    from tests.servers.tool_server import ToolServer
+
+PHONE: dict[str, Any] = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+
+
+def titles(reader: Reader) -> Locator:
+    return reader.page.locator("#conversations a")
+
+
+def test_groups_are_named_by_date_and_none_comes_twice(reader: Reader) -> None:
+    shown = reader.page.evaluate("""async () => {
+        const { groupsOf } = await import("/js/date_groups.js");
+        const now = new Date(2026, 2, 3, 12);
+        const day = days => new Date(2026, 2, 3 - days, 9).toISOString();
+        const family = (days, ...branches) => ({ one: { listed_at: day(days) }, branches: branches.map(one => ({ listed_at: day(one) })) });
+        const old = { one: { updated_at: day(1) }, branches: [] };  // of an earlier release: behind all others
+        const listed = [family(0), family(30, 1), family(2), family(7), family(8), family(40), family(100), old];
+        return groupsOf(listed, now).map(group => [group.name, group.families.length]);
+    }""")
+    assert shown == [
+        ["Today", 1],
+        ["Yesterday", 1],
+        ["Previous 7 days", 2],
+        ["February", 1],
+        ["January", 1],
+        ["November 2025", 2],
+    ]
+
+
+def test_the_conversation_that_was_asked_last_comes_first(reader: Reader, script: Script) -> None:
+    for text in ("One.", "Two.", "Three."):
+        script.says(text)
+    reader.ask(script.question("Apples."))
+    first = reader.place
+    reader.page.get_by_role("button", name="New conversation").click()
+    reader.ask(script.question("Pears."))
+    reader.follow_up("() => document.querySelectorAll('#conversations a').length === 2")
+    assert titles(reader).nth(1).get_attribute("href") == f"#{first}"
+    titles(reader).nth(1).click()
+    reader.exchange("done")
+    reader.ask(script.question("More apples."))
+    reader.follow_up("place => document.querySelector('#conversations a').hash === `#${place}`", first)
+    assert reader.page.locator("#conversations h2").all_inner_texts() == ["Today"]
+
+
+def test_a_search_looks_at_titles_and_questions_and_keeps_up_with_typing(
+    reader: Reader, script: Script
+) -> None:
+    for question, answer in (("Apples of the north", "One."), ("Pears of the south", "Two.")):
+        script.says(answer)
+        reader.page.get_by_role("button", name="New conversation").click()
+        reader.ask(script.question(question))
+    script.says("Three.")
+    reader.ask(script.question("And plums?"))
+    field = reader.page.get_by_label("Search conversations")
+    reader.page.keyboard.press("Alt+Shift+KeyF")
+    assert field.evaluate("one => one === document.activeElement")
+    reader.page.keyboard.type("plums south", delay=5)
+    titles(reader).filter(has_text="Pears").wait_for()
+    reader.follow_up("() => document.querySelectorAll('#conversations a').length === 1")
+    field.fill("nothing like it")
+    reader.sees("Nothing found.")
+    field.press("Escape")
+    reader.follow_up("() => document.querySelectorAll('#conversations a').length === 2")
+    assert field.input_value() == ""
+
+
+def test_a_running_conversation_is_marked_and_a_busy_one_names_its_chat(
+    reader: Reader, script: Script, tools: ToolServer
+) -> None:
+    script.asks(("kit_hold", {"name": script.marker}))
+    script.says("Held and done.")
+    reader.send(script.question())
+    reader.exchange().locator(".call.running").wait_for()
+    conversation, chat = reader.place.split("/")
+    other = reader.page.context.new_page()
+    other.goto(reader.url)
+    other.locator(f'#conversations a[href="#{conversation}"] .running-mark').wait_for()
+    refused = other.evaluate(
+        """async ([conversation, chat]) => {
+            const { tellBusy } = await import("/js/busy_notice.js");
+            const { Api, Refusal } = await import("/js/api.js");
+            const { sessionFor } = await import("/js/session.js");
+            const api = new Api({ api: "" }, sessionFor({ kind: "local" }), () => {});
+            const problem = await api.startChat({ message: "Me too", conversation_id: conversation }, "k1").catch(one => one);
+            const said = [];
+            await tellBusy(api, problem, conversation, { follow: () => {}, notice: (...parts) => said.push(...parts) });
+            return [problem.code, said.map(one => one.textContent ?? one).join("|")];
+        }""",
+        [conversation, chat],
+    )
+    assert refused == [
+        "conversation_busy",
+        f"A chat is still running in this conversation: {chat}|Follow itStop it",
+    ]
+    other.locator(f'#conversations a[href="#{conversation}"]').click()
+    other.locator(".call.running").wait_for()  # it is followed though it was started in another tab
+    tools.release_all()
+    other.get_by_text("Held and done.").wait_for()
+    reader.exchange("done")
+    other.locator(f'#conversations a[href="#{conversation}"]:not(:has(.running-mark))').wait_for()
+
+
+def test_an_export_has_every_record_whole(reader: Reader, script: Script, tmp_path: Path) -> None:
+    long_text = "Numbers: " + ", ".join(str(number) for number in range(400))
+    script.asks(("kit_echo", {"text": long_text}))
+    script.says("Counted:\n```py\nprint(400)\n```")
+    reader.ask(script.question("Count them."))
+    reader.page.get_by_role("button", name="Export").click()
+    dialog = reader.page.get_by_role("dialog")
+    got = {}
+    for name in ("Markdown", "JSON"):
+        with reader.page.expect_download() as download:
+            dialog.get_by_role("button", name=name).click()
+        path = tmp_path / download.value.suggested_filename
+        download.value.save_as(path)
+        got[path.suffix] = path.read_text(encoding="utf-8")
+        dialog.get_by_text("Saved.").wait_for()
+    assert got[".md"].startswith("# ")
+    assert "### q1-t1 · kit_echo" in got[".md"]
+    assert long_text in got[".md"]
+    assert "### q1-r · answer" in got[".md"]
+    data = json.loads(got[".json"])
+    assert data["conversation"]["conversation_id"] == reader.place
+    assert [one["record_id"] for one in data["full"]] == ["q1", "q1-t1", "q1-r"]
+    assert [one["record_id"] for one in data["summarised"]] == ["q1", "q1-t1-sum", "q1-r-sum"]
+    assert long_text in data["full"][1]["result"]
+
+
+def test_an_export_goes_through_all_pages_and_pieces(reader: Reader) -> None:
+    seen = reader.page.evaluate("""async () => {
+        const { openExport } = await import("/js/export_dialog.js");
+        const { fenced, fileName } = await import("/js/export_text.js");
+        const asked = [];
+        const record = number => ({ record_id: `q${number}`, type: "message", role: "user", content: "cut", created_at: "t" });
+        const api = {
+            conversation: async (id, track, signal, onPage) => {
+                asked.push(track);
+                const pages = [[record(1), { ...record(2), next_offset: 3 }], [record(3)]];
+                pages.forEach(onPage);
+                return { conversation_id: id, title: "T", profile: "p", created_at: "t", records: pages.flat() };
+            },
+            record: async (id, name) => (asked.push(name), { ...record(2), content: "cut and the rest" }),
+        };
+        const texts = [];
+        const real = URL.createObjectURL;
+        URL.createObjectURL = blob => (texts.push(blob.text()), real(blob));
+        openExport(api, "cv_1", "T");
+        document.querySelector("#dialog .buttons button").click();
+        const state = document.querySelector("#dialog [role=status]");
+        await new Promise(done => new MutationObserver(() => state.textContent === "Saved." && done()).observe(state, { childList: true }));
+        return { asked, text: await texts[0], fence: fenced("a ```` b"), name: fileName("Größe: 10 % / a", "md") };
+    }""")
+    assert seen["asked"] == ["full", "q2"]
+    assert seen["text"].count("\ncut\n") == 2
+    assert "cut and the rest" in seen["text"]
+    assert seen["fence"] == "`````\na ```` b\n`````"
+    assert seen["name"] == "Größe-10-a.md"
+
+
+def test_axe_finds_nothing_in_the_list_and_the_export(
+    visit: Callable[..., Reader], root: Root, script: Script
+) -> None:
+    axe = axe_source()
+    for look in ({}, {"color_scheme": "dark"}, PHONE):
+        reader = visit(reduced_motion="reduce", **look)
+        reader.sign_in()
+        script.says("Here.")
+        reader.field.fill(script.question())
+        reader.page.get_by_role("button", name="Send", exact=True).click()  # on a phone Enter begins a line
+        reader.exchange("done")
+        if look is PHONE:
+            reader.page.get_by_role("button", name="Conversations", exact=True).click()
+        reader.page.get_by_role("button", name="Export").first.click()
+        reader.page.get_by_role("dialog").get_by_role("button", name="JSON").wait_for()
+        for _ in range(2):  # with the dialog, and without it
+            reader.page.evaluate(axe)
+            found = reader.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+            assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found["violations"]] == []
+            reader.page.keyboard.press("Escape")

@@ -1,0 +1,161 @@
+"""A conversation on a terminal, as it is typed."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING
+
+import pytest
+from dualtrack_cli.interactive import Command, Message, parse
+
+from tests.clients.terminal import Terminal
+from tests.servers.api_server import CHAT_ID, Script, answered, api_server, conversation
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.servers.api_server import Refusal
+
+PROMPT = "\x1b[?2004h"
+"""The line editor takes what is typed."""
+SHORT: Refusal = (
+    402,
+    {"code": "insufficient_credits", "message": "Short.", "required": 5, "available": 0},
+    {},
+)
+
+
+@pytest.fixture(autouse=True)
+def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DUALTRACK_TOKEN", "NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize(
+    ("line", "entered"),
+    [
+        ("", None),
+        (" \n ", None),
+        ("How? ", Message("How?")),
+        ("two\nlines", Message("two\nlines")),
+        ("/new", Command("new", "")),
+        ("/file  a b.txt ", Command("file", "a b.txt")),
+        ("//etc/hosts is what?", Message("/etc/hosts is what?")),
+        ("/", Command("", "")),
+    ],
+)
+def test_what_is_entered_is_a_message_or_a_command(line: str, entered: Message | Command | None) -> None:
+    assert parse(line) == entered
+
+
+def test_questions_follow_one_another_in_one_conversation() -> None:
+    script = Script(events=answered())
+    with api_server(script) as url, Terminal("chat", "--url", url) as terminal:
+        terminal.until("grace, a new conversation.")
+        terminal.until(PROMPT)
+        terminal.type("How?\r")
+        terminal.until("75 % saved")
+        terminal.until(PROMPT)
+        terminal.type("\x1b[200~And\nnow?\x1b[201~\r")
+        terminal.until("75 % saved")
+        terminal.until(PROMPT)
+        terminal.type("\x1b[A\x1b[A\x1b[A\r")  # past both lines of the last question to the one before
+        terminal.until("75 % saved")
+        terminal.until(PROMPT)
+        terminal.type("\x04")
+        assert terminal.end() == 0
+    assert script.asked("POST", "/v1/chats") == [
+        {"message": "How?"},
+        {"message": "And\nnow?", "conversation_id": "cv_1"},
+        {"message": "How?", "conversation_id": "cv_1"},
+    ]
+    assert "Go on with: uv run dualtrack chat --conversation cv_1 --url" in terminal.shown
+
+
+def test_ctrl_c_stops_the_answer_and_not_the_conversation() -> None:
+    script = Script(events=answered(), hold_after=4)
+    with api_server(script) as url, Terminal("chat", "--url", url) as terminal:
+        terminal.until(PROMPT)
+        terminal.type("How?\r")
+        assert script.streaming.wait(30)
+        terminal.until("I will look it up.")
+        terminal.type("\x03")
+        told = terminal.until(PROMPT)
+        assert script.asked("DELETE", f"/v1/chats/{CHAT_ID}") == [None]
+        for expected in (
+            "I will look it up.",
+            "the chat was cancelled",
+            "5 used, 1,035 left (grace)",
+            CHAT_ID,
+        ):
+            assert expected in told
+        terminal.type("\x03")
+        terminal.until("Ctrl-D or /quit ends.")
+        terminal.until(PROMPT)
+        terminal.type("/quit\r")
+        assert terminal.end() == 0
+    assert "Traceback" not in terminal.shown
+
+
+def test_a_refusal_and_a_mistake_are_told_and_it_goes_on(tmp_path: Path) -> None:
+    script = Script(
+        events=answered(),
+        refusals={"POST /v1/chats": [SHORT]},
+        balance={"available": 35, "plan": "free"},
+        conversations=[conversation("cv_7", "How far?")],
+        records={"cv_7": [{"record_id": "q1", "role": "user", "type": "message", "content": "Far?"}]},
+    )
+    with api_server(script) as url, Terminal("chat", "--url", url) as terminal:
+        for entered, told in (
+            ("How?", "5 needed, 0 available; more with: uv run dualtrack credits grant 500"),
+            ("/frob", "There is no /frob. /help lists"),
+            ("/help", "//."),
+            ("/show", "Nothing was asked yet"),
+            ("/file missing.txt", "missing.txt: no such file"),
+            ("/credits", "35 credits available, plan free"),
+            ("/conversations far", "How far?"),
+            ("/open cv_7", "On with: How far?"),
+            ("/open cv_8", "no such conversation"),
+        ):
+            terminal.until(PROMPT)
+            terminal.type(f"{entered}\r")
+            terminal.until(told)
+        terminal.until(PROMPT)
+        terminal.type("And?\r")
+        terminal.until("75 % saved")
+        terminal.until(PROMPT)
+        terminal.type("\x04")
+        assert terminal.end() == 0
+    assert script.asked("POST", "/v1/chats")[-1] == {"message": "And?", "conversation_id": "cv_7"}
+
+
+def test_a_file_goes_with_the_next_question_alone(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("alpha")
+    script = Script(events=answered())
+    with api_server(script) as url, Terminal("chat", "--url", url) as terminal:
+        for entered, told in (
+            (f"/file {tmp_path / 'a.txt'}", "Goes with the next question: a.txt"),
+            ("Read it", "75 % saved"),
+            ("/new graph", "A new conversation with graph."),
+            ("And?", "75 % saved"),
+        ):
+            terminal.until(PROMPT)
+            terminal.type(f"{entered}\r")
+            terminal.until(told)
+        terminal.until(PROMPT)
+        terminal.type("\x04")
+        assert terminal.end() == 0
+    file = {"name": "a.txt", "media_type": "text/plain", "data": base64.b64encode(b"alpha").decode()}
+    assert script.asked("POST", "/v1/chats") == [
+        {"message": "Read it", "attachments": [file]},
+        {"message": "And?", "profile": "graph"},
+    ]
+
+
+def test_a_terminal_that_is_closed_by_sigterm_is_left_as_it_was() -> None:
+    with api_server(Script()) as url, Terminal("chat", "--url", url) as terminal:
+        terminal.until(PROMPT)
+        terminal.terminate()
+        assert terminal.end() == 143
+    assert "Traceback" not in terminal.shown
+    assert terminal.shown.rfind("\x1b[?2004l") > terminal.shown.rfind("\x1b[?2004h"), "pasting is as it was"

@@ -1,0 +1,202 @@
+"""``conversations``, ``show``, ``watch``, ``cancel`` and ``tools``: the way back to what was asked."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner, Result
+from dualtrack_cli.conversation_commands import age, listed
+from dualtrack_cli.main import main
+
+from tests.clients.terminal import Terminal
+from tests.servers.api_server import AT, CHAT_ID, Script, answered, api_server, chat_object, conversation
+
+if TYPE_CHECKING:
+    from tests.servers.api_server import Refusal
+
+RESULT = "a result \x1b[2J" + "r" * 2_500
+RECORDS: list[dict[str, Any]] = [
+    {"record_id": "q1", "role": "user", "type": "message", "content": "How?", "created_at": AT},
+    {
+        "record_id": "q1-t1",
+        "role": "user",
+        "type": "tool_call",
+        "tool": "retrieve_documentation",
+        "input": {"query": "OAuth"},
+        "seconds": 1.2,
+        "is_error": False,
+        "result": RESULT,
+        "created_at": AT,
+    },
+    {"record_id": "q1-r", "role": "assistant", "type": "message", "content": "So.", "created_at": AT},
+]
+TOOLS = {
+    "tools": [
+        {"name": "search", "description": "Finds.", "input_schema": {}, "price": 10, "kind": "documentation"},
+        {"name": "look", "description": "Looks.", "input_schema": {}, "price": 2, "kind": "tool"},
+    ],
+    "profiles": [
+        {"name": "assistant", "description": "Helps.", "max_turns": 15, "tools": ["search", "look"]},
+        {"name": "graph", "description": "Asks a graph.", "max_turns": 10, "tools": ["look"]},
+    ],
+}
+
+
+def script(**changed: Any) -> Script:
+    two = [conversation("cv_7", "How far is it?"), conversation("cv_6", "Where is it?")]
+    return Script(**{"conversations": two, "records": {"cv_7": RECORDS}, "tools": TOOLS, **changed})
+
+
+def run(served: Script, *arguments: str) -> Result:
+    with api_server(served) as url:
+        return CliRunner().invoke(main, [*arguments, "--url", url])
+
+
+class TestConversations:
+    def test_a_line_each_the_latest_first(self) -> None:
+        result = run(script(), "conversations")
+        assert result.exit_code == 0
+        first, second = result.stdout.splitlines()
+        assert first.startswith("cv_7  ")
+        assert first.endswith("  assistant   How far is it?")
+        assert second.startswith("cv_6  ")
+
+    def test_a_search_is_the_api_s(self) -> None:
+        served = script()
+        assert run(served, "conversations", "--search", "far & wide").stdout == "Nothing found.\n"
+        assert served.asked("GET", "/v1/conversations?limit=20&q=far+%26+wide")
+
+    def test_there_may_be_more_or_none(self) -> None:
+        assert "There are more" in run(script(), "conversations", "--limit", "1").stderr
+        assert "begin one with" in run(script(conversations=[]), "conversations").stdout
+
+    def test_json_is_the_page(self) -> None:
+        assert len(json.loads(run(script(), "conversations", "--json").stdout)["conversations"]) == 2
+
+    @pytest.mark.parametrize(
+        ("at", "told"),
+        [
+            ("2026-11-21T21:31:47.000Z", "just now"),
+            ("2026-11-21T21:26:47.000Z", "5 min ago"),
+            ("2026-11-21T18:31:47.000Z", "3 h ago"),
+            ("2026-11-20T21:30:00.000Z", "1 day ago"),
+            ("2026-11-01T21:30:00.000Z", "20 days ago"),
+            ("2026-09-01T21:30:00.000Z", "2026-09-01"),
+        ],
+    )
+    def test_ages(self, at: str, told: str) -> None:
+        assert age(at, datetime(2026, 11, 21, 21, 32, tzinfo=UTC)) == told
+
+    def test_a_title_is_cut_to_the_terminal_and_cannot_steer_it(self) -> None:
+        one = conversation("cv_7", "\x1b[2J" + "long " * 40)
+        (line,) = listed((one,), datetime.now(UTC), 80)
+        assert len(line) == 80
+        assert "\x1b" not in line
+
+
+class TestShow:
+    def test_a_conversation_with_its_results_cut(self) -> None:
+        result = run(script(), "show", "cv_7")
+        assert result.exit_code == 0
+        lines = result.stdout.splitlines()
+        assert lines[0] == "How far is it?"
+        assert "[q1] question, 2026-11-21 21:31 UTC" in lines
+        assert '[q1-t1] retrieve_documentation query="OAuth" 1.2 s, 2026-11-21 21:31 UTC' in lines
+        assert lines[-1] == "So."
+        assert max(map(len, lines)) < 400
+        assert "\x1b" not in result.stdout
+
+    @pytest.mark.parametrize("what", ["cv_7/q1-t1", "q1-t1"])
+    def test_a_record_whole_of_any_conversation_or_the_latest(self, what: str) -> None:
+        """It comes in pieces."""
+        assert RESULT.replace("\x1b", "") in run(script(), "show", what).stdout
+
+    def test_the_latest_by_default_and_either_track(self) -> None:
+        served = script()
+        assert "How far is it?" in run(served, "show", "--track", "summarised").stdout
+        assert served.asked("GET", "/v1/conversations/cv_7?track=summarised&cursor=2")
+
+    def test_json_has_all_of_it(self) -> None:
+        shown = json.loads(run(script(), "show", "cv_7", "--json").stdout)
+        assert (shown["records"], shown.get("cursor")) == (RECORDS, None)
+        assert json.loads(run(script(), "show", "q1-t1", "--json").stdout)["result"] == RESULT
+
+    @pytest.mark.parametrize("what", ["cv_8", "cv_7/q9", "q9"])
+    def test_what_is_not_there_is_said(self, what: str) -> None:
+        result = run(script(), "show", what)
+        assert (result.exit_code, "not_found" in result.stderr) == (2, True)
+
+
+class TestWatch:
+    def test_a_chat_is_followed_until_its_answer(self) -> None:
+        result = run(script(events=answered(), hold_after=10), "watch", CHAT_ID)
+        assert result.exit_code == 0
+        assert "turn 1 of 15" in result.stdout
+        assert "75 % saved" in result.stdout
+
+    def test_an_old_chat_is_shown_as_it_ended(self) -> None:
+        gone: Refusal = (404, {"code": "not_found", "message": "Gone."}, {})
+        served = script(events=answered(), refusals={f"GET /v1/chats/{CHAT_ID}/events": [gone]})
+        result = run(served, "watch", CHAT_ID)
+        assert result.exit_code == 0
+        assert "Use **OAuth 2.0**." in result.stdout
+
+    def test_what_is_not_there_is_said(self) -> None:
+        assert run(script(), "watch", "ch_9").exit_code == 2
+
+    def test_json_is_the_chat_object_alone(self) -> None:
+        assert json.loads(run(script(events=answered()), "watch", CHAT_ID, "--json").stdout) == chat_object()
+
+    def test_ctrl_c_leaves_it_running(self) -> None:
+        served = script(events=answered(), hold_after=4)
+        with api_server(served) as url, Terminal("watch", "--url", url, CHAT_ID) as terminal:
+            assert served.streaming.wait(30)
+            terminal.until("I will look it up.")
+            terminal.type("\x03")
+            assert terminal.end() == 130
+        assert served.asked("DELETE", f"/v1/chats/{CHAT_ID}") == []
+        assert f"Stop it with: uv run dualtrack cancel {CHAT_ID}" in " ".join(terminal.shown.split())
+
+
+class TestCancel:
+    def test_what_was_written_and_is_charged_is_told(self) -> None:
+        served = script()
+        result = run(served, "cancel", CHAT_ID)
+        assert result.exit_code == 0
+        assert served.asked("DELETE", f"/v1/chats/{CHAT_ID}") == [None]
+        assert result.stdout.splitlines() == [
+            "I will look it up.",
+            "",
+            "ch_1 is stopped: 5 credits charged, 1,035 left.",
+        ]
+
+    def test_one_that_has_ended_is_told_so(self) -> None:
+        result = run(script(cancelled=chat_object()), "cancel", CHAT_ID)
+        assert result.stdout == "ch_1 had ended before (done): 15 credits charged, 1,035 left.\n"
+
+    def test_json_is_the_chat_object(self) -> None:
+        assert json.loads(run(script(), "cancel", CHAT_ID, "--json").stdout)["status"] == "cancelled"
+
+
+class TestTools:
+    def test_prices_and_agents(self) -> None:
+        result = run(script(), "tools")
+        assert result.exit_code == 0
+        assert result.stdout.splitlines()[:3] == [
+            "tool    credits  what for",
+            "search       10  Finds.",
+            "look          2  Looks.",
+        ]
+        assert "graph  at most 10 turns" in result.stdout
+
+    def test_those_of_one_agent(self) -> None:
+        shown = json.loads(run(script(), "tools", "--profile", "graph", "--json").stdout)
+        assert [one["name"] for one in shown["tools"]] == ["look"]
+        assert [one["name"] for one in shown["profiles"]] == ["graph"]
+
+    def test_an_agent_that_is_not_there_is_wrong_usage(self) -> None:
+        result = run(script(), "tools", "--profile", "poet")
+        assert (result.exit_code, "assistant, graph" in result.stderr) == (2, True)
