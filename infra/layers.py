@@ -1,4 +1,4 @@
-"""Lambda layers, built by uv without Docker, cached by their content (FACTS 13).
+"""Lambda layers, built by uv without Docker, cached by their content (DESIGN 2.13).
 
 A layer is resolved for Lambda's platform (arm64, Python 3.13) with the versions of ``uv.lock``. Files
 that a layer beneath it already brings are left out, and bytecode is shipped as unchecked-hash .pyc: an

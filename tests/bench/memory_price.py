@@ -342,7 +342,7 @@ def print_track(console: Console, track: Track, queries: int) -> None:
         f"({again.broken} of {again.starts} prefixes broken). {again.folds} folds in {queries} queries: each sends "
         f"{again.at_folds / folds:,.0f} tokens again and its digest costs {track.fold_weighted / folds:,.0f} weighted; "
         f"spread over all queries {again.at_folds / queries:,.0f} and {track.fold_weighted / queries:,.0f} a query.\n"
-        f"{len(track.summaries)} summaries on the short track, of {statistics.mean(lengths):.0f} characters (at most "
+        f"{len(track.summaries)} summaries on the summarised track, of {statistics.mean(lengths):.0f} characters (at most "
         f"{max(lengths)}); its digest has {max(digest)}."
     )
 

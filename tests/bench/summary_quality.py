@@ -8,7 +8,7 @@ it runs: that model goes by rules, and its figures say nothing about summaries.
 
 Fixed data: reports of deliveries as tool results, one to a past query, and questions about each: what it is about,
 what is said of it in passing, and one of its many details. Summaries of every length are made as the product makes
-them, record by record. A question is sent as the product sends it, behind the short track, with
+them, record by record. A question is sent as the product sends it, behind the summarised track, with
 ``retrieve_full_context``. An answer is right if it has the word that the record has.
 """
 
@@ -139,7 +139,7 @@ def _report(number: int, generator: random.Random) -> tuple[Record, tuple[Questi
 
 
 def summed_up(model: Model, name: str, records: Sequence[Record], characters: int) -> tuple[QueryTrack, ...]:
-    """The short track of all records with summaries of that length."""
+    """The summarised track of all records with summaries of that length."""
     tracks = []
     for number, record in enumerate(records, 1):
         query = Record(f"q{number}", "message", "user", "Get me the next report.", AT)

@@ -253,7 +253,7 @@ class World:
     """What the calls for a query sent up to and with the query itself, block by block."""
 
     tracks: dict[tuple[str, str], Any] = field(default_factory=dict)
-    """Every short track as it was first seen."""
+    """Every summarised track as it was first seen."""
 
     def __post_init__(self) -> None:
         self.trace = Trace(self.aws, self.fault)
@@ -280,7 +280,7 @@ class World:
         self.conversation_id = self._said_before(stores) if self.scenario.earlier else ""
 
     def _said_before(self, stores: Stores) -> str:
-        """A conversation with its short tracks; the rest of it no chat looks at."""
+        """A conversation with its summarised tracks; the rest of it no chat looks at."""
         count, now = self.scenario.earlier, iso(self.clock())
         conversation_id = new_conversation_id()
         one = Conversation(self.user, conversation_id, "", "assistant", now, now, queries=count)

@@ -43,7 +43,7 @@ PATIENCE: Final = 300.0
 """Seconds for one chat. Nothing that works comes near it."""
 
 VERBATIM: Final = 2_000
-"""Characters up to which a query stands on the short track as it is."""
+"""Characters up to which a query stands on the summarised track as it is."""
 
 _READERS: Final = 4
 _LETTERS: Final = "etaoinshrdlu"

@@ -359,8 +359,8 @@ def cancel_and_delete(world: World, ref: ChatRef) -> None:
 
 def nothing_is_left(world: World) -> None:
     """No record, no body, no object, no chat; and later no note of the deletion."""
-    history = {key: item for key, item in world.aws.table("history").items() if key[0] != "DELETIONS"}
-    assert (history, world.aws.table("chats"), world.aws.objects) == ({}, {}, {})
+    assert world.aws.table("chats") == {}
+    no_history_is_left(world)
     later(world)
     assert (world.aws.table("history"), world.aws.table("chats"), world.aws.objects) == ({}, {}, {})
 
@@ -369,8 +369,15 @@ def only_the_end_is_left(world: World) -> None:
     """Of a chat that was broken off stays the blank end of its log, which keeps late writers out until none can be."""
     (end,) = world.aws.table("chats").values()
     assert (end["data"], end["closed"], "z" in end) == ({"S": "[]"}, {"BOOL": True}, False)
+    no_history_is_left(world)
     later(world)
     nothing_is_left(world)
+
+
+def no_history_is_left(world: World) -> None:
+    """Now, not only after the sweep's last look."""
+    history = {key: item for key, item in world.aws.table("history").items() if key[0] != "DELETIONS"}
+    assert (history, world.aws.objects) == ({}, {})
 
 
 def later(world: World) -> None:

@@ -91,7 +91,7 @@ def in_small_pieces(content: str) -> None:
     stripper.end()
 
 
-def short_track(content: str) -> None:
+def summarised_track(content: str) -> None:
     """The summaries of a query, mechanical and by the model."""
     records = (Record("q1", "message", "user", content, AT), record(content), response(content))
     summary_requests(records)
@@ -223,7 +223,7 @@ READERS: Final[Mapping[str, Callable[[str], Any]]] = MappingProxyType(
         "a file's name": message_files.clean_name,
         "whether it is text": lambda content: message_files.not_text(content.encode()),
         "whether it is a type of text": message_files.is_text_type,
-        "the short track": short_track,
+        "the summarised track": summarised_track,
         "a digest": folded,
         "what is searched": searched,
         "what is sent": sent,

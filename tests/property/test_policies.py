@@ -1,4 +1,4 @@
-"""The policies `window` and `tool_rounds` over random conversations (PROFILES.md 3)."""
+"""The policies `window` and `tool_rounds` over random conversations (PROFILES 3)."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ def test_anything_else_is_no_id(text: str) -> None:
 
 
 def test_a_query_may_have_a_summary() -> None:
-    """A long one stands on the short track as its summary."""
+    """A long one stands on the summarised track as its summary."""
     found = parse_record_id("q12-sum")
     assert found == RecordId(12, summary=True)
     assert found is not None

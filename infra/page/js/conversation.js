@@ -10,7 +10,6 @@ import { byId } from "./dom.js";
 import { follow } from "./events.js";
 import { admitted, ask, fromRecords, isOpen, reduce, withChat } from "./exchange.js";
 import { ExchangeView, tick } from "./exchange_view.js";
-import { chatsOf, remember } from "./remembered.js";
 
 const ATTEMPTS = 3;
 const TICK = 200;
@@ -85,8 +84,7 @@ export class Conversation {
     this.#listener.onEmpty(false);
     const { signal } = this.#opened;
     const [conversation] = await Promise.all([this.#api.conversation(conversationId, "full", signal), ready()]);
-    const known = chatsOf(conversationId);
-    const exchanges = fromRecords(conversation.records).map((one) => ({ ...one, chatId: one.chatId || known[one.messageId] || "" }));
+    const exchanges = fromRecords(conversation.records);
     for (const exchange of exchanges) this.#add(exchange);
     this.#listener.onEmpty(exchanges.length === 0);
     const last = this.#views.at(-1);
@@ -143,7 +141,6 @@ export class Conversation {
       else if (profile) body.profile = profile;
       if (message.files.length > 0) body.attachments = await encoded(message.files);
       const chat = await this.#admit(body);
-      remember(chat.conversation_id, chat.message_id, chat.chat_id);
       if (signal.aborted) return; // the reader is elsewhere; the chat goes on and will be found again
       this.conversationId = chat.conversation_id;
       view.update(admitted(view.exchange, chat));
@@ -256,9 +253,7 @@ export class Conversation {
   /** The chat that a branch begins with. If it is refused, the branch was made for nothing. */
   async #askIn({ conversation_id }, body) {
     try {
-      const chat = await this.#admit({ ...body, conversation_id });
-      remember(conversation_id, chat.message_id, chat.chat_id);
-      return chat;
+      return await this.#admit({ ...body, conversation_id });
     } catch (problem) {
       // without an answer the chat may run all the same; an empty branch that cannot be deleted stays in the list
       if (problem instanceof Refusal && problem.status < 500) this.#api.deleteConversation(conversation_id).catch(() => {});

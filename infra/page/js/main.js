@@ -27,7 +27,6 @@ import { placeOf } from "./place.js";
 import { QuestionEditor } from "./question_editor.js";
 import { openRecord } from "./record_dialog.js";
 import { Relatives } from "./relatives.js";
-import { forget } from "./remembered.js";
 import { isAdmin, sessionFor } from "./session.js";
 import { listenForShortcuts } from "./shortcuts.js";
 import { Sidebar, titleOf } from "./sidebar.js";
@@ -373,7 +372,6 @@ class Page {
   }
 
   #deleted(conversationId) {
-    forget(conversationId);
     this.#relatives.forget(conversationId);
     this.#showBranches();
     if (conversationId === this.#conversation.conversationId) this.#go("");

@@ -108,7 +108,6 @@ def test_another_next_question_begins_a_branch_that_starts_empty(reader: Reader,
     assert came_from.inner_text().startswith("Branched from ")
     branch = reader.place
 
-    reader.page.evaluate("localStorage.clear()")  # as on another device
     reader.page.route("**/v1/chats/ch_*", lambda _: None)  # held until it is taken away
     reader.page.reload()
     reader.page.locator('[data-branches="2"]', has_text="2/2").wait_for()

@@ -314,7 +314,9 @@ def test_a_poll_of_a_chat_reads_the_response_and_its_summary_alone(api: Api) -> 
     assert shown["response"] == "Found. " * 200
     assert len(shown["tool_calls"]) == 6
     bodies = [one for one in reads if "B#" in one or "Bucket" in one]
-    assert [one.count("B#") for one in bodies] == [1, 1], "the response, and the short track with its summary"
+    assert [one.count("B#") for one in bodies] == [1, 1], (
+        "the response, and the summarised track with its summary"
+    )
 
 
 def test_a_result_over_two_megabytes_is_stored_cut(api: Api) -> None:

@@ -1,4 +1,4 @@
-"""The policies `window` and `tool_rounds`, from the records to what goes over the wire (PROFILES.md 1 and 3)."""
+"""The policies `window` and `tool_rounds`, from the records to what goes over the wire (PROFILES 1 and 3)."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def rounds_of(messages: list[dict[str, Any]]) -> list[bool]:
 def test_the_last_k_tool_rounds_of_the_conversation_are_sent_in_full(
     world: World, monkeypatch: pytest.MonkeyPatch, k: int, total: int, in_full: list[bool]
 ) -> None:
-    """PROFILES.md 3: the threshold is all rounds less k. The first query has all rounds but the last."""
+    """PROFILES 3: the threshold is all rounds less k. The first query has all rounds but the last."""
     use(monkeypatch, history=History("tool_rounds", rounds=k))
     chat = ask(world, "one", [[f"a{n}", f"b{n}"] for n in range(total - 1)])
     ask(world, "two", [["c"]], conversation_id=chat.conversation_id)

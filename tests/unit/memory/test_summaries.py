@@ -1,4 +1,4 @@
-"""The short track: what the model sums up, what stands in for it (CONTRACT 6)."""
+"""The summarised track: what the model sums up, what stands in for it (CONTRACT 6)."""
 
 from __future__ import annotations
 

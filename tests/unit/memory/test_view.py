@@ -51,7 +51,7 @@ def marks(messages: tuple[dict[str, Any], ...]) -> list[tuple[int, int]]:
     ]
 
 
-def test_the_past_is_its_short_track() -> None:
+def test_the_past_is_its_summarised_track() -> None:
     """Tool summaries in the user message of their query, the response's as the assistant's."""
     sent = build(View((track(1), track(2)), QUERY))
     texts = [(message["role"], [block["text"] for block in message["content"]]) for message in sent.messages]

@@ -1,17 +1,44 @@
-"""Every error that dualtrack raises on purpose.
+"""Every error of the library: those that pass from room to room, defined here, and those that stay in theirs.
 
 DualtrackError
-├── ApiError                  refused: becomes {"error": {"code", "message", …}}
-│   (one per contract code: see the constructors below)
+├── ApiError                  refused: becomes {"error": {"code", "message", …}}, one for each code of the contract
 ├── Transient                 a retry of the step may mend it: the workflow retries
 │   ├── ModelUnavailable      Claude answered 408/409/429/5xx, or the stream was cut
 │   │   └── ModelBusy         and says that it has too much to do: it is waited for
-│   └── Contended             a transaction lost its race too often
+│   ├── Contended             a transaction lost its race too often
+│   ├── ResetUnfinished       chat/credit_reset.py: accounts are left for the next run
+│   └── NotEmbedded           corpora/ingest.py: the embeddings' service did not answer
 ├── ModelRefused              the model's service will not take this request (4xx): no retry mends it
-├── Superseded                a zombie: somebody else has gone on; stop without a trace
+├── Superseded                a zombie: another run has gone on; stop without a trace
 │   └── ChatClosed            the chat's event log has its terminal event
 ├── Gone                      read a moment too late: it was deleted with its conversation
 └── TookTooLong               work had more time than it may take
+
+Lost                          storage/dynamo.py: a condition of a write did not hold
+MissingKey                    runtime/secrets.py: a key is not set; the message names the command that sets it
+NotSent                       runtime/otlp.py: nobody took the spans
+_DeltaWriteError              streaming/delta_writer.py: events could not be written; the step fails
+Refused                       corpora/kinds.py: a file of a job is not taken
+Refused                       tools/courses/values.py: a document cannot become a course
+BadIndex                      tools/courses/index.py: bytes that are no index of this format
+_TooMuchWork                  tools/arguments.py: a schema asks for more than an honest one does
+SearchError                   tools/documentation/values.py: the base of the documentation search's own
+├── Context7Error             it refused the request, or cannot be reached
+│   ├── LibraryUnavailable    it has nothing usable for this library
+│   ├── TryLater              it has too much to do
+│   ├── Moved                 tools/documentation/context7.py: the library has a new id
+│   └── _Unreadable           tools/documentation/library.py: the page is not what it says it is
+└── Degraded                  an optional stage is left out
+GraphError                    tools/graph/engine.py: a query brought no rows
+├── NoGraph                   nothing is loaded
+├── QueryRefused              it is not one read statement
+├── QueryFailed               it is wrong
+└── QueryTimedOut             it was ended
+BadArgumentError              tools/graph/names.py: what the model asked for does not exist
+TooLarge                      tools/graph/child.py: the rows take more than their bytes
+CatalogueTooLarge             tools/mcp/catalogue.py: a server lists more than one item can hold
+NoToken                       tools/mcp/execute.py: there is no token to call this server with
+McpFailure                    tools/mcp/failures.py: a call or a listing failed
 """
 
 from __future__ import annotations

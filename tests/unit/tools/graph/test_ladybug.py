@@ -87,7 +87,7 @@ def test_what_is_wrong_is_said_in_the_engines_words(engine: Ladybug, query: str,
 
 
 def test_no_file_is_written_even_where_the_guard_is_passed_by(engine: Ladybug, tmp_path: Path) -> None:
-    """The second line (FACTS 14): the engine itself would write, and leaves an empty file."""
+    """The second line (PROFILES 4): the engine itself would write, and leaves an empty file."""
     target = tmp_path / "out.csv"
     with pytest.raises(QueryFailed, match="File too large"):
         engine.read(f"COPY (MATCH (a:Asset) RETURN a.name) TO '{target}'", {}, 1)

@@ -256,7 +256,7 @@ def _track_records(
         return _digest_in_force(stores, user, conversation_id) if track == "summarised" else iter(())
     if track == "full":
         return stores.history.read_on(user, conversation_id, number, skip)
-    return iter(_short_track(stores, user, conversation_id, number)[skip:])
+    return iter(_summarised_track(stores, user, conversation_id, number)[skip:])
 
 
 def _digest_in_force(stores: Stores, user: str, conversation_id: str) -> Iterator[Record]:
@@ -264,7 +264,7 @@ def _digest_in_force(stores: Stores, user: str, conversation_id: str) -> Iterato
     return iter([digest_record(digest)] if digest else [])
 
 
-def _short_track(stores: Stores, user: str, conversation_id: str, number: int) -> list[Record]:
+def _summarised_track(stores: Stores, user: str, conversation_id: str, number: int) -> list[Record]:
     """The track is read before the records: what it names is written with it, or before."""
     track = stores.history.track(user, conversation_id, number)
     blocks = track.blocks if track else ()

@@ -3,7 +3,7 @@
     first turn   today's agent ─► kept in the cache table under its hash ─► the chat's pin names the hash
     later        the pin's hash ─► the same agent, whatever was deployed meanwhile
 
-So turns, retries and summaries of a chat send the same (PROFILES.md 1). The tools of MCP servers are pinned by the
+So turns, retries and summaries of a chat send the same (PROFILES 1). The tools of MCP servers are pinned by the
 version of their catalogue. A chat that an earlier release pinned names no agent: it has today's.
 """
 

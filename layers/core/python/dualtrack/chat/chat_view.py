@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def chat_json(chat: Chat, records: tuple[Record, ...], track: QueryTrack | None) -> dict[str, Any]:
-    """The chat object from its state, the records of its query and, once written, its short track."""
+    """The chat object from its state, the records of its query and, once written, its summarised track."""
     body: dict[str, Any] = {
         "chat_id": chat.chat_id,
         "conversation_id": chat.conversation_id,

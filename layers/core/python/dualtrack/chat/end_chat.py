@@ -125,7 +125,7 @@ def finish(
     summaries: Mapping[str, str],
     spent: Side | None,
 ) -> None:
-    """Answered → done: the short track of the query's ``records``, and the terminal event with the chat object.
+    """Answered → done: the summarised track of the query's ``records``, and the terminal event with the chat object.
 
     A follow-up may have made the track final before (query_state.py): then the chat closes with that one.
     What was ``spent`` on summaries counts either way; None: nobody knows, for the step that asked for them is dead.

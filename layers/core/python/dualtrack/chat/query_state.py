@@ -1,6 +1,8 @@
 """The running query as the model will see it: its view, its turns, its results.
 
-Reads only, but for what is fixed when the query starts: the tracks of the queries before it, and its pin.
+A later turn only reads. The first one also fixes what is sent for good: it makes the tracks of earlier queries final
+that nobody has written, folds the past where it must, keeps the agent, and pins all of it. ``complete`` may record
+results that are missing.
 """
 
 from __future__ import annotations

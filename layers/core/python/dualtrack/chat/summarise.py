@@ -90,7 +90,7 @@ class _Made:
 
 
 def summarise(ref: ChatRef, deps: SummariseDeps) -> dict[str, Any]:
-    """Write the query's short track and close the chat. Doing it again does nothing.
+    """Write the query's summarised track and close the chat. Doing it again does nothing.
 
     No model is asked for a track that a follow-up has made final, or that is never sent: other policies than
     `dual_track` send records.

@@ -1,4 +1,4 @@
-"""How the past of a conversation is sent: policies by name, which profiles choose (DESIGN 5, PROFILES.md 1 and 3).
+"""How the past of a conversation is sent: policies by name, which profiles choose (DESIGN 5, PROFILES 1 and 3).
 
     dual_track    the summarised track; what was sent before a query is the beginning of what is sent after it
     window        the last exchanges whole, without tools

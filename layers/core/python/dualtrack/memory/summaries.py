@@ -1,4 +1,4 @@
-"""The short track of a query: what its summaries are made from, and what stands in for them. Pure."""
+"""The summarised track of a query: what its summaries are made from, and what stands in for them. Pure."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MOST_CHARACTERS: Final = 2_000
 """Of what a summary may have (the setting ``DUALTRACK_SUMMARY_CHARACTERS``); a longer one is cut at a sentence."""
 
 LONG_QUERY: Final = 2_000
-"""Characters up to which a query stands on the short track in its own words (CONTRACT 6)."""
+"""Characters up to which a query stands on the summarised track in its own words (CONTRACT 6)."""
 
 EXTRACT_LIMIT: Final = 300
 _SOURCE_LIMIT: Final = 60_000

@@ -1,6 +1,4 @@
-"""How a handler is imported: without garbage collection, and so that it can be restored from a snapshot (DESIGN 2.13,
-FACTS 13).
-"""
+"""How a handler is imported: without garbage collection, and so that a snapshot can restore it (DESIGN 2.13)."""
 
 from __future__ import annotations
 

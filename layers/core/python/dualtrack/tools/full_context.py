@@ -150,7 +150,7 @@ def _summaries_behind(
 
 
 def _summaries(stores: Stores, user: str, conversation_id: str, through: int) -> Iterator[str]:
-    """The short track up to a query, a record at a time: each with its id, and some tracks in memory."""
+    """The summarised track up to a query, a record at a time: each with its id, and some tracks in memory."""
     for after in range(0, through, _TRACKS_AT_ONCE):
         last = min(after + _TRACKS_AT_ONCE, through)
         for track in stores.history.tracks(user, conversation_id, last, after):

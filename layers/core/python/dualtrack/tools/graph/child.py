@@ -5,7 +5,7 @@ Started as ``python -I -S -B child.py`` with an empty environment and three desc
 "address_space", "seconds"}``, then for each query ``{"query", "parameters", "limit", "bytes"}`` in, and out
 ``{"columns", "rows", "more"}``, ``{"failed": words}`` or ``{"exhausted": words}``.
 
-The engine's read-only handle does not keep a query from reading and writing other files (FACTS 14), so the limits of
+The engine's read-only handle does not keep a query from reading and writing other files (PROFILES 4), so the limits of
 the operating system come first: no file can be written to, no core is dumped, memory and processor time end.
 """
 
