@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).parents[2]
 DOCUMENTS: Final = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")))
 
-_FENCED: Final = re.compile(r"^(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```", re.M | re.S)
+_FENCED: Final = re.compile(
+    r"^(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```", re.MULTILINE | re.DOTALL
+)
 _SHELL: Final = frozenset({"sh", "bash"})
 _INLINE: Final = re.compile(r"`([^`\n]+)`")
 
@@ -26,7 +28,7 @@ def shell_blocks(text: str) -> Iterator[str]:
     """The blocks of a document that its reader may copy into a shell, in order."""
     for block in _FENCED.finditer(text):
         if block["language"] in _SHELL:
-            yield re.sub(rf"^{block['indent']}", "", block["text"], flags=re.M)
+            yield re.sub(rf"^{block['indent']}", "", block["text"], flags=re.MULTILINE)
 
 
 def commands(text: str, program: str) -> Iterator[str]:
