@@ -43,8 +43,18 @@ MODEL_SECONDS: Final = 4.0
 TOOL_SECONDS: Final = 1.5
 SUMMARY_SECONDS: Final = MODEL_SECONDS / 2
 SCHEDULED_SECONDS: Final = 0.5
+KEPT_SNAPSHOTS: Final = 2
+"""The least that `dualtrack aws prune` keeps: this release's, and the one to go back to."""
+
 IDLE_GB: Final = 1.0
 """Stored by a stage that nobody uses: assets of some deployments, logs, empty tables."""
+
+
+CHAT_METRICS: Final = 11
+EVENT_METRICS: Final = 24
+"""Custom metrics of a stage: those that any chat sends, and those that wait for something to happen (a busy model, a
+degraded search, an end other than complete, something left over); each set of dimensions is one
+(tests/infra/test_metrics.py counts what functions write)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +186,16 @@ def idle_lines(templates: Sequence[Template]) -> list[Line]:
     ]
     for template in templates:
         found += [*_acl_rules(template, price), *_tasks(template, price), *_endpoints(template, price)]
-    return [*found, *_schedules(templates, price)]
+    return [*found, *_schedules(templates, price), *_snapshots(templates, price)]
+
+
+def metric_lines() -> list[Line]:
+    """What the functions' own metrics cost in a month with chats; one that is not sent in a month costs nothing."""
+    each = prices()["custom_metric_month"]
+    return [
+        Line("Custom metrics that any chat sends", CHAT_METRICS, each),
+        Line("Custom metrics of what may happen, at most", EVENT_METRICS, each),
+    ]
 
 
 def alarms_apart(lines: Iterable[Line]) -> list[Line]:
@@ -226,6 +245,20 @@ def _tasks(template: Template, price: Mapping[str, float]) -> Iterator[Line]:
         yield Line("Logs and flow logs of a task, GB", 0.1, price["log_gb"])
     for _ in _of_kind(template, "AWS::ApplicationAutoScaling::ScalingPolicy"):
         yield Line("Alarms of a scaling policy", 2, price["alarm_month"])
+
+
+def _snapshots(templates: Sequence[Template], price: Mapping[str, float]) -> Iterator[Line]:
+    """SnapStart: each published version of a function costs its memory for every second, called or not."""
+    megabytes = [
+        function["MemorySize"]
+        for template in templates
+        for function in _of_kind(template, "AWS::Lambda::Function")
+        if function.get("SnapStart", {}).get("ApplyOn") == "PublishedVersions"
+    ]
+    if megabytes:
+        gb_seconds = KEPT_SNAPSHOTS * sum(megabytes) / 1024 * HOURS * 3_600
+        item = f"Snapshots of {len(megabytes)} functions, {KEPT_SNAPSHOTS} versions each, GB-seconds"
+        yield Line(item, gb_seconds, price["snapshot_gb_second"])
 
 
 def _schedules(templates: Sequence[Template], price: Mapping[str, float]) -> Iterator[Line]:

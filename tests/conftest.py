@@ -24,6 +24,7 @@ os.environ.update(
     POWERTOOLS_TRACE_DISABLED="1",
     POWERTOOLS_METRICS_NAMESPACE="dualtrack",
     POWERTOOLS_SERVICE_NAME="tests",
+    STAGE="tests",
 )
 for name in (
     "ANTHROPIC_API_KEY",

@@ -79,7 +79,7 @@ def show(stack: Wanted, user: str | None, as_json: bool) -> None:
 @stack_options
 @json_option
 def spending(user: str, *, days: int, stack: Wanted, as_json: bool) -> None:
-    """What the chats of USER took, by day (UTC): how many ended, credits, dollars of their turns.
+    """What the chats of USER took, by day (UTC): how many ended, credits, dollars of their turns and tools.
 
     A failed chat is charged nothing and costs dollars all the same. Summaries and digests, which are made after a
     chat is settled, are not in it: `dualtrack explain` has them.

@@ -105,6 +105,15 @@ def _side(line: Line) -> str:
     return f"{name}{_took(line)}{_tries(line)}\n{_tokens(line['usage'])}"
 
 
+def _asked(line: Line) -> str:
+    """What a tool asked itself: of a model, or for embeddings, which put out nothing."""
+    model = one_line(line["model"], 40)
+    if line["kind"] == "embedding":
+        what = f"  embeddings of {line['call']}, {model}"
+        return f"{what}{_took(line)}{_tries(line)}\n    tokens {line['usage']['fresh']:,}"
+    return f"  inside {line['call']}, {model}{_took(line)}{_tries(line)}\n  {_tokens(line['usage'])}"
+
+
 def _tool(line: Line) -> str:
     if not line["ran"]:
         outcome = ", not run"
@@ -126,6 +135,8 @@ _WHAT: Final[Mapping[str, Callable[[Line], str]]] = {
     "summary": _side,
     "fold": _side,
     "tool": _tool,
+    "tool_model": _asked,
+    "embedding": _asked,
     "ledger": _ledger,
 }
 

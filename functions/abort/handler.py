@@ -12,6 +12,7 @@ with collecting_later():
     from aws_lambda_powertools import Logger
     from dualtrack.chat.end_chat import end_chat, failure_of
     from dualtrack.requests import chat_ref
+    from dualtrack.runtime.metrics import count_end
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import open_stores
 
@@ -31,7 +32,7 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
     request, cause = _parse(event)
     ref = chat_ref(request)
     logger.set_correlation_id(ref.chat_id)
-    chat = end_chat(stores, ref, failure_of(cause))
+    chat = end_chat(stores, ref, failure_of(cause), count_end)
     logger.warning(
         "Chat ended from outside", status=chat.status if chat else "unknown", error=cause.get("Error", "")
     )

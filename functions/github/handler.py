@@ -13,11 +13,11 @@ with collecting_later():
     from dataclasses import dataclass
     from typing import TYPE_CHECKING, Any
 
-    from aws_lambda_powertools import Logger, Metrics
-    from aws_lambda_powertools.metrics import MetricUnit
+    from aws_lambda_powertools import Logger
     from aws_lambda_powertools.utilities.parameters.exceptions import GetParameterError
     from dualtrack.chat.run_tool import run_tool
     from dualtrack.requests import chat_ref
+    from dualtrack.runtime.metrics import count
     from dualtrack.runtime.secrets import secret
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import LazyClient, open_stores
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from dualtrack.tools.running import Running
 
 logger = Logger()
-metrics = Metrics()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,6 @@ def refresh() -> dict[str, Any]:
     outcomes = refresh_catalogue(stores.cache, mcp.servers, client, secret=read_secret, now=time.time())
     failures = sum(not outcome.startswith("listed") for outcome in outcomes.values())
     if failures:  # a metric that is sent every hour costs $0.30 a month, if it is zero too
-        metrics.add_metric("McpListingsFailed", MetricUnit.Count, failures)
-        metrics.flush_metrics()
+        count("McpListingsFailed", failures)
     logger.info("MCP tools refreshed", servers=outcomes)
     return {"servers": outcomes}

@@ -10,9 +10,12 @@ with collecting_later():
     from typing import TYPE_CHECKING, Any, Final
 
     from aws_lambda_powertools import Logger
+    from aws_lambda_powertools.metrics import MetricUnit
     from dualtrack.chat.run_tool import run_tool
+    from dualtrack.models.cost_cap import asked_dollars
     from dualtrack.models.open_model import open_model
     from dualtrack.requests import chat_ref
+    from dualtrack.runtime.metrics import count, count_degraded
     from dualtrack.runtime.secrets import secret
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import open_stores
@@ -27,10 +30,12 @@ with collecting_later():
     from dualtrack.tools.registry import in_house_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
     from dualtrack.models.protocol import Model
+    from dualtrack.models.spent import Asked
+    from dualtrack.tool import ToolResult
 
 logger = Logger()
 settings = settings_from(os.environ)
@@ -44,7 +49,14 @@ SECRETS: Final = (environment.voyage_secret, environment.context7_secret)
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
     """``{"user", "chat_id", "conversation_id", "turn", "call": {"id", "fn"}}`` → ``{}``."""
     seconds = context.get_remaining_time_in_millis() / 1000
-    return run_tool(chat_ref(event), event["call"]["id"], stores, execute, seconds)
+    return run_tool(chat_ref(event), event["call"]["id"], stores, execute, seconds, _count)
+
+
+def _count(result: ToolResult, asked: Sequence[Asked]) -> None:
+    """What the search had to go without, and what it took of models; the chat's receipt has that for good."""
+    count_degraded(result.left_out)
+    if asked:
+        count("ModelDollars", sum(map(asked_dollars, asked)), MetricUnit.NoUnit)
 
 
 def _needs() -> SearchNeeds:

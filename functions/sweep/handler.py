@@ -9,13 +9,13 @@ with collecting_later():
     from dataclasses import asdict
     from typing import TYPE_CHECKING, Any, Final
 
-    from aws_lambda_powertools import Logger, Metrics
-    from aws_lambda_powertools.metrics import MetricUnit
+    from aws_lambda_powertools import Logger
     from dualtrack.api.users import UserPool
     from dualtrack.chat.sweep import sweep
     from dualtrack.chat.sweep_deletions import sweep_deletions
     from dualtrack.corpora.jobs import sweep_corpora
     from dualtrack.runtime.executions import Executions
+    from dualtrack.runtime.metrics import count, count_end
     from dualtrack.runtime.time_limit import within
     from dualtrack.runtime.tracing import trace_header
     from dualtrack.settings import settings_from
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 logger = Logger()
-metrics = Metrics()
 settings = settings_from(os.environ)
 stores = open_stores(settings)
 step_functions: Any = LazyClient("stepfunctions")
@@ -52,7 +51,8 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         jobs = within(CORPORA_SECONDS, lambda: sweep_corpora(stores, corpus_executions), "corpora")
     finally:
         try:
-            swept = sweep(stores, executions, _seconds_left(context) - DELETION_SECONDS)
+            seconds = _seconds_left(context) - DELETION_SECONDS
+            swept = sweep(stores, executions, seconds, ended=count_end)
         finally:
             deletions = sweep_deletions(stores, executions, users, _seconds_left(context))
     _tell(OpenChats=swept.seen, SweptChats=swept.started + swept.ended, Deletions=deletions.seen)
@@ -64,11 +64,9 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 def _tell(**counts: int) -> None:
     """What is not zero: a metric costs $0.30 for a month in which it is sent, and an idle stage has nothing to tell."""
-    told = {name: count for name, count in counts.items() if count}
-    for name, count in told.items():
-        metrics.add_metric(name, MetricUnit.Count, count)
-    if told:
-        metrics.flush_metrics()
+    for name, figure in counts.items():
+        if figure:
+            count(name, figure)
 
 
 def _seconds_left(context: LambdaContext) -> float:

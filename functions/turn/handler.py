@@ -9,7 +9,7 @@ with collecting_later():
     from functools import partial
     from typing import TYPE_CHECKING, Any
 
-    from aws_lambda_powertools import Logger, Metrics
+    from aws_lambda_powertools import Logger
     from aws_lambda_powertools.metrics import MetricUnit
     from dualtrack.chat.run_turn import TurnDeps, run_turn
     from dualtrack.memory.summaries import characters_from
@@ -19,6 +19,7 @@ with collecting_later():
     from dualtrack.models.providers import ANTHROPIC
     from dualtrack.models.thinking import thinking_from
     from dualtrack.requests import chat_ref
+    from dualtrack.runtime.metrics import count_end, stage_metrics
     from dualtrack.settings import settings_from
     from dualtrack.storage.stores import open_stores
     from dualtrack.tools.arguments import invalid_arguments
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.chats import RecordedTurn
 
 logger = Logger()
-metrics = Metrics()
+metrics = stage_metrics()
 settings = settings_from(os.environ)
 stores = open_stores(settings)
 thinking = thinking_from(settings.dualtrack_thinking_tokens, settings.dualtrack_effort)
@@ -54,6 +55,7 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
         first_text=_count_first_text,
         max_cost=max_cost,
         recorded=_count_turn,
+        ended=count_end,
         provider=provider,
         served_by=partial(open_model, settings),
     )

@@ -12,8 +12,7 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_sns as sns
 from aws_cdk import aws_sns_subscriptions as subscriptions
 from constructs import Construct
-
-from infra.stacks.functions import METRICS_NAMESPACE
+from dualtrack.runtime.metrics import CHAT_ENDS, CHATS, DEGRADED, ENDS, NAMESPACE, PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,6 +34,8 @@ _AT_LEAST: Final = cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESH
 FIRST_TEXT_METRIC: Final = "FirstTextMilliseconds"
 """From the request of a turn to the first text of its answer, counted by `functions/turn`."""
 _SLOW_MILLISECONDS: Final = 20_000
+_WATCHING_A_RELEASE: Final = ("ReleaseFails", "ChatsTimeOut", "AbortFails")
+"""The alarms at which the workflow's alias goes back. None stands upon `api` or `sweep`, which stand upon the alias."""
 
 
 class Observability(Construct):
@@ -64,11 +65,18 @@ class Observability(Construct):
         self._rest = rest
         self._undelivered = undelivered
         self._failed = failed
+        self._stage = stage
+        self._raised: dict[str, cloudwatch.Alarm] = {}
         self._dashboard(stage)
         if stage.encrypted_transport:  # on AWS: the emulator knows no saved queries
             self._queries(stage)
         if stage.alarms:
             self._alarms(self._topic(stage, alarm_email))
+
+    @property
+    def release_alarms(self) -> list[cloudwatch.Alarm]:
+        """What a new version of the workflow is watched by while it is given more and more of the chats."""
+        return [self._raised[name] for name in _WATCHING_A_RELEASE]
 
     def _dashboard(self, stage: StageSettings) -> None:
         each = self._functions.values()
@@ -133,22 +141,19 @@ class Observability(Construct):
         self._money(dashboard)
 
     def _money(self, dashboard: cloudwatch.Dashboard) -> None:
-        """What the model's calls took, as `functions/turn` counts them; summaries and searches are not in it."""
+        """What the model's calls took, as `functions/turn` and `functions/search` count them; summaries are
+        not in it."""
 
         def figure(name: str, statistic: str, label: str) -> cloudwatch.Metric:
-            return cloudwatch.Metric(
-                namespace=METRICS_NAMESPACE,
-                metric_name=name,
-                dimensions_map={"service": "turn"},
-                statistic=statistic,
-                period=_PERIOD,
-                label=label,
-            )
+            return self._own("turn", name, statistic, _PERIOD, label)
 
         dashboard.add_widgets(
             cloudwatch.GraphWidget(
-                title="Money: dollars of the model's turns",
-                left=[figure("ModelDollars", "Sum", "dollars")],
+                title="Money: dollars of models",
+                left=[
+                    figure("ModelDollars", "Sum", "turns"),
+                    self._own("search", "ModelDollars", "Sum", _PERIOD, "inside searches"),
+                ],
             ),
             cloudwatch.GraphWidget(
                 title="Tokens of the model's turns",
@@ -169,8 +174,45 @@ class Observability(Construct):
                 ],
             ),
             cloudwatch.GraphWidget(
-                title="The model: requests a turn", left=[figure("ModelTries", "Average", "average")]
+                title="The model: milliseconds to the first text",
+                left=[figure(FIRST_TEXT_METRIC, "p50", "p50"), figure(FIRST_TEXT_METRIC, "p95", "p95")],
             ),
+        )
+        dashboard.add_widgets(
+            cloudwatch.GraphWidget(
+                title="The model: requests a turn, and turns that waited for it",
+                left=[figure("ModelTries", "Average", "requests")],
+                right=[figure("BusyModel", "Sum", "waits")],
+            ),
+            cloudwatch.GraphWidget(title="Searches that went without", left=self._degraded()),
+        )
+        dashboard.add_widgets(
+            cloudwatch.GraphWidget(title="Chats that ended otherwise than complete", left=self._ends())
+        )
+
+    def _degraded(self) -> list[cloudwatch.IMetric]:
+        return [self._own("search", DEGRADED, "Sum", _PERIOD, part, part=part) for part in PARTS]
+
+    def _ends(self) -> list[cloudwatch.IMetric]:
+        return [self._own(CHATS, CHAT_ENDS, "Sum", _PERIOD, end, end=end) for end in ENDS]
+
+    def _own(
+        self,
+        service: str,
+        name: str,
+        statistic: str = "Sum",
+        period: Duration = _WINDOW,
+        label: str | None = None,
+        **dimensions: str,
+    ) -> cloudwatch.Metric:
+        """What functions count themselves, by the dimensions that they write (`dualtrack.runtime.metrics`)."""
+        return cloudwatch.Metric(
+            namespace=NAMESPACE,
+            metric_name=name,
+            dimensions_map={"service": service, "stage": self._stage.name, **dimensions},
+            statistic=statistic,
+            period=period,
+            label=label,
         )
 
     def _queries(self, stage: StageSettings) -> None:
@@ -193,7 +235,7 @@ class Observability(Construct):
             "Dollars": logs.QueryString(
                 fields=["ModelDollars.0 as dollars"],
                 filter_statements=["ispresent(ModelDollars.0)"],
-                stats_statements=["sum(dollars) as model_dollars, count(*) as turns by bin(1d)"],
+                stats_statements=["sum(dollars) as model_dollars, count(*) as entries by service, bin(1d)"],
             ),
         }
         for name, text in wanted.items():
@@ -289,19 +331,29 @@ class Observability(Construct):
                 "Stored accounts are not brought up to date; allowances are right all the same",
             ),
             "AccountsLeft": (
-                _own_metric("credit_reset", "CreditAccountsLeft"),
+                self._own("credit_reset", "CreditAccountsLeft"),
                 1,
                 "The reset could not bring some accounts up to date",
             ),
             "ListingsFail": (
-                _own_metric("github", "McpListingsFailed"),
+                self._own("github", "McpListingsFailed"),
                 1,
                 "An MCP server did not list its tools; after six hours they are offered no more",
             ),
             "SlowFirstText": (
-                _own_metric("turn", FIRST_TEXT_METRIC, "p95"),
+                self._own("turn", FIRST_TEXT_METRIC, "p95"),
                 _SLOW_MILLISECONDS,
                 "One model call in twenty writes its first text after more than 20 s",
+            ),
+            "SearchesDegraded": (
+                _share(
+                    "degraded",
+                    self._own("search", DEGRADED),
+                    "begun",
+                    functions["search"].function.metric_invocations(period=_WINDOW),
+                ),
+                34,
+                "A third of the searches went without embeddings, the model's ranking or the documentation",
             ),
             "Undelivered": (
                 self._undelivered.metric_approximate_number_of_messages_visible(period=_PERIOD),
@@ -313,8 +365,26 @@ class Observability(Construct):
                 1,
                 "An event or a schedule reached its function, which failed at every attempt",
             ),
+            **self._release(),
             **self._throttles(),
         }
+
+    def _release(self) -> dict[str, tuple[cloudwatch.IMetric, float, str]]:
+        """A new version that fails every chat it is given is seen at its first step: half of that share is enough."""
+        if not self._stage.moves_by_steps:
+            return {}
+        machine = self._machine
+        failing = _share(
+            "failed",
+            machine.metric_failed(period=_PERIOD),
+            "succeeded",
+            machine.metric_succeeded(period=_PERIOD),
+            _PERIOD,
+        )
+        description = (
+            "Of the chats that ended in five minutes too many failed; a release on its way goes back"
+        )
+        return {"ReleaseFails": (failing, self._stage.release_percent / 2, description)}
 
     def _throttles(self) -> dict[str, tuple[cloudwatch.IMetric, float, str]]:
         """An alarm adds up ten metrics at most."""
@@ -357,27 +427,21 @@ class Observability(Construct):
             treat_missing_data=missing,
         )
         alarm.add_alarm_action(actions.SnsAction(topic))
+        self._raised[name] = alarm
 
 
 def _share(
-    bad: str, of_bad: cloudwatch.IMetric, rest: str, of_rest: cloudwatch.IMetric
+    bad: str,
+    of_bad: cloudwatch.IMetric,
+    rest: str,
+    of_rest: cloudwatch.IMetric,
+    period: Duration = _WINDOW,
 ) -> cloudwatch.IMetric:
     """Per cent that went wrong; 0 where nothing happened. A sum would need traffic to be reached."""
     whole = rest if rest == "begun" else f"({bad} + {rest})"
     return cloudwatch.MathExpression(
         expression=f"IF({whole} > 0, 100 * {bad} / {whole}, 0)",
         using_metrics={bad: of_bad, rest: of_rest},
-        period=_WINDOW,
+        period=period,
         label=f"% {bad}",
-    )
-
-
-def _own_metric(function: str, name: str, statistic: str = "sum") -> cloudwatch.IMetric:
-    """What a function counts itself, by the dimension that Powertools writes."""
-    return cloudwatch.Metric(
-        namespace=METRICS_NAMESPACE,
-        metric_name=name,
-        dimensions_map={"service": function},
-        statistic=statistic,
-        period=_WINDOW,
     )

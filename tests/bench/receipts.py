@@ -26,6 +26,9 @@ from dualtrack.chat.receipt import Deployment, receipt_of
 from dualtrack.credits.aws_cost import PRICES
 from dualtrack.errors import ModelUnavailable
 from dualtrack.events import turn_begins
+from dualtrack.models.metering import asking
+from dualtrack.models.turn import Usage
+from dualtrack.tool import ToolResult
 from rich.console import Console
 from rich.table import Table
 
@@ -39,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from dualtrack.storage.chats import Chat
+    from dualtrack.tools.running import Running
 
 READ: Final = {"type": "tool_use", "name": "retrieve_full_context", "input": {"id": "q1"}}
 QUESTION: Final = "A question of some length about setting something up?"
@@ -71,6 +75,22 @@ def _two_tools(world: World, user: str) -> list[Chat]:
 
 def _two_rounds(world: World, user: str) -> list[Chat]:
     return _asked(world, user, (1, 3))
+
+
+def _searched(world: World, user: str) -> list[Chat]:
+    ask = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "How?"}}
+    world.model.script.add({"match": "turn", "content": [ask, READ]})
+    return [world.ask(QUESTION, user=user)]
+
+
+def _search(_: Running) -> ToolResult:
+    """A documentation search as far as its receipt goes: two questions to a model, and embeddings."""
+    for tokens in (400, 3_000):
+        with asking("model", "claude-haiku-4-5") as question:
+            question.usage = Usage(tokens, 60)
+    with asking("embedding", "voyage-3-large") as question:
+        question.usage = Usage(9_000)
+    return ToolResult("What the documentation says.")
 
 
 def _follow_up(world: World, user: str) -> list[Chat]:
@@ -114,6 +134,7 @@ KINDS: Final[Mapping[str, Callable[[World, str], list[Chat]]]] = MappingProxyTyp
         "no tools": _no_tools,
         TWO_TOOLS: _two_tools,
         "tools in two rounds": _two_rounds,
+        "a documentation search": _searched,
         "a follow-up": _follow_up,
         "a call that was lost": _lost_call,
         "failed": _failed,
@@ -180,7 +201,7 @@ def run(chats: int) -> tuple[dict[str, Seen], list[str]]:
     seen: dict[str, Seen] = defaultdict(Seen)
     faults: list[str] = []
     kinds, numbers = itertools.cycle(KINDS), itertools.count()
-    with make_world() as world:
+    with make_world(retrieve_documentation=_search) as world:
         while sum(one.chats for one in seen.values()) < chats:
             user, own, receipts = f"user-{next(numbers)}", [], []
             for kind in itertools.islice(kinds, USERS_KINDS):

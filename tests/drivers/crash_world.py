@@ -41,6 +41,8 @@ from dualtrack.memory.digests import Digest
 from dualtrack.memory.passages import SEARCH_TOOL
 from dualtrack.memory.records import Block, QueryTrack
 from dualtrack.models.anthropic import Claude
+from dualtrack.models.metering import asking
+from dualtrack.models.turn import Usage
 from dualtrack.requests import ChatRef
 from dualtrack.runtime.executions import Executions
 from dualtrack.storage.chats import CHAT_SECONDS, LAST_CALL_SECONDS, Chat, chat_of, turn_key
@@ -73,6 +75,8 @@ if TYPE_CHECKING:
     from tests.drivers.faults import Fault
 
 MODEL: Final = "claude-haiku-4-5-20251001"
+INSIDE_TOKENS: Final = 1_000
+"""That the search of the documentation takes of the model."""
 USER: Final = "ann"
 MACHINE: Final = "arn:aws:states:us-east-1:1:stateMachine:chat"
 ANSWER: Final = "This is the answer, and it is long enough to be worth a summary. " * 5
@@ -155,6 +159,9 @@ class Scenario:
     refused_by_model: bool = False
     busy: int = 0
     """So many tries of each turn of the first query the model answers with 529."""
+
+    max_cost: float = 0.0
+    """The deployment's cap in dollars a chat."""
 
     window: int | None = None
     """Of the model, in tokens, while it answers the first query."""
@@ -413,6 +420,9 @@ class World:
     def _execute(self, process: Process, stores: Stores, running: Running) -> ToolResult:
         def perform() -> ToolResult:
             self._note_run(process, running)
+            if running.call.tool == DOCUMENTATION.tool:
+                with asking("model", MODEL) as question:
+                    question.usage = Usage(INSIDE_TOKENS)
             return ToolResult(self.scenario.result, sources=(Source("The manual", "https://docs.test/"),))
 
         if running.call.tool == RETRIEVE_FULL_CONTEXT.name:
@@ -718,7 +728,14 @@ class World:
 
     def turn(self, ref: ChatRef, process: Process) -> Any:
         """One delivery of a turn."""
-        deps = TurnDeps(self.stores(process), self.claude(process), MODEL, invalid_arguments, self._sleep)
+        deps = TurnDeps(
+            self.stores(process),
+            self.claude(process),
+            MODEL,
+            invalid_arguments,
+            self._sleep,
+            max_cost=self.scenario.max_cost,
+        )
         return run_turn(ref, deps)
 
     def tool(self, ref: ChatRef, call_id: str, process: Process, fn: str = "tool") -> Any:

@@ -9,7 +9,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from dualtrack.chat.explain_chat import evidence
-from dualtrack.chat.receipt import Deployment, receipt_of
+from dualtrack.chat.receipt import Deployment, receipt_of, spent_nanodollars
 from dualtrack.clock import epoch_of
 from dualtrack.credits.audit import Books, audit, enter
 from dualtrack.credits.plans import price_chat
@@ -77,10 +77,8 @@ def account_faults(stores: Stores, user: str, chats: Sequence[Chat]) -> list[str
 
 
 def _turns_cost(stores: Stores, chat: Chat) -> int:
-    """What the turns cost by the chat's receipt, in 10⁻⁹ dollars."""
-    lines = receipt_of(evidence(stores, chat), Deployment())["lines"]
-    added: float = sum(line["dollars"] for line in lines if line["kind"] == "model")
-    return round(added * 1e9)
+    """What the turns and their tools cost by the chat's receipt, in 10⁻⁹ dollars."""
+    return spent_nanodollars(receipt_of(evidence(stores, chat), Deployment())["lines"])
 
 
 def prefix_faults(starts: Mapping[int, Sequence[str]]) -> list[str]:

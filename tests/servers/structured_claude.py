@@ -32,6 +32,7 @@ class FakeClaude:
     ranking: Any = field(default_factory=lambda: {"ranking": [1, 2, 3, 4, 5, 6]})
     stop_reason: str = "end_turn"
     delay: float = 0.0
+    usage: dict[str, int] = field(default_factory=lambda: {"input_tokens": 10, "output_tokens": 5})
     answers: deque[Any] = field(default_factory=deque)
     requests: list[dict[str, Any]] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
@@ -73,7 +74,7 @@ class FakeClaude:
                 "content": [{"type": "text", "text": text}],
                 "stop_reason": self.stop_reason,
                 "stop_sequence": None,
-                "usage": {"input_tokens": 10, "output_tokens": 5},
+                "usage": self.usage,
             }
         )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from dualtrack.errors import ModelBusy, ModelUnavailable
 from dualtrack.models.anthropic import connect
+from dualtrack.models.turn import Usage
 from pydantic import BaseModel
 from starlette.applications import Starlette
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -76,7 +77,7 @@ def message(text: str, stop_reason: str = "end_turn") -> Response:
 
 def test_an_answer_of_the_form_is_a_value_of_it() -> None:
     with answering(message('{"name": "red"}')) as (model, _):
-        assert model.parse(REQUEST, Colour, 30) == Colour(name="red")
+        assert model.parse(REQUEST, Colour, 30) == (Colour(name="red"), Usage(10, 5))
 
 
 @pytest.mark.parametrize(

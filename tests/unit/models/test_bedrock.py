@@ -112,7 +112,9 @@ def answer(**given: Any) -> dict[str, Any]:
 
 def test_an_answer_in_a_form_is_the_input_of_a_tool(bedrock: Bedrock, model: BedrockClaude) -> None:
     bedrock.script.add(answer(name="red"))
-    assert model.parse({**short_fields(HAIKU, 100, Thinking()), **ASKED}, Colour, 30) == Colour(name="red")
+    said, usage = model.parse({**short_fields(HAIKU, 100, Thinking()), **ASKED}, Colour, 30)
+    assert said == Colour(name="red")
+    assert usage.prompt_tokens > 0 < usage.output_tokens
     choice = {"type": "tool", "name": "answer", "disable_parallel_tool_use": True}
     assert body(bedrock)["tool_choice"] == choice
 
@@ -120,7 +122,7 @@ def test_an_answer_in_a_form_is_the_input_of_a_tool(bedrock: Bedrock, model: Bed
 def test_a_model_that_always_thinks_is_told_to_call_it(bedrock: Bedrock, model: BedrockClaude) -> None:
     bedrock.script.add(answer(name="red"))
     asked = {**short_fields("claude-opus-5-5", 100, Thinking()), **ASKED, "system": "You name colours."}
-    assert model.parse(asked, Colour, 30) == Colour(name="red")
+    assert model.parse(asked, Colour, 30)[0] == Colour(name="red")
     assert body(bedrock)["tool_choice"]["type"] == "auto"
     assert body(bedrock)["system"].startswith("You name colours.\nGive your answer by calling the tool")
 

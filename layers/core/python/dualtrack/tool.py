@@ -78,7 +78,8 @@ class ToolResult:
     """What a tool gives the model. ``content`` is untrusted text, whole (cut only on the wire).
 
     ``reference``: the result repeats a record (``retrieve_full_context``), so the reference is
-    stored and not a copy: ``{"id", "offset", "limit"}``.
+    stored and not a copy: ``{"id", "offset", "limit"}``. ``left_out``: what a search had to go without
+    (`dualtrack.runtime.metrics.PARTS`); it is counted, not stored.
     """
 
     content: str
@@ -86,6 +87,7 @@ class ToolResult:
     sources: tuple[Source, ...] = ()
     media: tuple[Media, ...] = ()
     reference: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    left_out: tuple[str, ...] = ()
 
 
 def failed(reason: str) -> ToolResult:

@@ -312,13 +312,15 @@ def test_voyage_gone_in_the_middle_leaves_keywords() -> None:
         try:
             index = build_with(embedder, library)
             publish(world.stores, "v1", index)
-            hybrid = find(library, "glue for cedar", None, None).content
+            whole = find(library, "glue for cedar", None, None)
             server.always = JSONResponse({"detail": "gone"}, 503)
-            words = find(library, "glue for cedar", None, None).content
+            less = find(library, "glue for cedar", None, None)
         finally:
             library.loop.run(embedder.close(), 5)
             library.loop.close()
     assert server.requests[-1]["input_type"] == "query"
+    hybrid, words = whole.content, less.content
+    assert (whole.left_out, less.left_out) == ((), ("meaning",))
     assert hybrid.startswith("[Building Boats - Lesson 5]")
     assert words.count("[") == 2 < hybrid.count("[")
     assert isinstance(library.logger, Lines)

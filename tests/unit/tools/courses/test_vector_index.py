@@ -160,7 +160,10 @@ def test_where_nobody_answers_keywords_rank() -> None:
     store: Any = None
     indexes, loop = VectorIndexes(Client(refuse), BUCKET), BackgroundLoop()
     library = CourseLibrary(store, {}, loop, Lines(), vector_indexes=indexes)
-    assert library.nearest(part, queries(load(samples()))[0], None, None) is None
+    vector = queries(load(samples()))[0]
+    assert library.nearest(part, vector, None, None) is None
+    assert library.lacks_meaning(part, vector, None)
+    assert not library.lacks_meaning(part, vector, {0: 0.5})
     assert isinstance(library.logger, Lines)
     assert library.logger.lines[0][0] == "course search without meaning"
     assert search(part, "prompt caching", near=None) == search(load(samples()), "prompt caching")

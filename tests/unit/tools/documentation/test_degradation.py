@@ -396,3 +396,42 @@ def test_nothing_at_all_works_and_still_nothing_is_raised() -> None:
         world.dynamodb.delete_table(TableName="cache")
 
         assert world.ask().is_error
+
+
+# What is counted of it
+
+
+def test_a_whole_search_went_without_nothing(world: World) -> None:
+    assert world.ask().left_out == ()
+
+
+def test_each_part_that_could_not_be_had_is_told(world: World) -> None:
+    failing = Response(status_code=500)
+    world.claude.answers.extend([failing] * 9)
+    world.voyage.always = failing
+    assert world.ask().left_out == ("meaning", "rerank", "understand")
+
+
+def test_a_choice_that_could_not_be_had_is_told() -> None:
+    twins = FakeContext7(
+        libraries=[library(LIBRARY, "Twitter Ads API"), library("/other/ads", "Twitter Ads API")],
+        sections={LIBRARY: ads_sections, "/other/ads": ads_sections},
+    )
+    with documentation_world(twins) as world:
+        world.claude.choice = Response(status_code=500)
+        assert world.ask().left_out == ("choose",)
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"), [(error(500, "internal"), ("context7",)), (JSONResponse({"results": []}), ())]
+)
+def test_documentation_that_is_away_is_told_and_a_library_that_there_is_not_is_an_answer(
+    world: World, answer: Response, told: tuple[str, ...]
+) -> None:
+    world.context7.search_answers.extend([answer] * 4)
+    assert world.ask().left_out == told
+
+
+def test_a_search_without_a_key_is_set_up_so() -> None:
+    with documentation_world(voyage_key="", claude=False) as world:
+        assert world.ask().left_out == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,11 @@ import boto3
 import pytest
 from aws_lambda_powertools.utilities.parameters import clear_caches
 from dualtrack.frozen import freeze
+from dualtrack.models.spent import Asked, Side
+from dualtrack.models.turn import Usage
+from dualtrack.tool import ToolResult
 from moto import mock_aws
+from starlette.responses import Response
 
 from tests.drivers.documentation_world import QUESTION, World, documentation_world
 
@@ -35,6 +40,7 @@ def function(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         "AWS_ACCESS_KEY_ID": "test",
         "AWS_SECRET_ACCESS_KEY": "test",
         "POWERTOOLS_SERVICE_NAME": "search",
+        "STAGE": "prod",
         "CACHE_TABLE": "cache",
         "CONTEXT7_BASE_URL": world.context7.url,
         "CONTEXT7_SECRET": "context7",
@@ -73,6 +79,34 @@ def test_a_call_is_searched_with_the_clients_of_the_environment(function: Any, w
     assert "oauth.setup()" in first.content
     assert {body["model"] for body in world.voyage.requests} == {"voyage-test-model"}
     assert function._dependencies.cache_info().misses == 1
+
+
+def written(text: str) -> list[tuple[str, dict[str, str], float]]:
+    """The metrics among log lines: name, dimensions, value."""
+    found = []
+    for line in text.splitlines():
+        told = json.loads(line) if line.startswith('{"_aws"') else {}
+        for directive in told.get("_aws", {}).get("CloudWatchMetrics", []):
+            (names,) = directive["Dimensions"]
+            dimensions = {name: told[name] for name in names}
+            found += [(one["Name"], dimensions, told[one["Name"]][0]) for one in directive["Metrics"]]
+    return found
+
+
+def test_what_it_went_without_is_counted_with_its_dollars(
+    function: Any, world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.voyage.always = Response(status_code=500)
+    result = function.execute(running("retrieve_documentation"))
+    function._count(result, [Asked("embedding", Side("", "voyage-3-large", 0.1, 1, 1, Usage(1_000_000)))])
+    counted = {"service": "search", "stage": "prod"}
+    assert written(capsys.readouterr().out) == [
+        ("DegradedSearches", {**counted, "part": "meaning"}, 1),
+        ("DegradedSearches", counted, 1),
+        ("ModelDollars", counted, pytest.approx(0.18)),
+    ]
+    function._count(ToolResult("All of it."), [])
+    assert written(capsys.readouterr().out) == []
 
 
 def test_another_tool_is_unknown(function: Any) -> None:

@@ -144,10 +144,11 @@ class Tokens(Closed):
 
 class ReceiptLine(Closed):
     """One thing that a chat did. `at`: when it began, null where that is not on record. Credits are charged in
-    `chat` and `tool`, moved in `ledger`; dollars are the model's in `model`, `summary` and `fold`, and AWS's in
-    `aws`. Figures that were never recorded are null or, with `estimated`, guessed."""
+    `chat` and `tool`, moved in `ledger`; dollars are the model's in `model`, `summary` and `fold`, in `tool_model` and
+    `embedding` those of what the tool call `call` asked of models itself, and AWS's in `aws`. Figures that
+    were never recorded are null or, with `estimated`, guessed."""
 
-    kind: Literal["chat", "model", "tool", "summary", "fold", "ledger", "aws"]
+    kind: Literal["chat", "model", "tool", "tool_model", "embedding", "summary", "fold", "ledger", "aws"]
     at: Time | None
     id: str
     estimated: bool
@@ -160,6 +161,7 @@ class ReceiptLine(Closed):
     calls: NotRequired[Count]
     tries: NotRequired[Count | None]
     tool: NotRequired[str]
+    call: NotRequired[str]
     ran: NotRequired[bool]
     is_error: NotRequired[bool | None]
     credits: NotRequired[Count]
@@ -170,7 +172,7 @@ class ReceiptLine(Closed):
 
 
 class ReceiptTotals(Closed):
-    """Sums of the lines; `estimated_dollars` are part of `dollars`."""
+    """Sums of the lines; `estimated_dollars` are part of `dollars`, and `usage` is without embeddings."""
 
     credits: Count
     usage: Tokens
@@ -401,7 +403,8 @@ class Ledger(Closed):
 
 
 class SpendingDay(Closed):
-    """Chats that ended on a day (UTC), what they were charged, and the dollars of their turns, failed ones' too."""
+    """Chats that ended on a day (UTC), what they were charged, and the dollars of their turns and tools, failed ones'
+    too."""
 
     day: Annotated[str, Field(json_schema_extra={"format": "date"})]
     chats: Count

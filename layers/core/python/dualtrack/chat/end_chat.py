@@ -11,9 +11,10 @@ keeps that text, with the stop reason `cancelled` (CONTRACT 6).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from dualtrack.chat.chat_view import chat_json
 from dualtrack.chat.move_credits import lines_of, move_credits
@@ -31,7 +32,7 @@ from dualtrack.storage.dynamo import Lost
 from dualtrack.storage.history import TRACK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from dualtrack.chat.move_credits import Recorded
     from dualtrack.credits.account import Account
@@ -68,9 +69,16 @@ class Cancelled:
     """The user stopped it."""
 
 
-def end_chat(stores: Stores, ref: ChatRef, how: Failure | Cancelled) -> Chat | None:
+Ended: TypeAlias = Callable[[str, str], None]
+"""Is told of a chat's end by the one that has committed it: ``answered`` and the stop, ``failed`` and the code."""
+
+
+def end_chat(
+    stores: Stores, ref: ChatRef, how: Failure | Cancelled, ended: Ended = lambda *_: None
+) -> Chat | None:
     """End the chat if it has not ended; the chat as it is then, or None if there is none.
 
+    ``ended`` is told if this is what has ended it as failed.
     Raises `Contended` if it goes on and on meanwhile.
     """
     for left in reversed(range(_TRIES)):
@@ -90,6 +98,8 @@ def end_chat(stores: Stores, ref: ChatRef, how: Failure | Cancelled) -> Chat | N
             else:
                 fence = _read_anew if left and isinstance(how, Cancelled) else _decide_anew
                 _end_running(stores, log, chat, how, fence)
+                if isinstance(how, Failure):
+                    ended("failed", how.code)
         except (Superseded, Lost):
             continue
         return stores.chats.load(ref.user, ref.chat_id)
@@ -173,7 +183,7 @@ def _end_running(
     lost = tries_of(events, chat.turn + 1)[1]
     chat = replace(chat, spent=chat.spent and replace(chat.spent, lost=lost))
     records = (*stores.history.query_records(chat.user, chat.conversation_id, chat.query), response)
-    cost = _cost(stores, chat)
+    cost = _cost(stores, chat, records)
     end = _End(chat, how, now, charge, records, track_of(records, {}, iso(now)))
 
     def decide(account: Account) -> Credits:
@@ -183,15 +193,15 @@ def _end_running(
     move_credits(stores, log, chat.user, decide, partial(_recorded_end, stores, end), fence)
 
 
-def _cost(stores: Stores, chat: Chat) -> int:
-    """What the chat's turns took from the model (10⁻⁹ dollars), whatever it is charged."""
+def _cost(stores: Stores, chat: Chat, records: Sequence[Record]) -> int:
+    """What the chat's turns and their tools took of models (10⁻⁹ dollars), whatever it is charged."""
     if not chat.turn:
-        return model_nanodollars(chat, ())
+        return model_nanodollars(chat, (), ())
     try:
         found = stores.chats.load_with_turns(chat.user, chat.chat_id)
     except Gone:  # the conversation is being deleted, or that is why the chat ends
         return 0
-    return model_nanodollars(chat, found[1]) if found else 0
+    return model_nanodollars(chat, found[1], records) if found else 0
 
 
 def _response(chat: Chat, how: Failure | Cancelled, events: Sequence[StoredEvent], now: str) -> Record:

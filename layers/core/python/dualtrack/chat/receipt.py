@@ -1,7 +1,7 @@
 """The receipt of a chat: what it did and what each thing cost, from what is on record (CONTRACT 9). Pure.
 
     turns     ─► model     one line a turn, and one for each call that was begun and never recorded, estimated
-    records   ─► tool      seconds, credits, whether it went wrong
+    records   ─► tool      seconds, credits, whether it went wrong; tool_model, embedding: what it asked of models
     chat      ─► chat      the credits of the chat itself; summary, fold: the calls that no turn made
     ledger    ─► ledger    what moved
     all of it ─► aws       states, GB-seconds, units: an estimate, by the formula of `dualtrack aws cost`
@@ -12,6 +12,7 @@ the lines do not add up to what the chat and the ledger say.
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -20,12 +21,13 @@ from dualtrack.clock import epoch_of, iso
 from dualtrack.credits.aws_cost import STEP_SECONDS, Work, states_of, work_lines
 from dualtrack.credits.plans import CHAT_PRICE, price_calls
 from dualtrack.ids import query_id
+from dualtrack.models.cost_cap import asked_dollars
 from dualtrack.models.prices import dollars, is_known
 from dualtrack.models.turn import Usage
 from dualtrack.text import tokens_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from dualtrack.frozen import Json
     from dualtrack.memory.records import Record
@@ -67,7 +69,8 @@ class Evidence:
 def receipt_of(found: Evidence, deployment: Deployment) -> dict[str, Any]:
     """The receipt as the API answers it."""
     chat = found.chat
-    lines = [*_model_lines(found), *_credit_lines(found), *_side_lines(found), *_ledger_lines(found)]
+    lines = [*_model_lines(found), *_credit_lines(found), *_asked_lines(found.records)]
+    lines += [*_side_lines(found), *_ledger_lines(found)]
     lines.sort(key=lambda line: line["at"] or "~")
     lines += _aws_lines(found, lines, deployment)
     return {
@@ -89,17 +92,25 @@ def receipt_of(found: Evidence, deployment: Deployment) -> dict[str, Any]:
     }
 
 
-def model_nanodollars(chat: Chat, turns: Sequence[RecordedTurn]) -> int:
-    """What the receipt's lines of kind `model` add up to; 10⁻⁹ dollars, for sums of them are to be exact."""
-    lines = _model_lines(Evidence(chat, turns, (), ()))
-    added: float = sum(line["dollars"] for line in lines)
-    return round(added * 1e9)
+def model_nanodollars(chat: Chat, turns: Sequence[RecordedTurn], records: Sequence[Record]) -> int:
+    """What the chat's turns and their tools took of models; 10⁻⁹ dollars, for sums of them are to be exact.
+
+    ``records``: of its query. Summaries come after a chat is settled.
+    """
+    lines = [*_model_lines(Evidence(chat, turns, records, ())), *_asked_lines(records)]
+    return spent_nanodollars(lines)
+
+
+def spent_nanodollars(lines: Iterable[Mapping[str, Any]]) -> int:
+    """The same of a receipt's lines."""
+    return round(math.fsum(line["dollars"] for line in lines if line["kind"] in _SPENT) * 1e9)
 
 
 def differences(chat: Chat, lines: Sequence[Mapping[str, Any]]) -> list[str]:
     """Where the lines do not add up to what the chat says of itself, or say a thing twice."""
     found = []
     ids = [(line["kind"], line.get("id")) for line in lines if line.get("id")]
+    ids += [(line["call"], line["model"]) for line in lines if line["kind"] in _INSIDE]
     twice = sorted({f"{kind} {one}" for kind, one in ids if ids.count((kind, one)) > 1})
     found += [f"{one} is there twice" for one in twice]
     usage = [line["usage"] for line in lines if line["kind"] == "model" and not line["estimated"]]
@@ -128,6 +139,12 @@ _TOKENS: Final = MappingProxyType(
     }
 )
 """The names of a line's tokens, and the chat's own."""
+
+_INSIDE: Final = ("tool_model", "embedding")
+_SPENT: Final = ("model", *_INSIDE)
+"""What is known when a chat is settled."""
+_ASKED: Final = (*_SPENT, "summary", "fold")
+"""All that was asked of models."""
 
 
 def _line(kind: str, at: str | None, line_id: str, **more: Any) -> dict[str, Any]:
@@ -302,6 +319,25 @@ def _credit_lines(found: Evidence) -> Iterator[dict[str, Any]]:
         )
 
 
+def _asked_lines(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
+    """What tools asked of models themselves: a line for each model that a call asked."""
+    for record in records:
+        for place, one in enumerate(record.call.asked if record.call else (), start=1):
+            side = one.side
+            yield _line(
+                "embedding" if one.kind == "embedding" else "tool_model",
+                side.at,
+                f"{record.record_id}-asked-{place}",
+                turn=record.turn,
+                call=record.record_id,
+                model=side.model,
+                usage=_tokens(side.usage),
+                seconds=side.seconds,
+                calls=side.calls,
+                tries=side.tries,
+            ) | {"dollars": asked_dollars(one)}
+
+
 def _ledger_lines(found: Evidence) -> Iterator[dict[str, Any]]:
     for entry in found.entries:
         yield _line(
@@ -363,11 +399,12 @@ def work_of(found: Evidence, lines: Sequence[Mapping[str, Any]]) -> Work:
 
 def _totals(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Sums over the lines; those of estimates are in them and told apart."""
-    model = [line for line in lines if line["kind"] in ("model", "summary", "fold")]
+    model = [line for line in lines if line["kind"] in _ASKED]
+    said = [line["usage"] for line in model if line["kind"] != "embedding"]
     aws = [line for line in lines if line["kind"] == "aws"]
     return {
         "credits": sum(line["credits"] for line in lines if line["kind"] in ("chat", "tool")),
-        "usage": {name: sum(line["usage"][name] for line in model) for name in _TOKENS},
+        "usage": {name: sum(usage[name] for usage in said) for name in _TOKENS},
         "model_dollars": sum(line["dollars"] for line in model),
         "aws_dollars": sum(line["dollars"] for line in aws) if aws else None,
         "dollars": sum(line["dollars"] for line in (*model, *aws)),

@@ -7,15 +7,17 @@ trouble with our own stores is raised, because a retry of the step may mend that
 from __future__ import annotations
 
 import time
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from dualtrack.chat.tool_results import OUTCOME_UNKNOWN, record_result
 from dualtrack.errors import ChatClosed, Gone, TookTooLong, Transient
+from dualtrack.models.metering import Meter
+from dualtrack.models.spent import Asked
 from dualtrack.runtime.time_limit import within
-from dualtrack.tool import failed
+from dualtrack.tool import ToolResult, failed
 from dualtrack.tools.running import Running
 
 if TYPE_CHECKING:
@@ -23,25 +25,36 @@ if TYPE_CHECKING:
     from dualtrack.requests import ChatRef
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import Stores
-    from dualtrack.tool import ToolResult
     from dualtrack.tools.running import Execute
 
 _RESERVE_SECONDS: Final = 5.0
 
+Recorded: TypeAlias = Callable[[ToolResult, tuple[Asked, ...]], None]
+"""Is told of a result that was recorded, and of what its tool asked of models."""
 
-def run_tool(ref: ChatRef, call_id: str, stores: Stores, execute: Execute, seconds: float) -> dict[str, Any]:
+
+def run_tool(
+    ref: ChatRef,
+    call_id: str,
+    stores: Stores,
+    execute: Execute,
+    seconds: float,
+    recorded: Recorded = lambda *_: None,
+) -> dict[str, Any]:
     """Run a call of turn ``ref.turn`` unless its record is there, within ``seconds`` in all.
 
-    A chat that has ended or is gone gets nothing.
+    A chat that has ended or is gone gets nothing. ``recorded`` is told of a result that this run has recorded.
     """
     try:
-        _run(ref, call_id, stores, execute, seconds)
+        _run(ref, call_id, stores, execute, seconds, recorded)
     except (ChatClosed, Gone):
         return {}
     return {}
 
 
-def _run(ref: ChatRef, call_id: str, stores: Stores, execute: Execute, seconds: float) -> None:
+def _run(
+    ref: ChatRef, call_id: str, stores: Stores, execute: Execute, seconds: float, recorded: Recorded
+) -> None:
     started = time.monotonic()
     chat = stores.chats.load(ref.user, ref.chat_id)
     if chat is None or chat.status != "running":
@@ -49,12 +62,16 @@ def _run(ref: ChatRef, call_id: str, stores: Stores, execute: Execute, seconds: 
     call = _call(stores, chat, ref.turn, call_id)
     if call is None or stores.history.has_record(ref.user, ref.conversation_id, call_id):
         return
+    meter = Meter()
     running = Running(ref.user, ref.conversation_id, chat, call)
     if call.repeatable or stores.chats.begin(chat, call.id):
-        result = _within(execute, running, seconds - _RESERVE_SECONDS - (time.monotonic() - started))
+        left = seconds - _RESERVE_SECONDS - (time.monotonic() - started)
+        result = _within(execute, running, left, meter)
     else:
         result = OUTCOME_UNKNOWN
-    record_result(stores, chat, ref.turn, call, result, time.monotonic() - started)
+    asked = meter.asked()
+    if record_result(stores, chat, ref.turn, call, result, time.monotonic() - started, asked):
+        recorded(result, asked)
 
 
 def _call(stores: Stores, chat: Chat, turn: int, call_id: str) -> ToolCall | None:
@@ -63,13 +80,18 @@ def _call(stores: Stores, chat: Chat, turn: int, call_id: str) -> ToolCall | Non
     return next((call for call in calls if call.id == call_id and not call.refused), None)
 
 
-def _within(execute: Execute, running: Running, seconds: float) -> ToolResult:
+def _within(execute: Execute, running: Running, seconds: float, meter: Meter) -> ToolResult:
     """The tool's result, or an error result if it raises or takes too long.
 
     It runs in a thread of its own: a tool that hangs is left behind, and the step still records.
     """
+
+    def metered() -> ToolResult:
+        with meter.on():
+            return execute(running)
+
     try:
-        return within(max(seconds, 0.1), partial(execute, running), f"tool-{running.call.id}")
+        return within(max(seconds, 0.1), metered, f"tool-{running.call.id}")
     except TookTooLong:
         return failed(f"it did not answer within {seconds:.0f} seconds.")
     except Exception as error:  # noqa: BLE001 - a tool never fails the chat

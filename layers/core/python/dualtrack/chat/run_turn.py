@@ -19,7 +19,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from dualtrack.chat.agent import agent_of
-from dualtrack.chat.end_chat import INCOMPLETE, Failure, end_chat
+from dualtrack.chat.end_chat import INCOMPLETE, Ended, Failure, end_chat
 from dualtrack.chat.move_credits import lines_of, move_credits
 from dualtrack.chat.query_state import QueryState, read_query
 from dualtrack.chat.receipt import model_nanodollars
@@ -57,7 +57,7 @@ from dualtrack.memory.sources import sources_of
 from dualtrack.memory.summaries import DEFAULT_CHARACTERS, summary_requests
 from dualtrack.memory.view import Sent, View, build
 from dualtrack.models.busy import seconds_to_wait, still_to_wait, waited_before
-from dualtrack.models.cost_cap import is_spent, lowest_cap, most_of_a_call
+from dualtrack.models.cost_cap import asked_dollars, is_spent, lowest_cap, most_of_a_call
 from dualtrack.models.prices import dollars
 from dualtrack.models.protocol import CALL_SECONDS
 from dualtrack.models.providers import ANTHROPIC
@@ -118,6 +118,8 @@ class TurnDeps:
     """From 0 to 1: the random part of a wait."""
     recorded: Callable[[RecordedTurn], None] = lambda _: None
     """Is told of a turn once it is recorded, by the run that has recorded it."""
+    ended: Ended = lambda *_: None
+    """Is told of a chat that this run has answered or ended as failed."""
     provider: str = ANTHROPIC
     served_by: Callable[[str], Model] | None = None
     """The model of another provider than ``provider``, for a chat that began with it."""
@@ -163,10 +165,10 @@ def run_turn(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
         except Superseded:
             continue
         except ModelRefused as error:
-            end_chat(deps.stores, ref, Failure("internal", str(error)))
+            end_chat(deps.stores, ref, Failure("internal", str(error)), deps.ended)
             return _outcome(ref.turn + 1, "failed")
         except Gone:
-            end_chat(deps.stores, ref, INCOMPLETE)
+            end_chat(deps.stores, ref, INCOMPLETE, deps.ended)
             return _outcome(ref.turn + 1, "failed")
     raise Contended("Other runs of this turn were faster every time.")
 
@@ -192,7 +194,7 @@ def _attempt(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
     agent = agent_of(stores, chat, deps.model_name, deps.thinking, deps.provider)
     if agent.provider != deps.provider and deps.served_by:
         deps = replace(deps, model=deps.served_by(agent.provider))
-    is_capped = _is_capped(agent, turns, deps.max_cost)
+    is_capped = _is_capped(stores, chat, agent, turns, deps.max_cost)
     limit = limit_of(chat, ref.turn + 1, agent.profile.max_turns, stores.clock(), is_capped=is_capped)
     waited = waited_before(newest, ref.turn + 1)
     before = tries_of(log.events(), ref.turn + 1) if has_begun(newest, ref.turn + 1) else (0, ())
@@ -220,13 +222,28 @@ def limit_of(chat: Chat, turn: int, max_turns: int, now: float, *, is_capped: bo
     return "max_cost" if is_capped else ""
 
 
-def _is_capped(agent: Agent, turns: Sequence[RecordedTurn], max_cost: float) -> bool:
-    """Whether the turns have cost so much that one more is the last; a turn of release 1 counts as the dearest."""
+def _is_capped(
+    stores: Stores, chat: Chat, agent: Agent, turns: Sequence[RecordedTurn], max_cost: float
+) -> bool:
+    """Whether the turns and their tools have cost so much that one more turn is the last; a turn of release 1 counts as
+    the dearest."""
     profile, model = agent.profile, agent.model
+    cap = lowest_cap(profile.max_cost, max_cost)
+    if not cap or not turns:
+        return False
     output = turn_fields(model, profile.max_tokens, agent.thinking)["max_tokens"]
     most = most_of_a_call(model, profile.context_tokens, output)
-    spent = [dollars(model, turn.usage) if turn.usage else most for turn in turns]
-    return is_spent(lowest_cap(profile.max_cost, max_cost), spent, most)
+    records = stores.history.query_records(chat.user, chat.conversation_id, chat.query, texts=())
+    spent = [
+        (dollars(model, turn.usage) if turn.usage else most) + _inside(records, turn.number) for turn in turns
+    ]
+    return is_spent(cap, spent, most)
+
+
+def _inside(records: Sequence[Record], turn: int) -> float:
+    """Dollars of what the tools of a turn asked of models."""
+    calls = [record.call for record in records if record.call and record.turn == turn]
+    return sum(asked_dollars(one) for call in calls for one in call.asked)
 
 
 def _let_the_other_finish(run: _Run) -> None:
@@ -435,7 +452,7 @@ def _record(run: _Run, state: QueryState, said: _Said, decision: Decision) -> di
     turn = _Turn(run, reply, decision, after, run.deps.stores.clock(), said.sending, said.made)
     try:
         if decision.next == "answered":
-            _commit_answer(turn, sources_of(state.records))
+            _commit_answer(turn, state.records)
         else:
             decision = _commit_tools(turn)
     except Lost as lost:
@@ -534,18 +551,19 @@ def _tools_events(run: _Run, paid: _Paid, thought: Record | None, after: Chat) -
     return [*events, credits_short(0, after.held, after.credits_remaining, required)]
 
 
-def _commit_answer(turn: _Turn, sources: Sequence[Source]) -> None:
+def _commit_answer(turn: _Turn, records: Sequence[Record]) -> None:
     """Store the response, settle, and give the conversation back."""
     run, chat = turn.run, turn.run.chat
 
     this = RecordedTurn(run.number, (), (), "answered", usage=turn.reply.usage, made=turn.made)
-    cost = model_nanodollars(turn.after, [*run.turns, this])
+    cost = model_nanodollars(turn.after, [*run.turns, this], records)
 
     def settle(account: Account) -> Credits:
         return account.settle(chat.chat_id, chat.held, turn.now).costing(cost)
 
-    recorded = partial(_recorded_answer, turn, sources)
+    recorded = partial(_recorded_answer, turn, sources_of(records))
     move_credits(run.deps.stores, run.log, chat.user, settle, recorded, _no_other_run)
+    run.deps.ended("answered", turn.decision.stop)
 
 
 def _recorded_answer(turn: _Turn, sources: Sequence[Source], credits: Credits) -> Recorded:  # noqa: A002

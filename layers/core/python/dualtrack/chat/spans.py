@@ -3,6 +3,8 @@
     chat                    ─► invoke_agent <profile>    the root; the chat's tokens, its stop, its error
     model, summary, fold    ─► chat <model>              a child; tokens, tries, seconds to the first piece
     tool                    ─► execute_tool <name>       a child of the root likewise
+    tool_model              ─► chat <model>              a child of its tool: what that asked itself
+    embedding               ─► embeddings <model>        likewise
 
 Names are those of the semantic conventions for GenAI (OpenTelemetry, "Semantic conventions for generative client AI
 spans", "… for GenAI agent and framework spans"; still in development there), what they lack is under ``dualtrack.``.
@@ -31,6 +33,12 @@ _CLIENT: Final = 3
 _ERROR: Final = 2
 """Span.SpanKind and Status.StatusCode (opentelemetry/proto/trace/v1/trace.proto)."""
 
+_ROOT: Final = "chat"
+_OWN: Final = ("model", "summary", "fold")
+_INSIDE: Final = ("tool_model", "embedding")
+_EMBEDDER: Final = "voyage_ai"
+"""The conventions have no well-known value for it."""
+
 _ENDED: Final = ("done", "failed", "cancelled")
 
 
@@ -47,10 +55,15 @@ def spans_of(receipt: Mapping[str, Any], provider: str, error: str = "") -> dict
     }
     lines = [line for line in receipt["lines"] if line["at"]]
     root = _root(receipt, shared, error)
-    calls = [_call(line, shared) for line in lines if line["kind"] in ("model", "summary", "fold")]
+    calls = [_call(line, shared) for line in lines if line["kind"] in (*_OWN, *_INSIDE)]
     tools = [_tool(line, shared) for line in lines if line["kind"] == "tool"]
+    parents = {line["id"]: line["call"] for line in lines if line["kind"] in _INSIDE}
     children = [
-        {**_ids(receipt["chat_id"], line_id), "parentSpanId": root["spanId"], **span}
+        {
+            **_ids(receipt["chat_id"], line_id),
+            "parentSpanId": _ids(receipt["chat_id"], parents.get(line_id, _ROOT))["spanId"],
+            **span,
+        }
         for line_id, span in (*calls, *tools)
     ]
     scope = {"scope": {"name": "dualtrack"}, "spans": [root, *children]}
@@ -77,15 +90,17 @@ def _root(receipt: Mapping[str, Any], shared: Mapping[str, str], error: str) -> 
     failed = (error or "_OTHER") if receipt["status"] == "failed" else ""
     times = _times(receipt["created_at"], epoch_of(receipt["ended_at"]) - epoch_of(receipt["created_at"]))
     span = _span(f"invoke_agent {receipt['profile']}", _INTERNAL, times, attributes, failed)
-    return {**_ids(receipt["chat_id"], "chat"), **span}
+    return {**_ids(receipt["chat_id"], _ROOT), **span}
 
 
 def _call(line: Mapping[str, Any], shared: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
     """Of a call that was never recorded the end is not known, nor what it took: it has no length and no tokens."""
     model, is_lost = line["model"], line["estimated"]
+    operation = "embeddings" if line["kind"] == "embedding" else "chat"
     attributes = {
-        "gen_ai.operation.name": "chat",
+        "gen_ai.operation.name": operation,
         **shared,
+        **({"gen_ai.provider.name": _EMBEDDER} if operation == "embeddings" else {}),
         "gen_ai.request.model": model,
         **({} if is_lost else _usage(line["usage"])),
         "gen_ai.response.time_to_first_chunk": line.get("first_seconds"),
@@ -95,7 +110,7 @@ def _call(line: Mapping[str, Any], shared: Mapping[str, str]) -> tuple[str, dict
     }
     times = _times(line["at"], line["seconds"])
     return line["id"], _span(
-        f"chat {model or ''}".strip(), _CLIENT, times, attributes, "lost" if is_lost else ""
+        f"{operation} {model or ''}".strip(), _CLIENT, times, attributes, "lost" if is_lost else ""
     )
 
 

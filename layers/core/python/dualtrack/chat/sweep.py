@@ -27,6 +27,7 @@ from dualtrack.storage.dynamo import Lost
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from dualtrack.chat.end_chat import Ended
     from dualtrack.runtime.executions import Executions
     from dualtrack.storage.stores import Stores
 
@@ -51,18 +52,23 @@ class Swept:
 
 
 def sweep(
-    stores: Stores, executions: Executions, seconds: float, one_chat: float = ONE_CHAT_SECONDS
+    stores: Stores,
+    executions: Executions,
+    seconds: float,
+    one_chat: float = ONE_CHAT_SECONDS,
+    ended: Ended = lambda *_: None,
 ) -> Swept:
     """Look at every open chat once, within ``seconds``. Harmless at any time and any number of times.
 
     A chat that makes trouble, or takes longer than ``one_chat`` seconds, does not keep the others waiting: what
-    it raised is raised at the end. What a sweep has no time for is left to the next.
+    it raised is raised at the end. What a sweep has no time for is left to the next. ``ended`` is told of each chat
+    that it ends.
     """
     ends = time.monotonic() + seconds - _RESERVE_SECONDS
     outcomes: list[str] = []
     troubles: list[Exception] = []
     complete = True
-    for look in _looks(stores, executions):
+    for look in _looks(stores, executions, ended):
         left = ends - time.monotonic()
         if left <= 0:
             complete = False
@@ -77,27 +83,27 @@ def sweep(
     return Swept(len(seen), seen.count("started"), seen.count("ended"), complete)
 
 
-def _looks(stores: Stores, executions: Executions) -> Iterator[Callable[[], str]]:
+def _looks(stores: Stores, executions: Executions, ended: Ended) -> Iterator[Callable[[], str]]:
     """A look at each open chat, the oldest first; then at those that earlier sweeps could not end."""
     later: list[Chat] = []
     for ref in stores.chats.open_chats():
-        yield partial(_look_at, stores, executions, ref, later)
+        yield partial(_look_at, stores, executions, ended, ref, later)
     for chat in sorted(later, key=lambda chat: chat.sweeps):
-        yield partial(_look_after, stores, executions, chat)
+        yield partial(_look_after, stores, executions, ended, chat)
 
 
-def _look_at(stores: Stores, executions: Executions, ref: ChatRef, later: list[Chat]) -> str:
+def _look_at(stores: Stores, executions: Executions, ended: Ended, ref: ChatRef, later: list[Chat]) -> str:
     chat = stores.chats.load(ref.user, ref.chat_id)
     if chat is None or chat.status not in ("running", "answered"):
         return "gone"
     if chat.sweeps:
         later.append(chat)
         return "later"
-    return _look_after(stores, executions, chat)
+    return _look_after(stores, executions, ended, chat)
 
 
-def _look_after(stores: Stores, executions: Executions, chat: Chat) -> str:
-    act = _needed(stores, executions, chat)
+def _look_after(stores: Stores, executions: Executions, ended: Ended, chat: Chat) -> str:
+    act = _needed(stores, executions, ended, chat)
     if act is None:
         return ""
     try:
@@ -107,32 +113,32 @@ def _look_after(stores: Stores, executions: Executions, chat: Chat) -> str:
     return act()
 
 
-def _needed(stores: Stores, executions: Executions, chat: Chat) -> Callable[[], str] | None:
+def _needed(stores: Stores, executions: Executions, ended: Ended, chat: Chat) -> Callable[[], str] | None:
     """What is to be done with the chat, if anything."""
     now = stores.clock()
     if now >= chat.deadline:
-        return partial(_end_overdue, stores, executions, chat)
+        return partial(_end_overdue, stores, executions, ended, chat)
     status = executions.status(chat.chat_id)
     if status == "RUNNING":
         return None
     if status is not None:
-        return partial(_end_orphan, stores, chat, status)
+        return partial(_end_orphan, stores, ended, chat, status)
     if now < chat.deadline - CHAT_SECONDS + STARTING_SECONDS:
         return None
     return partial(_start, executions, chat)
 
 
-def _end_overdue(stores: Stores, executions: Executions, chat: Chat) -> str:
+def _end_overdue(stores: Stores, executions: Executions, ended: Ended, chat: Chat) -> str:
     """Closed first, so that the chat ends as what it is: a stopped execution is reported to `abort`, which
     knows no more than that it was stopped. What still runs is fenced off by the closed log.
     """
-    end_chat(stores, _ref(chat), TIMED_OUT)
+    end_chat(stores, _ref(chat), TIMED_OUT, ended)
     stop_execution(executions, chat.chat_id)
     return "ended"
 
 
-def _end_orphan(stores: Stores, chat: Chat, status: str) -> str:
-    end_chat(stores, _ref(chat), failure_of({"Error": status}))
+def _end_orphan(stores: Stores, ended: Ended, chat: Chat, status: str) -> str:
+    end_chat(stores, _ref(chat), failure_of({"Error": status}), ended)
     return "ended"
 
 

@@ -15,6 +15,7 @@ from dualtrack.text import clean, preview
 from dualtrack.tool import ToolResult
 
 if TYPE_CHECKING:
+    from dualtrack.models.spent import Asked
     from dualtrack.models.turn import ToolCall
     from dualtrack.storage.bodies import Body
     from dualtrack.storage.chats import Chat, RecordedTurn
@@ -38,13 +39,20 @@ OUTCOME_UNKNOWN = ToolResult(
 
 
 def record_result(
-    stores: Stores, chat: Chat, turn: int, call: ToolCall, result: ToolResult, seconds: float
-) -> None:
-    """Store the call's record and its events, unless a record is there already; then nothing happens.
+    stores: Stores,
+    chat: Chat,
+    turn: int,
+    call: ToolCall,
+    result: ToolResult,
+    seconds: float,
+    asked: tuple[Asked, ...] = (),
+) -> bool:
+    """Store the call's record and its events, unless a record is there already; then nothing happens. Whether they
+    were stored.
 
-    Raises `ChatClosed` if the chat has ended.
+    ``asked``: what the tool asked of models. Raises `ChatClosed` if the chat has ended.
     """
-    record, files = _record(stores, chat, turn, call, result, round(seconds, 3))
+    record, files = _record(stores, chat, turn, call, result, round(seconds, 3), asked)
     stored = stores.history.record_writes(chat.user, chat.conversation_id, record)
     shown = result.content if not result.reference else record.content
     events = [
@@ -54,7 +62,8 @@ def record_result(
     try:
         stores.log(chat).append(events, [*files, *stored])
     except Lost:
-        return
+        return False
+    return True
 
 
 def complete_results(stores: Stores, chat: Chat, turn: RecordedTurn, *, dead: bool) -> None:
@@ -72,7 +81,13 @@ def _stand_in(call: ToolCall) -> ToolResult:
 
 
 def _record(
-    stores: Stores, chat: Chat, turn: int, call: ToolCall, result: ToolResult, seconds: float
+    stores: Stores,
+    chat: Chat,
+    turn: int,
+    call: ToolCall,
+    result: ToolResult,
+    seconds: float,
+    asked: tuple[Asked, ...],
 ) -> tuple[Record, tuple[Body, ...]]:
     """The call's record, and the bodies of its files."""
     viewed, not_shown = viewable(result.media)
@@ -97,6 +112,7 @@ def _record(
             sources=tuple(freeze(source_json(one) | {"record_id": call.id}) for one in _sources(result)),
             media=media,
             reference=reference,
+            asked=asked,
         ),
     )
     return record, files

@@ -1,7 +1,7 @@
 """What a user's chats took, by the day (UTC) on which each ended, from the ledger's own lines. Pure.
 
-Dollars are those of the chats' turns by the price table, failed chats' too. Summaries and digests are made after a
-chat is settled: a chat's receipt has them.
+Dollars are those of the chats' turns and of what their tools asked of models, by the price table, failed chats' too.
+Summaries and digests are made after a chat is settled: a chat's receipt has them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ENDS: Final = ("settle", "release", "expire")
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """Of one day: chats that ended, credits that they were charged, and 10⁻⁹ dollars of their turns."""
+    """Of one day: chats that ended, credits that they were charged, and 10⁻⁹ dollars of their turns and tools."""
 
     day: str
     chats: int = 0

@@ -11,6 +11,8 @@ from dualtrack.tool import name_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from dualtrack.models.spent import Asked
+
 Role = Literal["user", "assistant"]
 RecordType = Literal["message", "tool_call", "summary", "digest"]
 
@@ -43,6 +45,8 @@ class ToolCallDetail:
     sources: tuple[Mapping[str, str], ...] = ()
     media: tuple[Attachment, ...] = ()
     reference: Mapping[str, Any] | None = None
+    asked: tuple[Asked, ...] = ()
+    """What the tool asked of models itself; releases before kept none of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,10 +74,8 @@ class Claude:
     def complete(self, request: Mapping[str, Any], seconds: float) -> tuple[str, Usage]:
         """The text of a short answer, and the tokens it took."""
         answer = self.message(request, seconds)
-        told = answer.usage
         text = "".join(block.text for block in answer.content if block.type == "text")
-        read, written = told.cache_read_input_tokens or 0, told.cache_creation_input_tokens or 0
-        return clean(text), Usage(told.input_tokens, told.output_tokens, read, written)
+        return clean(text), usage_of(answer)
 
     def message(self, request: Mapping[str, Any], seconds: float) -> Message:
         """The whole answer of a call that is not streamed."""
@@ -85,13 +83,20 @@ class Claude:
             answer: Message = self.client.messages.create(**request, timeout=_timeout(seconds))
         return answer
 
-    def parse(self, request: Mapping[str, Any], form: type[Form], seconds: float) -> Form:
-        """An answer in the form that is asked for (``output_config.format`` on the wire)."""
+    def parse(self, request: Mapping[str, Any], form: type[Form], seconds: float) -> tuple[Form, Usage]:
+        """An answer in the form that is asked for (``output_config.format`` on the wire), and its tokens."""
         with errors_of_the_service():
             answer = self.client.messages.parse(**request, output_format=form, timeout=_timeout(seconds))
         if answer.stop_reason != "end_turn" or answer.parsed_output is None:
             raise ModelUnavailable(f"The model stopped with {answer.stop_reason}.")
-        return answer.parsed_output
+        return answer.parsed_output, usage_of(answer)
+
+
+def usage_of(answer: Message) -> Usage:
+    """The tokens of an answer that was not streamed."""
+    told = answer.usage
+    read, written = told.cache_read_input_tokens or 0, told.cache_creation_input_tokens or 0
+    return Usage(told.input_tokens, told.output_tokens, read, written)
 
 
 @cache

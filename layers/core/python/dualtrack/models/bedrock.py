@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 import boto3
 
 from dualtrack.errors import ModelUnavailable
-from dualtrack.models.anthropic import Claude, errors_of_the_service
+from dualtrack.models.anthropic import Claude, errors_of_the_service, usage_of
 from dualtrack.models.anthropic_sdk import anthropic
 from dualtrack.models.protocol import CALL_SECONDS
 from dualtrack.models.providers import bedrock_model, bedrock_region
@@ -55,8 +55,8 @@ class BedrockClaude:
         """A short answer, as `Claude.complete`."""
         return self.claude.complete(_named(request), seconds)
 
-    def parse(self, request: Mapping[str, Any], form: type[Form], seconds: float) -> Form:
-        """An answer in the form: the input of the one tool that there is."""
+    def parse(self, request: Mapping[str, Any], form: type[Form], seconds: float) -> tuple[Form, Usage]:
+        """An answer in the form: the input of the one tool that there is; and its tokens."""
         with errors_of_the_service():
             answer = self.claude.message(_by_tool(_named(request), form), seconds)
             inputs = [block.input for block in answer.content if block.type == "tool_use"]
@@ -64,7 +64,7 @@ class BedrockClaude:
                 raise ModelUnavailable(
                     f"The model stopped with {answer.stop_reason} and {len(inputs)} answers."
                 )
-            return form.model_validate(inputs[0])
+            return form.model_validate(inputs[0]), usage_of(answer)
 
 
 @cache

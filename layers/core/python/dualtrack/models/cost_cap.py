@@ -1,7 +1,8 @@
 """What a chat's model calls have cost, and when the next one has to be its last (CONTRACT 8, ``max_cost``). Pure.
 
-Before each turn but the first: what the turns have cost, and as much again as the dearest of them, and the most that a
-last call can cost. If that is more than the cap, the call that begins is the last one. So a runaway ends with a written
+Before each turn but the first: what the turns and their tools have asked of models, and as much again as the
+dearest of them, and the most that a last call can cost. If that is more than the cap, the call that begins is
+the last one. So a runaway ends with a written
 answer, and as a rule below its cap.
 """
 
@@ -9,11 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.models.prices import dollars
+from dualtrack.models.prices import dollars, embedding_dollars
 from dualtrack.models.turn import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from dualtrack.models.spent import Asked
 
 MAX_COST: Final = 1_000.0
 """Dollars: the highest cap that can be set."""
@@ -40,9 +43,18 @@ def most_of_a_call(model: str, prompt_tokens: int, output_tokens: int) -> float:
     return dollars(model, Usage(output_tokens=output_tokens, cache_write_tokens=prompt_tokens))
 
 
+def asked_dollars(asked: Asked) -> float:
+    """What a tool's own calls of one model cost."""
+    side = asked.side
+    if asked.kind == "embedding":
+        return embedding_dollars(side.model, side.usage.input_tokens)
+    return dollars(side.model, side.usage, side.calls)
+
+
 def is_spent(cap: float, spent: Sequence[float], last_call: float) -> bool:
     """Whether the next call has to be the chat's last.
 
-    ``spent``: dollars of each turn so far; ``last_call``: the most that a last call can cost.
+    ``spent``: dollars of each turn so far, with what its tools asked of models; ``last_call``: the most that
+    a last call can cost.
     """
     return bool(cap and spent) and sum(spent) + max(spent) + last_call > cap

@@ -61,6 +61,25 @@ PRICES: Final[Mapping[str, Price]] = MappingProxyType(
 )
 """By the beginning of the model's name; the longest one that fits counts."""
 
+EMBEDDING_PRICES: Final[Mapping[str, float]] = MappingProxyType(
+    {
+        "voyage-3-large": 0.18,
+        "voyage-3.5-lite": 0.02,
+        "voyage-3.5": 0.06,
+        "voyage-3-lite": 0.02,
+        "voyage-3": 0.06,
+        "voyage-4-large": 0.12,
+        "voyage-4-lite": 0.02,
+        "voyage-4": 0.06,
+        "voyage-code-3": 0.18,
+        "voyage-context-3": 0.18,
+        "voyage-finance-2": 0.12,
+        "voyage-law-2": 0.12,
+    }
+)
+"""Dollars per million tokens of Voyage's models by their names (docs.voyageai.com/docs/pricing, 2026-11). The tokens
+that an account has free are not taken off."""
+
 DEFAULT: Final = Price(Rates(3, 15))
 """Of a model that the table does not know: the middle of the lines. Weights within one call are right all the same,
 since output costs five times the input, and the cache its share of it, on every line."""
@@ -78,6 +97,11 @@ def price_of(model: str) -> Price:
 def is_known(model: str) -> bool:
     """Whether the table has the model: else `price_of` is a guess."""
     return price_of(model) is not DEFAULT
+
+
+def embedding_dollars(model: str, tokens: int) -> float:
+    """What embeddings cost; of a model that the table does not know, the dearest one's price."""
+    return EMBEDDING_PRICES.get(model, max(EMBEDDING_PRICES.values())) * tokens / 1_000_000
 
 
 def dollars(model: str, usage: Usage, calls: int = 1) -> float:

@@ -34,9 +34,9 @@ class Model(Protocol):
     def complete(self, request: Mapping[str, Any], seconds: float) -> tuple[str, Usage]:
         """The text of a short answer, and the tokens it took."""
 
-    def parse(self, request: Mapping[str, Any], form: type[Form], seconds: float) -> Form:
-        """An answer of the form. One that was cut, declined, or is of another form is no answer:
-        `ModelUnavailable`."""
+    def parse(self, request: Mapping[str, Any], form: type[Form], seconds: float) -> tuple[Form, Usage]:
+        """An answer of the form, and the tokens it took. One that was cut, declined, or is of another form is no
+        answer: `ModelUnavailable`."""
 
     def __hash__(self) -> int:
         """Clients are told apart, so that what is made for one can be kept."""

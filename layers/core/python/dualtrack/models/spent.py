@@ -1,6 +1,7 @@
 """What calls of the model took, beside their tokens: what a chat's receipt is made of (CONTRACT 9). Pure.
 
     turn        `Made`       stored with the turn: when it was asked, how long it took, how often it was tried
+    tool call   `Asked`    calls that the tool made inside: of a model, and for embeddings
     chat        `Lost`       calls of a turn that were begun and of which nothing was recorded
                 `Side`       calls for the summaries of its query, and for a digest
                 ledger       the numbers of its lines in its user's ledger
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from dualtrack.models.turn import Usage
 
@@ -62,6 +63,15 @@ class Side:
     calls: int
     tries: int
     usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Calls that one tool call made of one model (``side``); `embedding`: tokens are input, and have their
+    own prices."""
+
+    kind: Literal["model", "embedding"]
+    side: Side
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +136,22 @@ def side_json(side: Side | None) -> dict[str, Any] | None:
 
 def side_of(data: Mapping[str, Any] | None) -> Side | None:
     """The reverse."""
-    return Side(**{**data, "usage": Usage(**data["usage"])}) if data else None
+    return _side(data) if data else None
+
+
+def _side(data: Mapping[str, Any]) -> Side:
+    names = Side.__dataclass_fields__
+    return Side(**{**{name: data[name] for name in names}, "usage": Usage(**data["usage"])})
+
+
+def asked_json(asked: Sequence[Asked]) -> list[dict[str, Any]]:
+    """Of a tool call's record."""
+    return [{"kind": one.kind, **asdict(one.side)} for one in asked]
+
+
+def asked_of(data: Sequence[Mapping[str, Any]]) -> tuple[Asked, ...]:
+    """The reverse; releases before wrote none."""
+    return tuple(Asked(one["kind"], _side(one)) for one in data)
 
 
 def spent_json(spent: Spent) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from dualtrack.frozen import dumps, freeze, loads
 from dualtrack.ids import RecordId, parse_record_id
 from dualtrack.memory.ancestry import Ancestry
 from dualtrack.memory.records import Attachment, Block, QueryTrack, Record, ToolCallDetail
+from dualtrack.models.spent import asked_json, asked_of
 from dualtrack.storage.bodies import attach, partition, put_with_text
 from dualtrack.storage.dynamo import batch_get, delete_all, get, query
 
@@ -402,7 +403,7 @@ def _meta(record: Record) -> dict[str, Any]:
             "sources": call.sources,
             "media": [_attachment_json(one) for one in call.media],
             "reference": call.reference,
-        }
+        } | ({"asked": asked_json(call.asked)} if call.asked else {})
     return meta
 
 
@@ -434,6 +435,7 @@ def _call(data: Mapping[str, Any]) -> ToolCallDetail:
         sources=tuple(data["sources"]),
         media=_attachments(data["media"]),
         reference=data["reference"],
+        asked=asked_of(data.get("asked", ())),
     )
 
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from aws_lambda_powertools import Logger, single_metric
-from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools import Logger
 
 from dualtrack.api import answers, models
 from dualtrack.api.chats import await_answer, find_chat, show_chat, started_json
 from dualtrack.api.parameters import IDEMPOTENCY_KEY, LAST_EVENT_ID, WAIT
 from dualtrack.api.route import EVENTS_PATH, Answer, Route
+from dualtrack.api.writes import refuse_unreadable
 from dualtrack.chat.cancel_chat import cancel_chat
 from dualtrack.chat.executions import owner_of
 from dualtrack.chat.explain_chat import evidence
 from dualtrack.chat.receipt import receipt_of
 from dualtrack.chat.start_chat import NewChat, Repeat, fingerprint, first_chat, start_chat
 from dualtrack.ids import is_chat_id
+from dualtrack.runtime.metrics import count
 
 if TYPE_CHECKING:
     from dualtrack.api.request import Request
@@ -58,10 +59,10 @@ def _start(request: Request, repeat: Repeat | None) -> Chat:
         body.profile or "",
         models.decode_files(body.attachments),
     )
+    refuse_unreadable(request.services.writes, profile=new.profile, files=new.files)
     chat = start_chat(request.stores, request.services.executions, new, repeat)
     logger.info("Chat admitted", chat_id=chat.chat_id, correlation_id=chat.chat_id, profile=chat.profile)
-    with single_metric(name="ChatsStarted", unit=MetricUnit.Count, value=1):
-        pass  # written as the block ends
+    count("ChatsStarted")
     return chat
 
 

@@ -43,10 +43,13 @@ def search_conversation(running: Running, needs: SearchNeeds, settings: Conversa
     limit = max(1, min(int(running.call.input.get("limit", DEFAULT_HITS)), MAX_HITS))
     index = up_to_date(needs.stores, running, settings)
     close = None
-    if index.segments and settings.ranking != "keywords":
+    by_meaning = bool(index.segments) and settings.ranking != "keywords"
+    if by_meaning:
         close = closeness(index, query, running, needs, settings)
     found = best(query, index, close, settings)[:limit]
-    return ToolResult("\n".join((*_lines(query, found, settings), *_notes(index, close))))
+    left_out = ("meaning",) if by_meaning and needs.embedder and close is None else ()
+    text = "\n".join((*_lines(query, found, settings), *_notes(index, close)))
+    return ToolResult(text, left_out=left_out)
 
 
 def best(

@@ -104,6 +104,13 @@ class CourseLibrary:
             self.logger.info("course search without meaning", extra={"reason": str(error)[:200]})
             return None
 
+    def lacks_meaning(self, index: Index, vector: bytes | None, near: Mapping[int, float] | None) -> bool:
+        """Whether keywords alone ranked although the index has vectors and the settings ask for them."""
+        if self.settings.ranking == "keywords" or not index.model:
+            return False
+        beside = self.vector_indexes is not None and index.vector_index
+        return vector is None or bool(beside and near is None)
+
     def _swap(self) -> None:
         """Read the current version if it is another one. One that cannot be read leaves the former in use."""
         published = self.store.published(CORPUS)

@@ -57,9 +57,11 @@ def find(
     vector = library.vector(index, query)
     near = library.nearest(index, vector, title, lesson_number)
     hits = search(index, query, vector, title, lesson_number, library.settings, near)
+    left_out = ("meaning",) if library.lacks_meaning(index, vector, near) else ()
     if not hits:
-        return ToolResult(_nothing(title, lesson_number))
-    return ToolResult("\n\n".join(f"[{hit.place}]\n{hit.chunk.text}" for hit in hits), sources=_sources(hits))
+        return ToolResult(_nothing(title, lesson_number), left_out=left_out)
+    text = "\n\n".join(f"[{hit.place}]\n{hit.chunk.text}" for hit in hits)
+    return ToolResult(text, sources=_sources(hits), left_out=left_out)
 
 
 def _title(library: CourseLibrary, index: Index, name: str) -> str | None:

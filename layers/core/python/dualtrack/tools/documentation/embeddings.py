@@ -10,6 +10,8 @@ import aiohttp
 import voyageai
 from voyageai.client_async import AsyncClient
 
+from dualtrack.models.metering import asking
+from dualtrack.models.turn import Usage
 from dualtrack.tools.documentation.values import Degraded
 from dualtrack.tools.documentation.vectors import pack
 
@@ -58,7 +60,9 @@ class VoyageEmbedder:
         client = AsyncClient(
             api_key=self._key, max_retries=0, timeout=timeout, base_url=self._base_url or None
         )
-        answer = await client.embed(list(texts), model=self.model, input_type=input_type)
+        with asking("embedding", self.model) as question:
+            answer = await client.embed(list(texts), model=self.model, input_type=input_type)
+            question.usage = Usage(input_tokens=answer.total_tokens)
         if len(answer.embeddings) != len(texts):
             raise Degraded("Voyage: an answer of the wrong length")
         return tuple(pack(vector) for vector in answer.embeddings)

@@ -9,7 +9,9 @@ The question is embedded while the first three run. A question asked before skip
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 from dualtrack.tool import failed
 from dualtrack.tools.documentation.library import find_sections
@@ -19,7 +21,7 @@ from dualtrack.tools.documentation.rerank import rerank_with_claude
 from dualtrack.tools.documentation.session import Session
 from dualtrack.tools.documentation.spec import MAX_QUERY_CHARACTERS
 from dualtrack.tools.documentation.stages import Stages
-from dualtrack.tools.documentation.values import Context7Error
+from dualtrack.tools.documentation.values import Context7Error, LibraryUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +31,12 @@ if TYPE_CHECKING:
     from dualtrack.tools.documentation.library import Found
     from dualtrack.tools.documentation.values import Chunk
     from dualtrack.tools.running import Running
+
+
+_PARTS: Final = MappingProxyType(
+    {"understand": "understand", "choose": "choose", "embed": "meaning", "rerank": "rerank"}
+)
+"""The optional stages that make the result better, by what is counted of them (`dualtrack.runtime.metrics.PARTS`)."""
 
 
 def run(running: Running, needs: SearchNeeds) -> ToolResult:
@@ -47,11 +55,18 @@ def retrieve_documentation(query: str, deps: Dependencies) -> ToolResult:
         return failed("the query is empty")
     total = deps.settings.limits.total
     session = Session(deps, Stages(deps.settings.limits))
+    return replace(_found(question, session, total), left_out=_left_out(session))
+
+
+def _found(question: str, session: Session, total: float) -> ToolResult:
+    deps = session.deps
     try:
         return deps.loop.run(_search(question, session), timeout=total)
     except Context7Error as error:
+        session.has_documentation = isinstance(error, LibraryUnavailable)
         return failed(f"documentation search: {error}")
     except TimeoutError:
+        session.has_documentation = False
         return failed(f"documentation search took longer than {total:g} s")
     except Exception as error:  # noqa: BLE001 - a tool's failure is a result (CONTRACT 7), never an exception
         deps.logger.info("documentation search failed", extra={"error_type": type(error).__name__})
@@ -101,6 +116,14 @@ def _notes(found: Found, session: Session) -> tuple[str, ...]:
         few = f"only {size} distinct sections were found for this question, fewer than {settings.top_fused}"
         return (f"{few}, so none was dropped before the choice of these {settings.top_final}.",)
     return ()
+
+
+def _left_out(session: Session) -> tuple[str, ...]:
+    """What was configured and could not be had, as it is counted."""
+    missed = {
+        _PARTS[stage.name] for stage in session.stages.done if stage.name in _PARTS and not stage.went_well
+    }
+    return tuple(sorted(missed | (set() if session.has_documentation else {"context7"})))
 
 
 def _log(session: Session) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dualtrack.errors import ModelRefused, ModelUnavailable
+from dualtrack.models.metering import asking
 from dualtrack.models.thinking import Thinking, short_fields
 from dualtrack.tools.documentation.values import Degraded
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from dualtrack.models.protocol import Form, Model
 
 
@@ -37,6 +40,12 @@ class Questions:
             "messages": [{"role": "user", "content": prompt}],
         }
         try:
-            return await asyncio.to_thread(self.model.parse, request, form, timeout)
+            return await asyncio.to_thread(self._parsed, request, form, timeout)
         except (ModelUnavailable, ModelRefused) as error:
             raise Degraded(str(error)) from error
+
+    def _parsed(self, request: Mapping[str, Any], form: type[Form], timeout: float) -> Form:
+        """In the thread, which goes on where nobody waits for it: what the call took is told all the same."""
+        with asking("model", self.model_name) as question:
+            answer, question.usage = self.model.parse(request, form, timeout)
+        return answer

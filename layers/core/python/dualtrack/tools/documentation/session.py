@@ -26,6 +26,8 @@ class Session:
     deps: Dependencies
     stages: Stages
     healthy: bool = True
+    has_documentation: bool = True
+    """False once Context7 was away or too slow; a library that it does not have is an answer."""
     context7_requests: int = 0
     recalled: dict[str, bytes] = field(default_factory=dict)
     responses: dict[str, bytes] = field(default_factory=dict)

@@ -33,6 +33,11 @@ class Stage:
     milliseconds: float
     outcome: str
 
+    @property
+    def went_well(self) -> bool:
+        """Whether it brought what it is for."""
+        return self.outcome == "ok"
+
 
 @dataclass(slots=True)
 class Stages:

@@ -1,0 +1,211 @@
+"""What dashboard and alarms ask for is what functions write: the metric, and exactly its dimensions.
+
+CloudWatch takes a metric's name with other dimensions for another metric, which has no data (Amazon CloudWatch User
+Guide, "Dimensions"): an alarm on it never says a word.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+import time
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
+from typing import TYPE_CHECKING, Any, Final
+
+import boto3
+import pytest
+from aws_lambda_powertools.utilities.parameters import clear_caches
+from dualtrack.chat.credit_reset import Report
+from dualtrack.chat.sweep import sweep
+from dualtrack.models.spent import Asked, Side
+from dualtrack.models.turn import Usage
+from dualtrack.runtime.metrics import ENDS, NAMESPACE, PARTS
+from dualtrack.tool import ToolResult
+
+from infra.costs import CHAT_METRICS, EVENT_METRICS
+from infra.layers import ROOT
+from tests.drivers.templates import STACKS, readable
+from tests.drivers.world import SETTINGS, World, make_world
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.drivers.templates import Stage
+
+Metric = tuple[str, frozenset[tuple[str, str]]]
+"""The name and the dimensions."""
+
+READ: Final = {"type": "tool_use", "name": "retrieve_full_context", "input": {"id": "q1"}}
+
+
+class Context:
+    """As Lambda gives it."""
+
+    function_name = memory_limit_in_mb = invoked_function_arn = aws_request_id = "test"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 100_000
+
+
+@contextmanager
+def function(name: str, patch: pytest.MonkeyPatch, **environment: str) -> Iterator[Any]:
+    """A handler's module as Lambda loads it, in the stage `prod`."""
+    settings = {"POWERTOOLS_SERVICE_NAME": name, "STAGE": "prod", **environment}
+    tables = ("history_table", "chats_table", "credits_table", "cache_table", "bodies_bucket")
+    settings |= {one.upper(): getattr(SETTINGS, one) for one in tables}
+    for key, value in settings.items():
+        patch.setenv(key, value)
+    clear_caches()  # type: ignore[no-untyped-call]
+    spec = importlib.util.spec_from_file_location(
+        f"{name}_of_metrics", ROOT / "functions" / name / "handler.py"
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    patch.setitem(sys.modules, spec.name, module)
+    spec.loader.exec_module(module)
+    yield module
+    clear_caches()  # type: ignore[no-untyped-call]
+
+
+def written(text: str) -> set[Metric]:
+    """What CloudWatch reads out of log lines (CloudWatch User Guide, "Embedded metric format specification")."""
+    found = set()
+    for line in text.splitlines():
+        try:
+            told = json.loads(line)
+        except ValueError:
+            continue
+        for directive in told.get("_aws", {}).get("CloudWatchMetrics", []) if isinstance(told, dict) else []:
+            assert directive["Namespace"] == NAMESPACE
+            for names in directive["Dimensions"]:
+                dimensions = frozenset((name, told[name]) for name in names)
+                found |= {(metric["Name"], dimensions) for metric in directive["Metrics"]}
+    return found
+
+
+def turns(world: World, patch: pytest.MonkeyPatch) -> None:
+    """A chat with a tool, a busy model, and chats that end otherwise."""
+    boto3.client("ssm").put_parameter(Name="/key", Value="sk", Type="SecureString")
+    given = {
+        "ANTHROPIC_BASE_URL": world.model.url,
+        "ANTHROPIC_SECRET": "/key",
+        "DUALTRACK_MODEL": world.model_name,
+    }
+    scripts: tuple[tuple[dict[str, Any], ...], ...] = (
+        ({"match": "turn", "content": [READ]}, {"match": "turn", "text": "Found."}),
+        ({"match": "turn", "status": 529},),
+        ({"match": "turn", "status": 400},),
+        ({"match": "turn", "text": "Cut", "stop_reason": "max_tokens"},),
+    )
+    with function("turn", patch, **given) as module:
+        for script in scripts:
+            world.model.reset()
+            world.model.script.add(*script)
+            chat = world.start("Read it.", user=f"user-{len(script)}-{script[0].get('status', 0)}")
+            payload = {"user": chat.user, "chat_id": chat.chat_id, "conversation_id": chat.conversation_id}
+            outcome = module.handler({**payload, "turn": 0, "waits": True}, Context())
+            if outcome["next"] == "tools":
+                module.handler({**payload, "turn": 1, "waits": True}, Context())
+
+
+@pytest.fixture(scope="module")
+def emitted() -> set[Metric]:
+    """What the functions write in the stage `prod`, each run once with what makes it write."""
+    capture, lines = pytest.MonkeyPatch(), StringIO()
+    with make_world() as world, redirect_stdout(lines):
+        world.clock.now = time.time()
+        turns(world, capture)
+        with function("credit_reset", capture) as module:
+            module._tell(Report(reset=1, failed=1))
+        servers = [{"name": "docs", "url": "http://127.0.0.1:9/mcp", "price_class": "other"}]
+        with function(
+            "github", capture, MCP_SERVERS=json.dumps(servers), GITHUB_TOKEN_SECRET="", CONNECTIONS_KEY="key"
+        ) as module:
+            module.refresh()
+        with function("search", capture) as module:
+            side = Side("2026-11-22T00:00:00Z", "voyage-3-large", 0.1, 1, 1, Usage(10))
+            module._count(ToolResult("", left_out=PARTS), [Asked("embedding", side)])
+        with function("sweep", capture) as module:
+            chat = world.start("It is never answered.", user="late")
+            world.clock.now = chat.deadline + 1
+            executions: Any = world.executions
+            sweep(world.stores, executions, 60, ended=module.count_end)
+            world.abort(chat)
+            module._tell(OpenChats=1, SweptChats=1, Deletions=1)
+        assert world.load(chat).error == {
+            "code": "timeout",
+            "message": "The chat took too long. Nothing was charged.",
+        }
+    capture.undo()
+    return written(lines.getvalue())
+
+
+def asked(stage: Stage) -> set[Metric]:
+    """What alarms and dashboard look at of our own metrics."""
+    found = set()
+    for stack in STACKS:
+        for resource in stage.template(stack)["Resources"].values():
+            properties = resource.get("Properties", {})
+            if resource["Type"] == "AWS::CloudWatch::Alarm":
+                stats = [
+                    one["MetricStat"]["Metric"]
+                    for one in properties.get("Metrics", [])
+                    if "MetricStat" in one
+                ]
+                for metric in stats or [properties]:
+                    dimensions = frozenset(
+                        (one["Name"], readable(one["Value"])) for one in metric.get("Dimensions", [])
+                    )
+                    found |= (
+                        {(metric["MetricName"], dimensions)} if metric["Namespace"] == NAMESPACE else set()
+                    )
+            elif resource["Type"] == "AWS::CloudWatch::Dashboard":
+                found |= drawn(json.loads(readable(properties["DashboardBody"])))
+    return found
+
+
+def drawn(body: dict[str, Any]) -> set[Metric]:
+    """A line of a graph is ``[namespace, name, dimension, value, …, {options}]``."""
+    found = set()
+    for widget in body["widgets"]:
+        for line in widget["properties"].get("metrics", []):
+            plain = [one for one in line if isinstance(one, str)]
+            if plain and plain[0] == NAMESPACE:
+                found.add((plain[1], frozenset(zip(plain[2::2], plain[3::2], strict=True))))
+    return found
+
+
+def closed(metric: Metric) -> Metric:
+    """Of a dimension with a closed set of values, any of them stands for all."""
+    name, dimensions = metric
+    sets = {"end": ENDS, "part": PARTS}
+    return name, frozenset((key, key if value in sets.get(key, ()) else value) for key, value in dimensions)
+
+
+def test_what_is_looked_at_is_written(prod: Stage, emitted: set[Metric]) -> None:
+    wanted = asked(prod)
+    assert len(wanted) > 25
+    assert {closed(one) for one in wanted} - {closed(one) for one in emitted} == set()
+
+
+def test_everything_that_is_written_has_its_stage(emitted: set[Metric]) -> None:
+    assert emitted
+    for name, dimensions in emitted:
+        assert {"service", "stage"} <= {key for key, _ in dimensions}, name
+        assert ("stage", "prod") in dimensions, name
+
+
+def test_as_many_are_written_as_the_bill_counts(emitted: set[Metric]) -> None:
+    """Each value of a closed set is one; the API's count of chats is written by its own function."""
+    many = {"end": len(ENDS), "part": len(PARTS)}
+    names = {closed(one) for one in emitted}
+    each = [next((many[key] for key, value in sets if key == value), 1) for _, sets in names]
+    assert sum(each) + 1 == CHAT_METRICS + EVENT_METRICS, sorted(name for name, _ in names)
+
+
+def test_how_chats_end_is_counted_once_each(emitted: set[Metric]) -> None:
+    ends = {dict(dimensions)["end"] for name, dimensions in emitted if name == "ChatEnds"}
+    assert ends == {"failed_internal", "max_tokens", "failed_timeout"}
