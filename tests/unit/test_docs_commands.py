@@ -28,11 +28,12 @@ def unknown(line: str) -> str | None:
                 return f"{path} {word}"
         elif isinstance(command, click.Group):
             names = word.split("|")
-            if not all(name in command.commands for name in names) and re.fullmatch(r"[a-z|]+", word):
+            found = [command.get_command(click.Context(command), name) for name in names]
+            if not all(found) and re.fullmatch(r"[a-z|]+", word):
                 return f"{path} {word}"
-            if names[0] not in command.commands:
+            if found[0] is None:
                 return None
-            command, path = command.commands[names[0]], f"{path} {names[0]}"
+            command, path = found[0], f"{path} {names[0]}"
     return None
 
 
@@ -42,6 +43,13 @@ def _words(line: str) -> list[str]:
         return shlex.split(plain)
     except ValueError:  # a quotation that ends in another line
         return plain.split()
+
+
+def _expanded(path: str) -> list[str]:
+    """The paths behind ``a_{b,c}.py``."""
+    if braces := re.fullmatch(r"(.*)\{(.*)\}(.*)", path):
+        return [f"{braces[1]}{name}{braces[3]}" for name in braces[2].split(",")]
+    return [path.partition("::")[0]]
 
 
 def _options(command: click.Command) -> set[str]:
@@ -55,7 +63,13 @@ def test_its_commands_exist(path: Path) -> None:
     assert [line for line in commands(text, "uv run dualtrack ") if unknown(line)] == []
     modules = [line.split()[0] for line in commands(text, "uv run python -m ")]
     assert [module for module in modules if find_spec(module) is None] == []
-    tests = [line.split()[0] for line in commands(text, "uv run pytest ") if line.startswith("tests")]
+    tests = [
+        path
+        for line in commands(text, "uv run pytest ")
+        for word in line.split()
+        if word.startswith("tests/")
+        for path in _expanded(word)
+    ]
     assert [test for test in tests if not (ROOT / test).exists()] == []
     scripts = re.findall(r"(?:bash|sh) (\.ci/\w+(?:\.sh)?)", text)
     assert [script for script in scripts if not (ROOT / script).is_file()] == []
