@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from infra.local.runner import KEEPER_FILE, is_locked
+from infra.local.shared import shared_stack
+from tests.clients.stack_client import wait_for
 from tests.drivers.documents import ROOT, copied_to, shell_blocks
 from tests.long_forms import LONG
 from tests.servers.processes import free_port
@@ -60,3 +64,12 @@ def test_the_commands_of_docs_work_as_they_stand(copy: Copy) -> None:
     done = copy.run([start, *blocks])
     assert done.returncode == 0, done.stdout[-6_000:]
     assert "Traceback" not in done.stdout
+
+
+def test_a_stack_in_the_background_is_not_at_the_address_of_an_earlier_dev(tmp_path: Path) -> None:
+    """Else it answers, for its last second, whoever waits there for the next `dev`."""
+    earlier = free_port()
+    (tmp_path / "ports.json").write_text(json.dumps({"front": earlier}))
+    with shared_stack(tmp_path, lambda _step: None) as url:
+        assert not url.endswith(f":{earlier}")
+    wait_for(lambda: not is_locked(tmp_path / KEEPER_FILE))
