@@ -24,6 +24,7 @@ APART: Final = frozenset(
         "test_faults",
         "test_github_chat",
         "test_crash_workers",
+        "test_documents",
         "test_github_mcp",
         "test_mcp_peers",
         "test_own_layers",

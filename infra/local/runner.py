@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from infra.local.private import make_private
 from infra.local.processes import ChildDied
-from infra.local.stack import CannotStart, LocalStack
+from infra.local.stack import CannotStart, LocalStack, free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -143,7 +143,10 @@ def main() -> None:
     with (state_dir / KEEPER_FILE).open("a") as own, (state_dir / GUESTS_FILE).open("a") as guests:
         fcntl.flock(own, fcntl.LOCK_EX)
         try:
-            with LocalStack(state_dir, report=lambda step: _tell(step=step)) as stack:
+            # never the port of an earlier `dev`: whoever waits there for the next one would be answered by
+            # this stack, which is about to end
+            port = free_port()
+            with LocalStack(state_dir, port=port, report=lambda step: _tell(step=step)) as stack:
                 _tell(url=stack.url, seconds=stack.seconds_to_ready)
                 sys.stdout.close()
                 keep(stack, guests)

@@ -527,7 +527,7 @@ class _Ports:
     def of(self, name: str) -> int:
         """The port of a child: the one of last time, or a free one."""
         if name not in self._given:
-            self._given[name] = _free(self.last(name))
+            self._given[name] = free_port(self.last(name))
             self.remember()
         return self._given[name]
 
@@ -562,8 +562,8 @@ def _bind(port: int) -> socket.socket:
     return listener
 
 
-def _free(preferred: int) -> int:
-    """The preferred port if nothing listens there, else any free one."""
+def free_port(preferred: int = 0) -> int:
+    """The preferred port if nothing listens there, else any free one. Raises `CannotStart` if there is none."""
     for port in (preferred, 0):
         with contextlib.suppress(OSError), _bind(port) as probe:
             return int(probe.getsockname()[1])

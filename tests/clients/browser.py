@@ -33,7 +33,9 @@ def chromium(*flags: str) -> Iterator[Browser]:
     program = shutil.which("chromium")
     if program is None:
         pytest.skip(f"Chromium is not installed: {INSTALL}")
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    playwright = pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed: uv sync --group browser"
+    )
     with playwright.sync_playwright() as driver:
         browser: Browser = driver.chromium.launch(executable_path=program, args=[*FLAGS, *flags])
         yield browser

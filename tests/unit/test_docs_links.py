@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT: Final = Path(__file__).parents[2]
-DOCUMENTS: Final = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
+DOCUMENTS: Final = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")))
 SOURCES: Final = ("*.py", "*.sh", "*.toml", "*.yaml", "*.yml", "*.json", "*.mjs", "*.js", ".ci/run")
 OTHER_REPOSITORIES: Final = ROOT / "tests" / "fixtures"
 """An earlier release names documents as they were then."""

@@ -1,0 +1,39 @@
+# `uv run just` lists these; CONTRIBUTING.md has when to use them.
+
+_list:
+    @just --list --unsorted
+
+# ruff, ruff format, mypy
+check:
+    uv run --group lint ruff check .
+    uv run --group lint ruff format --check .
+    uv run --group lint mypy cli/dualtrack_cli functions infra layers/core/python/dualtrack tests
+
+# ruff's own repairs
+format:
+    uv run --group lint ruff check --fix .
+    uv run --group lint ruff format .
+
+# the tests of a file or folder, in this process
+test +PATHS:
+    uv run pytest -n 0 {{ PATHS }}
+
+# everything in the short forms
+test-all:
+    uv run pytest
+
+# what CI runs: outside tools, long forms, no skips
+ci:
+    bash .ci/run
+
+# the local stage's templates, after a change of infra/
+synth:
+    uv run python -m infra.local.synth
+
+# the local stack with its page
+dev *OPTIONS:
+    uv run dualtrack dev {{ OPTIONS }}
+
+# ruff before each commit
+hooks:
+    uvx pre-commit install
