@@ -132,7 +132,7 @@ class Copy:
             env=self.environment(),
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=600,
             check=False,
         )
         assert done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}"
@@ -228,6 +228,7 @@ def _await_port(process: subprocess.Popen[bytes], port: int) -> None:
     raise AssertionError(f"it ended with {process.returncode}")
 
 
+@pytest.mark.timeout(1_800)
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no clone: what belongs to the project is not known")
 def test_every_recipe_works_on_a_copy_of_the_project(tmp_path: Path) -> None:
     followed = recipes()
