@@ -24,11 +24,8 @@ VALIDATOR = (
     / "dualtrack/npm-infra/node_modules/asl-validator/dist/bin/asl-validator.js"
 )
 STATE_OF = {
+    **dict.fromkeys(get_args(Kind), "Tool"),
     "turn": "Turn",
-    "tool": "Tool",
-    "search": "Tool",
-    "graph": "Tool",
-    "github": "Tool",
     "summarise": "Summarise",
     "abort": "Abort",
     "ingest": "Ingest",
@@ -105,16 +102,13 @@ def test_every_corpus_has_its_function() -> None:
 
 
 def test_every_kind_of_tool_has_its_function() -> None:
-    """Both names of MCP servers' tools: what is recorded now, and what the next release records."""
-    (name,) = re.findall(r"\$lookup\((\{.*?'\})", tasks()["Tool"]["Arguments"]["FunctionName"])
-    assert json.loads(name.replace("'", '"')) == {
-        "tool": "${Tool}",
-        "search": "${Search}",
-        "graph": "${Graph}",
-        "github": "${Github}",
-        "mcp": "${Github}",
+    """The one that is called like it. MCP servers' tools have two names: what is recorded now, and what the next
+    release records."""
+    (table,) = re.findall(r"\$lookup\((\{.*?'\})", tasks()["Tool"]["Arguments"]["FunctionName"])
+    function = {kind: kind for kind in get_args(Kind)} | {"mcp": "github"}
+    assert json.loads(table.replace("'", '"')) == {
+        kind: f"${{{SPECS[name].construct_id}}}" for kind, name in function.items()
     }
-    assert set(json.loads(name.replace("'", '"'))) == set(get_args(Kind))
 
 
 def test_every_task_is_retried_and_ends_somewhere() -> None:

@@ -77,7 +77,7 @@ def all_profiles() -> dict[str, Profile]:
     """Every profile by name."""
     folder = resources.files("dualtrack") / "profiles"
     files = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".json"))
-    loaded = [_profile(json.loads((folder / name).read_text(encoding="utf-8"))) for name in files]
+    loaded = [profile_from(json.loads((folder / name).read_text(encoding="utf-8"))) for name in files]
     return {profile.name: profile for profile in loaded}
 
 
@@ -89,7 +89,8 @@ def profile_named(name: str) -> Profile:
     return profile
 
 
-def _profile(data: dict[str, Any]) -> Profile:
+def profile_from(data: dict[str, Any]) -> Profile:
+    """The profile of a file's JSON that was checked (``infra/profiles.py``)."""
     lists = {name: tuple(data.get(name, ())) for name in ("tools", "mcp", "suggestions")}
     return Profile(
         **{

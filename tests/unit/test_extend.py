@@ -1,0 +1,252 @@
+"""docs/extend.md, followed literally: its blocks are written into a copy of the project, its commands are run there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.long_forms import LONG
+from tests.servers.processes import free_port
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT: Final = Path(__file__).parents[2]
+DOCUMENT: Final = ROOT / "docs" / "extend.md"
+PORT: Final = "8765"
+"""The one thing that is not taken literally: a free port stands in its place."""
+
+_BLOCK: Final = re.compile(r"^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+_FILE: Final = re.compile(r"(?P<how>New file|In) `(?P<path>[^`]+)`:")
+STACK: Final = "On the local stack"
+ASIDE: Final = "In a terminal of its own:"
+
+PROOFS: Final = {
+    "A tool": """
+from dualtrack.tools.registry import IN_HOUSE, in_house_tools as run
+tool = IN_HOUSE.get('days_between')
+print(tool is not None and tool.name in run(tool.kind, lambda: None).runners)
+""",
+    "A profile": """
+import os
+from infra.layers import ROOT
+from infra.local.assets import zip_folder
+from infra.profiles import own_profiles
+print(b'Plans with dates.' in zip_folder(ROOT / 'layers' / 'core', own_profiles({})))
+""",
+    "An MCP server": """
+from infra.settings import read_settings
+from infra.stages import services_from
+from dualtrack.tools.mcp.config import parse_servers
+servers = services_from(read_settings('staging', {}).environment).mcp_servers
+print([server.url for server in parse_servers(servers)] == ['https://shelf.example.com/mcp'])
+""",
+    "A price": """
+from dualtrack.api.tool_list import tools_json
+from dualtrack.profiles import all_profiles
+from dualtrack.tools.mcp.catalogue import Catalogue
+from dataclasses import replace
+from dualtrack.tools.registry import IN_HOUSE
+one = replace(all_profiles()['assistant'], tools=tuple(IN_HOUSE))
+tools = tools_json([one], Catalogue(), '')['tools']
+print([tool['price'] for tool in tools if tool['name'] == 'days_between'] == [1])
+""",
+    "A route": """
+from dualtrack.api.openapi import openapi_document
+from dualtrack.api.table import ROUTES
+print('get' in openapi_document(ROUTES)['paths'].get('/v1/plans', {}))
+""",
+    "A function": """
+from infra.stacks.function_specs import SPECS
+from infra.stacks.workflow import CHAT, steps_of
+print(SPECS.get('dates') in steps_of(CHAT))
+""",
+}
+"""For each recipe a program that prints True when it was followed, and False before."""
+
+DEPLOYED: Final = """
+import json
+from infra.layers import ROOT
+template = json.loads((ROOT / 'infra' / 'local' / 'templates' / 'Chat.template.json').read_text())
+resources = template['Resources'].values()
+functions = [one['Properties'] for one in resources if one['Type'] == 'AWS::Lambda::Function']
+machines = [one['Properties'] for one in resources if one['Type'] == 'AWS::StepFunctions::StateMachine']
+called = [one for one in machines if 'Dates' in one.get('DefinitionSubstitutions', {})]
+named = [one['Environment']['Variables'].get('POWERTOOLS_SERVICE_NAME') for one in functions]
+print('dates' in named and len(called) == 1)
+"""
+"""Likewise of the function, when its templates were written: in the long form."""
+
+SLOW: Final = "A function"
+"""Its commands synthesise the templates: for the long form alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block of the document and the sentence before it."""
+
+    before: str
+    language: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A copy of the project, which runs with the packages of this checkout."""
+
+    folder: Path
+
+    def environment(self) -> dict[str, str]:
+        """Without what tests have told this process; the local stack has a state of its own."""
+        kept = {
+            name: value for name, value in os.environ.items() if not name.startswith(("PYTEST", "DUALTRACK"))
+        }
+        paths = (self.folder, self.folder / "layers" / "core" / "python", self.folder / "cli")
+        return kept | {
+            "PYTHONPATH": os.pathsep.join(map(str, paths)),
+            "UV_PROJECT_ENVIRONMENT": sys.prefix,
+            "UV_NO_SYNC": "1",
+            "UV_OFFLINE": "1",
+            "XDG_STATE_HOME": str(self.folder / "state"),
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        }
+
+    def run(self, script: str) -> str:
+        """What a script prints; it must succeed."""
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", script],
+            cwd=self.folder,
+            env=self.environment(),
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        assert done.returncode == 0, f"{script}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    @contextlib.contextmanager
+    def beside(self, script: str, port: int) -> Iterator[None]:
+        """While it runs, from when its port is open."""
+        process = subprocess.Popen(
+            ["bash", "-c", script], cwd=self.folder, env=self.environment(), process_group=0
+        )
+        try:
+            _await_port(process, port)
+            yield
+        finally:
+            os.killpg(process.pid, signal.SIGTERM)
+            process.wait()
+
+    def write(self, block: Block) -> None:
+        """Do with a block what the sentence before it says."""
+        named = _FILE.fullmatch(block.before)
+        assert named, f"no file is named: {block.before}"
+        path = self.folder / named["path"]
+        if named["how"] == "New file":
+            assert not path.exists(), f"{path} is there"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(block.text)
+        else:
+            path.write_text(changed(path.read_text(), block.text, named["path"]))
+
+
+def changed(text: str, diff: str, where: str) -> str:
+    """The text with a change that has no line numbers: what stands there now must do so once."""
+    lines = [(line[:1], line[1:]) for line in diff.splitlines()]
+    old = "".join(f"{line}\n" for sign, line in lines if sign != "+")
+    new = "".join(f"{line}\n" for sign, line in lines if sign != "-")
+    there = re.compile(f"^{re.escape(old)}", re.MULTILINE)
+    times = len(there.findall(text))
+    assert times == 1, f"{where} has {times} times:\n{old}"
+    return there.sub(lambda _: new, text)
+
+
+def recipes() -> dict[str, list[Block]]:
+    """The blocks of each chapter."""
+    chapters = re.split(r"^## (.+)$", DOCUMENT.read_text(), flags=re.MULTILINE)[1:]
+    return {title: list(blocks_of(text)) for title, text in zip(chapters[::2], chapters[1::2], strict=True)}
+
+
+def blocks_of(text: str) -> Iterator[Block]:
+    """The blocks of a chapter."""
+    for found in _BLOCK.finditer(text):
+        before = text[: found.start()].strip().splitlines()[-1]
+        yield Block(before, found["language"], found["text"])
+
+
+def copy_of_the_project(folder: Path) -> Copy:
+    """What a clone of it would have, with what is not committed yet."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).exists():  # one that was deleted is listed until that is committed
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, folder / name)
+    return Copy(folder)
+
+
+def follow(copy: Copy, blocks: list[Block], *, with_commands: bool) -> None:
+    """All that a recipe says, in its order; what is for the local stack in the long form alone."""
+    port = free_port()
+    blocks = [Block(one.before, one.language, one.text.replace(PORT, str(port))) for one in blocks]
+    for block in blocks:
+        if _FILE.fullmatch(block.before):
+            copy.write(block)
+    if not with_commands:
+        return
+    commands = [one for one in blocks if one.language == "sh" and (LONG or not one.before.startswith(STACK))]
+    script = "".join(one.text for one in commands if one.before != ASIDE)
+    with contextlib.ExitStack() as beside:
+        for one in commands:
+            if one.before == ASIDE:
+                beside.enter_context(copy.beside(one.text, port))
+        printed = copy.run(script)
+    for one in blocks:
+        if one.language == "text":
+            assert one.text in printed, f"{one.text}is not in\n{printed}"
+
+
+def _await_port(process: subprocess.Popen[bytes], port: int) -> None:
+    while process.poll() is None:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"it ended with {process.returncode}")
+
+
+@pytest.mark.timeout(1_800)
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no clone: what belongs to the project is not known")
+def test_every_recipe_works_on_a_copy_of_the_project(tmp_path: Path) -> None:
+    followed = recipes()
+    assert list(followed)[: len(PROOFS)] == list(PROOFS)
+    copy = copy_of_the_project(tmp_path)
+    proofs = "".join([*PROOFS.values(), DEPLOYED if LONG else ""])
+    proof = f"uv run python -c {shlex.quote(proofs)}"
+    count = proofs.count("print(")
+    assert copy.run(proof).split() == ["False"] * count
+    for title in PROOFS:
+        follow(copy, followed[title], with_commands=LONG or title != SLOW)
+    assert copy.run(proof).split() == ["True"] * count
+    copy.run("ruff check . && ruff format --check .")
+
+
+@pytest.mark.parametrize("text", ["a\nd\n", "a\nb\na\nb\n", "xa\nb\n", "a\nbx\n"])
+def test_a_change_that_no_longer_fits_is_seen(text: str) -> None:
+    diff = " a\n-b\n+c\n"
+    assert changed("a\nb\nd\n", diff, "x") == "a\nc\nd\n"
+    with pytest.raises(AssertionError, match="x has"):
+        changed(text, diff, "x")
