@@ -10,13 +10,14 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import aws_cdk as cdk
 from dualtrack.tools.mcp.config import dump_servers, parse_servers
 
 from infra.edge import PLAIN, edge_from
-from infra.settings import METADATA, last_deployed, read_settings, refuse_to_drop
+from infra.settings import FOLDER, METADATA, last_deployed, read_settings, refuse_to_drop
 from infra.sign_in import OWN_USERS, sign_in_from
 from infra.stacks.chat import ChatStack
 from infra.stacks.data import DataStack
@@ -165,7 +166,8 @@ def look_at_last(settings: Settings) -> None:
 def main() -> None:
     """Synthesise the stage that the context names; on AWS's stages cdk-nag has to agree."""
     app = cdk.App()
-    settings = read_settings(app.node.try_get_context("stage") or "staging", os.environ)
+    folder = Path(app.node.try_get_context("settings") or FOLDER)
+    settings = read_settings(app.node.try_get_context("stage") or "staging", os.environ, folder)
     if settings.stage.name == "local":
         build(app, settings.stage, AS_PARAMETERS)
     else:

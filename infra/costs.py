@@ -43,6 +43,9 @@ MODEL_SECONDS: Final = 4.0
 TOOL_SECONDS: Final = 1.5
 SUMMARY_SECONDS: Final = MODEL_SECONDS / 2
 SCHEDULED_SECONDS: Final = 0.5
+KEPT_SNAPSHOTS: Final = 2
+"""The least that `dualtrack aws prune` keeps: this release's, and the one to go back to."""
+
 IDLE_GB: Final = 1.0
 """Stored by a stage that nobody uses: assets of some deployments, logs, empty tables."""
 
@@ -183,7 +186,7 @@ def idle_lines(templates: Sequence[Template]) -> list[Line]:
     ]
     for template in templates:
         found += [*_acl_rules(template, price), *_tasks(template, price), *_endpoints(template, price)]
-    return [*found, *_schedules(templates, price)]
+    return [*found, *_schedules(templates, price), *_snapshots(templates, price)]
 
 
 def metric_lines() -> list[Line]:
@@ -242,6 +245,20 @@ def _tasks(template: Template, price: Mapping[str, float]) -> Iterator[Line]:
         yield Line("Logs and flow logs of a task, GB", 0.1, price["log_gb"])
     for _ in _of_kind(template, "AWS::ApplicationAutoScaling::ScalingPolicy"):
         yield Line("Alarms of a scaling policy", 2, price["alarm_month"])
+
+
+def _snapshots(templates: Sequence[Template], price: Mapping[str, float]) -> Iterator[Line]:
+    """SnapStart: each published version of a function costs its memory for every second, called or not."""
+    megabytes = [
+        function["MemorySize"]
+        for template in templates
+        for function in _of_kind(template, "AWS::Lambda::Function")
+        if function.get("SnapStart", {}).get("ApplyOn") == "PublishedVersions"
+    ]
+    if megabytes:
+        gb_seconds = KEPT_SNAPSHOTS * sum(megabytes) / 1024 * HOURS * 3_600
+        item = f"Snapshots of {len(megabytes)} functions, {KEPT_SNAPSHOTS} versions each, GB-seconds"
+        yield Line(item, gb_seconds, price["snapshot_gb_second"])
 
 
 def _schedules(templates: Sequence[Template], price: Mapping[str, float]) -> Iterator[Line]:

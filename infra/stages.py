@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Final, Literal, get_args
 from urllib.parse import urlsplit
 
+from dualtrack.api.writes import EVERYTHING, writes_from
 from dualtrack.memory.summaries import characters_from
 from dualtrack.models.cost_cap import cap_from
 from dualtrack.models.providers import ANTHROPIC, PROVIDERS
@@ -16,6 +17,7 @@ from dualtrack.tools.courses.settings import DEFAULT, RANKINGS
 from dualtrack.tools.graph.settings import BOLT, DEFAULT_USER, address_from, engine_from
 from dualtrack.tools.mcp.config import dump_servers, github_server, parse_servers
 
+Releasing = Literal["in_place", "at_once", "canary", "linear"]
 CourseIndex = Literal["embedded", "s3vectors"]
 COURSE_INDEXES: Final[tuple[CourseIndex, ...]] = get_args(CourseIndex)
 DEFAULT_MODEL: Final = "claude-haiku-5-5"
@@ -253,6 +255,15 @@ class StageSettings:
     there is the sign-in page and SRP. ``mfa_required``: every user of the pool's own needs a second factor.
     ``course_index``: where the vectors of course materials are searched (docs/courses.md); with ``s3vectors`` the
     stage has a vector bucket.
+    ``release``: how new chats come to a new release (docs/releases.md). With ``in_place`` the machines have no
+    versions and executions call the functions' aliases (local: the emulator's CloudFormation knows no others); with
+    ``at_once`` they have, and their alias moves at once; with ``canary`` the chats' gets ``release_percent`` of them
+    for ``release_minutes`` and then all, with ``linear`` as much more every ``release_minutes``, and goes back on an
+    alarm.
+    ``snap_start``: the functions, by their names, that Lambda restores from a snapshot in place of a cold
+    start; each of their versions is billed for as long as it is there (docs/releases.md).
+    ``writes``: the release that must be able to read everything that is written; 1 while the stage may have to go back
+    to release 1 (docs/releases.md).
     """
 
     __pydantic_config__: ClassVar[Mapping[str, Any]] = {"extra": "forbid", "strict": True}
@@ -275,14 +286,45 @@ class StageSettings:
     callback_urls: tuple[str, ...]
     course_index: CourseIndex = "embedded"
     reserved_concurrency: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    release: Releasing = "in_place"
+    release_percent: int = 20
+    release_minutes: int = 10
+    snap_start: tuple[str, ...] = ()
+    writes: int = EVERYTHING
 
     def __post_init__(self) -> None:
-        """Raises ValueError for a retention that nobody can mean."""
+        """Raises ValueError for a retention or a release that nobody can mean."""
+        self._check_release()
         if not 1 <= self.ledger_retention_days <= MAX_LEDGER_RETENTION_DAYS:
             raise ValueError(
                 f"ledger_retention_days of stage {self.name}: must be from 1 to {MAX_LEDGER_RETENTION_DAYS} days,"
                 f" not {self.ledger_retention_days}"
             )
+
+    def _check_release(self) -> None:
+        """The limits of the steps are those of CloudFormation's AWS::StepFunctions::StateMachineAlias."""
+        if not (1 <= self.release_percent <= 99 and 1 <= self.release_minutes <= 2_100):
+            raise ValueError(
+                f"release_percent and release_minutes of stage {self.name}: must be from 1 to 99 and from 1 to 2100,"
+                f" not {self.release_percent} and {self.release_minutes}"
+            )
+        try:
+            writes_from(str(self.writes))
+        except ValueError as error:
+            raise ValueError(f"writes of stage {self.name}: {error}") from None
+        if self.moves_by_steps and not self.alarms:
+            raise ValueError(
+                f"release of stage {self.name}: {self.release} goes back on alarms, so it takes alarms = true"
+            )
+
+    @property
+    def has_versions(self) -> bool:
+        """Whether each release publishes versions of the machines, and an execution stays on one."""
+        return self.release != "in_place"
+
+    @property
+    def moves_by_steps(self) -> bool:
+        return self.release in ("canary", "linear")
 
     def asset_name(self, name: str) -> str | None:
         """A fixed name for an asset, or None where its content names it.

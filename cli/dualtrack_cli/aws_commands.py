@@ -1,9 +1,10 @@
-"""``dualtrack aws cost``: what a stage costs, from its templates and counted requests; no account is asked."""
+"""``dualtrack aws``: a stage on AWS; here ``cost``, from its templates and counted requests, without an account."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,7 +23,24 @@ if TYPE_CHECKING:
 _STAGES: Final = ("staging", "prod")
 
 
-@click.group("aws")
+_IN_MODULES: Final = ("up", "doctor", "smoke", "down")
+"""Commands of modules of `dualtrack_cli.aws` with the same name, which load the AWS SDK."""
+
+
+class _AwsCommands(click.Group):
+    """Loads a command's module when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*_IN_MODULES, *super().list_commands(ctx)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _IN_MODULES:
+            return super().get_command(ctx, cmd_name)
+        command: click.Command = getattr(import_module(f"dualtrack_cli.aws.{cmd_name}"), cmd_name)
+        return command
+
+
+@click.group("aws", cls=_AwsCommands)
 def aws_commands() -> None:
     """A stage on AWS."""
 

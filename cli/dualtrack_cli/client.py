@@ -1,6 +1,7 @@
 """The HTTP API from a client's side (CONTRACT 4 and 5): calls, errors, and an event stream that resumes.
 
 ClientError
+├── Failed        what was begun did not come to its end (an AWS account's refusal, a check)
 ├── Unreachable   nothing answers at the address, or what answers is no dualtrack stack
 └── Refused       the stack answered with an error body: status, code, message and its extra fields
 """
@@ -40,6 +41,10 @@ _RETRY_STATUSES: Final = frozenset({429, 500, 502, 503, 504})
 
 class ClientError(Exception):
     """Why a call gave no result."""
+
+
+class Failed(ClientError):
+    """What was begun did not come to its end; the message says why, and what helps."""
 
 
 class Unreachable(ClientError):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import click
 from dualtrack.frozen import thaw
 
-from dualtrack_cli.client import Refused, Unreachable, is_loopback
+from dualtrack_cli.client import Failed, Refused, Unreachable, is_loopback
 from dualtrack_cli.target import STATE_DIR, Missing, Wanted
 from dualtrack_cli.transcript import one_line
 
@@ -93,6 +93,8 @@ def exit_codes() -> Iterator[None]:
             sys.exit(Exit.INTERRUPTED)
         except Missing as error:
             _fail(str(error), Exit.USAGE)
+        except Failed as error:
+            _fail(str(error), Exit.FAILED)
         except Refused as error:
             _fail(refusal(error), _code_of(error))
         except Unreachable as error:

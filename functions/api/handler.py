@@ -15,6 +15,7 @@ with collecting_later():
     from dualtrack.api.request import Services, admit
     from dualtrack.api.table import ROUTES
     from dualtrack.api.users import UserPool
+    from dualtrack.api.writes import writes_from
     from dualtrack.chat.erase_user import Retention
     from dualtrack.chat.receipt import Deployment
     from dualtrack.errors import ApiError, DualtrackError, not_found
@@ -46,6 +47,7 @@ corpora = CorpusServices(
     Executions(step_functions, settings.corpus_machine_arn), signer, settings.bodies_bucket
 )
 deployment = Deployment(json.loads(settings.aws_prices or "{}"), json.loads(settings.function_sizes or "{}"))
+writes = writes_from(settings.dualtrack_writes)
 retention = Retention(int(settings.ledger_retention_days), int(settings.token_hours))
 
 
@@ -84,6 +86,7 @@ def _served(route: Route, serve: Callable[..., Answer]) -> Callable[..., Respons
             corpora,
             deployment,
             settings.dualtrack_model,
+            writes,
         )
         answer = serve(admit(app.current_event, services, route.access), **path)
         if answer.body is None:

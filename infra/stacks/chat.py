@@ -81,7 +81,7 @@ class ChatStack(Stack):
         self.triggers = Triggers(
             self, "Triggers", stage=stage, machine=self.workflow.machine, functions=self.functions
         )
-        Observability(
+        observability = Observability(
             self,
             "Observability",
             stage=stage,
@@ -93,6 +93,8 @@ class ChatStack(Stack):
             alarm_email=alarm_email,
             mcp_service=mcp_service,
         )
+        if self.workflow.release and stage.moves_by_steps:
+            self.workflow.release.move_by_steps(stage, observability.release_alarms)
         self._outputs()
 
     def _value(self, setting: str) -> str:
@@ -140,11 +142,12 @@ class ChatStack(Stack):
             "BODIES_BUCKET": data.bodies.bucket_name,
             "COURSE_VECTORS": _bucket_name(data.course_vectors_arn),
             "CONNECTIONS_KEY": data.connections_key.key_arn,
-            "STATE_MACHINE_ARN": self.workflow.machine.state_machine_arn,
-            "CORPUS_MACHINE_ARN": self.corpus_workflow.machine.state_machine_arn,
+            "STATE_MACHINE_ARN": self.workflow.start_arn,
+            "CORPUS_MACHINE_ARN": self.corpus_workflow.start_arn,
             "LEDGER_RETENTION_DAYS": str(self._stage.ledger_retention_days),
             "AWS_PRICES": json.dumps({name: prices()[name] for name in PRICES}),
             "FUNCTION_SIZES": json.dumps({name: spec.memory for name, spec in SPECS.items()}),
+            "DUALTRACK_WRITES": str(self._stage.writes),
             "TOKEN_HOURS": str(self._stage.token_hours),
             "USER_POOL_ID": pool.user_pool_id,
             "JWKS_URL": f"{issuer}/.well-known/jwks.json",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from aws_cdk import Duration, RemovalPolicy, Size, Stack
 from aws_cdk import aws_iam as iam
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from aws_cdk import aws_ec2 as ec2
     from aws_cdk import aws_sqs as sqs
+    from aws_cdk import aws_stepfunctions as sfn
 
     from infra.stacks.function_specs import FunctionSpec
     from infra.stacks.permissions import Allow
@@ -62,6 +63,19 @@ def reserved_concurrency(stage: StageSettings) -> Mapping[str, int]:
             f"reserved_concurrency of stage {stage.name}: {wrong}; functions are {', '.join(SPECS)}"
         )
     return stage.reserved_concurrency
+
+
+def snap_start(stage: StageSettings) -> frozenset[str]:
+    """The stage's own setting; raises ValueError for a function that there is not, or that can have no snapshot: with
+    more than 512 MB of ``/tmp``, or served by another runtime than Python's own (AWS Lambda Developer Guide, "Improving
+    startup performance with Lambda SnapStart").
+    """
+    able = {name for name, spec in SPECS.items() if spec.disk <= LAMBDA_DISK and not spec.serves_http}
+    if wrong := set(stage.snap_start) - able:
+        raise ValueError(
+            f"snap_start of stage {stage.name}: {', '.join(sorted(wrong))}; it can be {', '.join(sorted(able))}"
+        )
+    return frozenset(stage.snap_start)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +189,7 @@ class Function(Construct):
                 **(WEB_ADAPTER_SETTINGS if spec.serves_http else {}),
             },
             reserved_concurrent_executions=reserved_concurrency,
+            snap_start=_SNAPSHOTS if spec.name in snap_start(stage) else None,
             # an execution, a retry or a stream may still run on the version before (DESIGN 2.14)
             current_version_options=lambda_.VersionOptions(removal_policy=RemovalPolicy.RETAIN),
             vpc=network.vpc if network else None,
@@ -198,6 +213,29 @@ class Function(Construct):
             self.function.add_environment(name, values[name])
         for statement in self.spec.permissions(allow):
             self.role.add_to_policy(statement)
+
+    def arn_for(self, stage: StageSettings) -> str:
+        """What a machine's definition names: where machines have versions, the version of this deployment."""
+        called = self.function.current_version if stage.has_versions else self.alias
+        return called.function_arn
+
+    def let_invoke(self, machine: sfn.StateMachine, stage: StageSettings) -> None:
+        """The alias, and where machines have versions every version: executions of earlier releases name theirs, and
+        the role is one for all of them (aws/aws-cdk#17515).
+        """
+        self.alias.grant_invoke(machine)
+        if stage.has_versions:
+            versions = f"{self.function.function_arn}:*"
+            machine.add_to_role_policy(
+                iam.PolicyStatement(actions=["lambda:InvokeFunction"], resources=[versions])
+            )
+            resource: Any = self.function.node.default_child
+            logical_id = self.function.stack.get_logical_id(resource)
+            accept(
+                machine,
+                f"AwsSolutions-IAM5[Resource::<{logical_id}.Arn>:*]",
+                "Executions that an earlier release began call its versions of the functions.",
+            )
 
     def fail_to(self, queue: sqs.Queue, *, retry_attempts: int, max_event_age: Duration) -> None:
         """Where an asynchronous call of the alias ends that fails at every attempt, or waits for too long.
@@ -252,6 +290,7 @@ def _network_interfaces() -> iam.PolicyStatement:
     )
 
 
+_SNAPSHOTS: Final = lambda_.SnapStartConf.ON_PUBLISHED_VERSIONS
 _RETENTION: Final = MappingProxyType(
     {
         1: logs.RetentionDays.ONE_DAY,

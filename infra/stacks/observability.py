@@ -34,6 +34,8 @@ _AT_LEAST: Final = cloudwatch.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESH
 FIRST_TEXT_METRIC: Final = "FirstTextMilliseconds"
 """From the request of a turn to the first text of its answer, counted by `functions/turn`."""
 _SLOW_MILLISECONDS: Final = 20_000
+_WATCHING_A_RELEASE: Final = ("ReleaseFails", "ChatsTimeOut", "AbortFails")
+"""The alarms at which the workflow's alias goes back. None stands upon `api` or `sweep`, which stand upon the alias."""
 
 
 class Observability(Construct):
@@ -63,12 +65,18 @@ class Observability(Construct):
         self._rest = rest
         self._undelivered = undelivered
         self._failed = failed
-        self._stage = stage.name
+        self._stage = stage
+        self._raised: dict[str, cloudwatch.Alarm] = {}
         self._dashboard(stage)
         if stage.encrypted_transport:  # on AWS: the emulator knows no saved queries
             self._queries(stage)
         if stage.alarms:
             self._alarms(self._topic(stage, alarm_email))
+
+    @property
+    def release_alarms(self) -> list[cloudwatch.Alarm]:
+        """What a new version of the workflow is watched by while it is given more and more of the chats."""
+        return [self._raised[name] for name in _WATCHING_A_RELEASE]
 
     def _dashboard(self, stage: StageSettings) -> None:
         each = self._functions.values()
@@ -133,7 +141,8 @@ class Observability(Construct):
         self._money(dashboard)
 
     def _money(self, dashboard: cloudwatch.Dashboard) -> None:
-        """What the model's calls took, as `functions/turn` and `functions/search` count them; summaries are not in it."""
+        """What the model's calls took, as `functions/turn` and `functions/search` count them; summaries are
+        not in it."""
 
         def figure(name: str, statistic: str, label: str) -> cloudwatch.Metric:
             return self._own("turn", name, statistic, _PERIOD, label)
@@ -200,7 +209,7 @@ class Observability(Construct):
         return cloudwatch.Metric(
             namespace=NAMESPACE,
             metric_name=name,
-            dimensions_map={"service": service, "stage": self._stage, **dimensions},
+            dimensions_map={"service": service, "stage": self._stage.name, **dimensions},
             statistic=statistic,
             period=period,
             label=label,
@@ -356,8 +365,26 @@ class Observability(Construct):
                 1,
                 "An event or a schedule reached its function, which failed at every attempt",
             ),
+            **self._release(),
             **self._throttles(),
         }
+
+    def _release(self) -> dict[str, tuple[cloudwatch.IMetric, float, str]]:
+        """A new version that fails every chat it is given is seen at its first step: half of that share is enough."""
+        if not self._stage.moves_by_steps:
+            return {}
+        machine = self._machine
+        failing = _share(
+            "failed",
+            machine.metric_failed(period=_PERIOD),
+            "succeeded",
+            machine.metric_succeeded(period=_PERIOD),
+            _PERIOD,
+        )
+        description = (
+            "Of the chats that ended in five minutes too many failed; a release on its way goes back"
+        )
+        return {"ReleaseFails": (failing, self._stage.release_percent / 2, description)}
 
     def _throttles(self) -> dict[str, tuple[cloudwatch.IMetric, float, str]]:
         """An alarm adds up ten metrics at most."""
@@ -400,16 +427,21 @@ class Observability(Construct):
             treat_missing_data=missing,
         )
         alarm.add_alarm_action(actions.SnsAction(topic))
+        self._raised[name] = alarm
 
 
 def _share(
-    bad: str, of_bad: cloudwatch.IMetric, rest: str, of_rest: cloudwatch.IMetric
+    bad: str,
+    of_bad: cloudwatch.IMetric,
+    rest: str,
+    of_rest: cloudwatch.IMetric,
+    period: Duration = _WINDOW,
 ) -> cloudwatch.IMetric:
     """Per cent that went wrong; 0 where nothing happened. A sum would need traffic to be reached."""
     whole = rest if rest == "begun" else f"({bad} + {rest})"
     return cloudwatch.MathExpression(
         expression=f"IF({whole} > 0, 100 * {bad} / {whole}, 0)",
         using_metrics={bad: of_bad, rest: of_rest},
-        period=_WINDOW,
+        period=period,
         label=f"% {bad}",
     )

@@ -17,6 +17,7 @@ from constructs import Construct
 from infra.layers import ROOT
 from infra.stacks.findings import accept
 from infra.stacks.function_specs import SPECS
+from infra.stacks.release import Release
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,7 +38,9 @@ def steps_of(definition: Path) -> tuple[FunctionSpec, ...]:
 
 
 class Workflow(Construct):
-    """A machine, named as its ASL file: that is its definition, the function aliases are put into it."""
+    """A machine, named as its ASL file: that is its definition, the functions are put into it: their versions where
+    the stage publishes versions of the machine too, else their aliases.
+    """
 
     def __init__(
         self,
@@ -66,7 +69,7 @@ class Workflow(Construct):
             state_machine_type=sfn.StateMachineType.STANDARD,
             definition_body=sfn.DefinitionBody.from_string(definition.read_text(encoding="utf-8")),
             definition_substitutions={
-                spec.construct_id: functions[spec.name].alias.function_arn for spec in steps
+                spec.construct_id: functions[spec.name].arn_for(stage) for spec in steps
             },
             timeout=None,
             tracing_enabled=True,
@@ -87,7 +90,13 @@ class Workflow(Construct):
             "Log delivery and X-Ray know no narrower resource.",
         )
         for spec in steps:
-            functions[spec.name].alias.grant_invoke(self.machine)
+            functions[spec.name].let_invoke(self.machine, stage)
+        self.release = Release(self, "Release", self.machine) if stage.has_versions else None
+
+    @property
+    def start_arn(self) -> str:
+        """What an execution is started by: the alias where there is one."""
+        return self.release.alias_arn if self.release else self.machine.state_machine_arn
 
 
 class Triggers(Construct):

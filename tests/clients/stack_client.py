@@ -215,13 +215,13 @@ class Root:
         """The library's view of the deployed machine."""
         return Executions(self.client("stepfunctions"), self.machine)
 
-    def execution_arn(self, chat_id: str) -> str:
-        """The execution of a chat."""
-        return f"{self.machine.replace(':stateMachine:', ':execution:')}:{chat_id}"
+    def execution_arn(self, chat_id: str, machine: str = "") -> str:
+        """The execution of a chat; of the deployed machine, or of another."""
+        return f"{(machine or self.machine).replace(':stateMachine:', ':execution:')}:{chat_id}"
 
-    def history(self, chat_id: str) -> list[dict[str, Any]]:
+    def history(self, chat_id: str, machine: str = "") -> list[dict[str, Any]]:
         """The execution's history once it has ended."""
-        client, arn = self.client("stepfunctions"), self.execution_arn(chat_id)
+        client, arn = self.client("stepfunctions"), self.execution_arn(chat_id, machine)
         wait_for(lambda: client.describe_execution(executionArn=arn)["status"] != "RUNNING")
         events: list[dict[str, Any]] = []
         request: dict[str, Any] = {"executionArn": arn, "maxResults": 1000}
@@ -273,9 +273,12 @@ class Root:
 
 
 def chats_of(stores: Stores, user: str) -> list[Chat]:
-    """Every chat of a user that was ever admitted, by the records of their conversations; a fork's own only."""
+    """Every chat of a user that was ever admitted, by the records of their conversations that are not deleted; a
+    fork's own only."""
     found: list[Chat] = []
     for one in stores.conversations.newest(user, limit=1000):
+        if one.is_being_deleted:
+            continue
         for number in range(one.ancestry.through + 1, one.queries + 1):
             chat_id = stores.history.chat_of_query(user, one.conversation_id, number)
             chat = stores.chats.load(user, chat_id)

@@ -13,6 +13,11 @@ functions with Python", section "Runtime-included SDK versions"; what it needs i
 The runtime interface client and what that needs are there too, but are nothing that a function may count on.
 """
 
+HOOKS: Final = frozenset({"snapshot_restore_py"})
+"""What the Python runtime includes for SnapStart (AWS Lambda Developer Guide, "Lambda SnapStart runtime hooks
+for Python"); on this machine it is not there, and a function does without it.
+"""
+
 RUNTIME: Final = Role("runtime", parent=ROOT / "tests" / "fixtures")
 """The same, to be resolved for this machine."""
 

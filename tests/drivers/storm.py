@@ -1,8 +1,9 @@
 """Many chats on the deployed stack while everything around them breaks (docs/faults.md).
 
-Workers are killed, executions stopped, the model's service refuses, cuts and garbles, users cancel, the
-emulator is restarted; a proxy between the functions and the emulator (``microburst``) throttles requests and
-loses answers. Afterwards the same must hold for every chat as in the crash matrix.
+Workers are killed, executions stopped, the model's service refuses, cuts and garbles, users cancel, fork and delete,
+the emulator is restarted; a proxy between the functions and the emulator (``microburst``) throttles requests and
+loses answers. Afterwards the same must hold for every chat as in the crash matrix, every fork must show the past that
+it was made with, and what all have deleted must be gone.
 """
 
 from __future__ import annotations
@@ -24,16 +25,19 @@ from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 from botocore.exceptions import ClientError
+from dualtrack.api.users import UserPool
+from dualtrack.chat.delete_conversation import WRITERS_SECONDS, delete_conversation
 from dualtrack.chat.sweep import sweep
-from dualtrack.storage.chats import CHAT_SECONDS
+from dualtrack.chat.sweep_deletions import sweep_deletions
 from dualtrack.storage.stores import build_stores
 
-from infra.local.offline_model.server import serve_offline_model
 from infra.local.sample_docs.server import serve_sample_docs
 from infra.local.stack import LocalStack
 from tests.clients.stack_client import Person, Root, chats_of
-from tests.drivers.invariants import ENDED, account_faults, chat_faults
+from tests.drivers.conversations import Made, Told, shown
+from tests.drivers.invariants import ENDED, account_faults, chat_faults, what_is_left
 from tests.servers.processes import free_ports
+from tests.servers.provider import model_settings, serve_model
 from tests.servers.tool_server import NAME, serve_tools
 
 if TYPE_CHECKING:
@@ -42,9 +46,23 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dualtrack.storage.chats import Chat
+    from dualtrack.storage.stores import Stores
 
     from infra.local.offline_model.server import OfflineModel
     from tests.servers.tool_server import ToolServer
+
+FOLLOW_UPS: Final = 0.5
+FORKS: Final = 0.5
+"""Of the follow-ups: they go on in a fork, made before any of the queries."""
+
+FORKS_OF_RUNNING: Final = 0.15
+"""Of the chats: their conversation is forked while they run."""
+
+DELETIONS: Final = 0.3
+"""Of the chats: behind them the conversation is deleted that theirs was forked from."""
+
+EMPTIED: Final = 3
+"""So many users, those with the most forks, delete everything in the end: first what was forked, then the rest."""
 
 AT_ONCE: Final = 8
 USERS: Final = 12
@@ -94,6 +112,7 @@ class Storm:
     users: list[Person] = field(default_factory=list)
     done_to_it: Counter[str] = field(default_factory=Counter)
     conversations: dict[str, list[str]] = field(default_factory=dict)
+    told: Told = field(default_factory=Told)
     names: dict[str, str] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
     asked: int = 0
@@ -130,21 +149,29 @@ class Storm:
             return
         drawn = random.Random(f"{self.seed} chat {number}")
         user = drawn.choice(self.users)
-        marker = f"marker-{uuid.uuid4().hex[:12]}"
+        marker = f"{self._word(user)}-{uuid.uuid4().hex[:12]}"
         message = self._message(drawn, marker)
         with self.lock:
             self.asked += 1
             known = self.conversations.setdefault(user.id, [])
-            conversation = drawn.choice(known) if known and drawn.random() < 0.4 else ""
+            conversation = drawn.choice(known) if known and drawn.random() < FOLLOW_UPS else ""
+        if conversation and drawn.random() < FORKS:
+            conversation = self._fork(user, conversation, drawn) or conversation
         started = self._post(user, message, conversation, marker)
+        conversation = started["conversation_id"]
+        self.told.note_query(conversation, started["message_id"], message)
         with self.lock:
-            known.append(started["conversation_id"])
+            known.append(conversation)
+        if drawn.random() < FORKS_OF_RUNNING:
+            self._fork(user, conversation, drawn)
         if drawn.random() < 0.06:
             time.sleep(drawn.random())
             with contextlib.suppress(httpx.HTTPError):
                 user.http.delete(started["url"])
                 self._count("cancelled by the user")
         self._until_ended(user, started["chat_id"], 30.0)
+        if conversation in self.told.forks and drawn.random() < DELETIONS:
+            self._delete(user, self.told.forks[conversation].parent)
         with self.lock:
             self.ended += 1
             self.progress(self.ended)
@@ -181,7 +208,7 @@ class Storm:
             if response.is_success:
                 body: dict[str, Any] = response.json()
                 return {"url": f"/v1/chats/{body['chat_id']}", **body}
-            if response.status_code == 409 and conversation:
+            if response.status_code in (404, 409) and conversation:
                 conversation = ""
                 continue
             if response.status_code == 401:
@@ -191,6 +218,53 @@ class Storm:
             self._count(f"POST answered {response.status_code}")
             time.sleep(0.5)
         raise AssertionError("the chat was never admitted")
+
+    def _fork(self, user: Person, parent: str, drawn: random.Random) -> str:
+        """A fork before any query of the conversation; empty if it runs or is being deleted."""
+        last = self.told.count(parent) + 1
+        before = max(drawn.randint(1, last), drawn.randint(1, last))  # a fork before q1 shares nothing
+        made = self._repeated(
+            user, "POST", f"/v1/conversations/{parent}/fork", {"before": f"q{before}"}, key=uuid.uuid4().hex
+        )
+        self._count(f"fork answered {made.status_code}")
+        if made.status_code != 201:
+            assert made.status_code in (404, 409), made.text
+            return ""
+        fork = str(made.json()["conversation_id"])
+        self.told.note_fork(fork, Made(parent, before - 1, self._shown(user, fork)))
+        with self.lock:
+            self.conversations[user.id].append(fork)
+        return fork
+
+    def _shown(self, user: Person, conversation: str) -> tuple[str, ...]:
+        """What it shows now, whatever the weather."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            with contextlib.suppress(Exception):  # the emulator may be on its way up
+                return tuple(shown(self.root.stores(), user.id, conversation))
+            time.sleep(0.5)
+        raise AssertionError("the conversation was never read")
+
+    def _delete(self, user: Person, conversation: str) -> None:
+        """Unless a chat runs in it."""
+        self.told.note_deletion(conversation)
+        deleted = self._repeated(user, "DELETE", f"/v1/conversations/{conversation}", None)
+        assert deleted.status_code in (204, 404, 409), deleted.text
+        self._count(f"deletion answered {deleted.status_code}")
+
+    def _repeated(self, user: Person, method: str, path: str, body: Any, key: str = "") -> httpx.Response:
+        """A request until it is answered by other than trouble."""
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            with contextlib.suppress(httpx.HTTPError):
+                headers = {"Idempotency-Key": key} if key else {}
+                response = user.http.request(method, path, json=body, headers=headers)
+                if response.status_code == 401:
+                    self._sign_in(user)
+                elif response.status_code not in (429, 500, 502, 503, 504):
+                    return response
+            time.sleep(0.5)
+        raise AssertionError(f"{method} {path} was never answered")
 
     def _sign_in(self, user: Person) -> None:
         """Again, as a client does whose token is not taken any more."""
@@ -204,7 +278,7 @@ class Storm:
         while time.monotonic() < deadline:
             with contextlib.suppress(Exception):
                 chat = self.root.stores().chats.load(user.id, chat_id)
-                if chat and chat.status in ENDED:
+                if chat is None or chat.status in ENDED:
                     return
             time.sleep(0.5)
 
@@ -266,16 +340,17 @@ class Storm:
         while self._open() and time.monotonic() < deadline:
             time.sleep(0.5)
         self._count("left to the sweep", len(self._open()))
-        late = build_stores(
-            self.root.settings,
-            self.root.client("dynamodb"),
-            self.root.client("s3"),
-            clock=lambda: time.time() + CHAT_SECONDS + 60,
+        sweep(self._late(), self.root.executions(), 600)
+
+    def _late(self) -> Stores:
+        """The stores a quarter of an hour later."""
+        client = self.root.client
+        return build_stores(
+            self.root.settings, client("dynamodb"), client("s3"), clock=lambda: time.time() + WRITERS_SECONDS
         )
-        sweep(late, self.root.executions(), 600)
 
     def all_chats(self) -> list[Chat]:
-        """Every chat that was ever admitted."""
+        """Every chat that was ever admitted, but for those of conversations that are deleted."""
         stores = self.root.stores()
         return [chat for user in self.users for chat in chats_of(stores, user.id)]
 
@@ -296,14 +371,60 @@ class Storm:
         ]
         if self.done_to_it["ended done"] < len(chats) / 4:
             wrong.append("hardly a chat was answered: this storm proves nothing about answers")
-        if len(chats) < self.asked:
-            wrong.append(f"{len(chats)} chats of {self.asked}")
+        deleted = self._deleted()
+        if len(chats) + sum(len(self.told.queries.get(one, {})) for one in deleted) < self.asked:
+            wrong.append(f"{len(chats)} chats of {self.asked}, {len(deleted)} conversations deleted")
+        for user in self.users:
+            wrong += self.told.faults(stores, user.id, set(self.conversations.get(user.id, ())))
         for user in self.users[:3]:
-            known = self.conversations.get(user.id)
-            following = user.ask("Does it still work?", known[-1] if known else "")
+            known = [one for one in self.conversations.get(user.id, ()) if one not in deleted]
+            message = f"{self._word(user)}-last: Does it still work?"
+            following = user.ask(message, known[-1] if known else "")
+            self.told.note_query(following["conversation_id"], following["message_id"], message)
             if following["status"] != "done":
                 wrong.append(f"the next query ended {following['status']}")
-        return wrong
+        return wrong + self._emptied()
+
+    def _deleted(self) -> set[str]:
+        stores = self.root.stores()
+        return {
+            one
+            for user in self.users
+            for one in self.conversations.get(user.id, ())
+            if self.told.gone(stores, user.id, one)
+        }
+
+    def _emptied(self) -> list[str]:
+        """What forks show when all that they were made of is deleted, and what is left when they are deleted too."""
+        stores = self.root.stores()
+        wrong: list[str] = []
+        parents = {made.parent for made in self.told.forks.values()}
+        users = sorted(self.users, key=lambda user: -len(self._forks(user)))[:EMPTIED]
+        for user in users:
+            self._delete_all(stores, user, lambda one: one in parents)
+            wrong += [
+                f"its parents deleted: {one}" for one in self.told.faults(stores, user.id, self._forks(user))
+            ]
+            self._delete_all(stores, user, lambda _: True)
+        pool = UserPool(self.root.client("cognito-idp"), self.root.stack.outputs["UserPoolId"])
+        for _ in range(2):  # what waited for its last fork begins anew
+            sweep_deletions(self._late(), self.root.executions(), pool, 600)
+        return wrong + [
+            left for user in users for left in what_is_left(stores, user.id, f"{self._word(user)}-")
+        ]
+
+    def _forks(self, user: Person) -> set[str]:
+        return self.told.forks.keys() & self.conversations.get(user.id, ())
+
+    def _delete_all(self, stores: Stores, user: Person, wanted: Callable[[str], bool]) -> None:
+        for one in [*stores.conversations.newest(user.id, limit=1000)]:
+            if wanted(one.conversation_id) and not one.is_being_deleted:
+                self.told.note_deletion(one.conversation_id)
+                delete_conversation(stores, user.id, one.conversation_id)
+
+    def _word(self, user: Person) -> str:
+        """What every message of a user begins with, and nobody else's."""
+        return f"marker-of-{self.names[user.id]}"
 
     def _cause(self, chat: Chat) -> str:
         """Why a chat failed: what the user was told, and how its execution ended."""
@@ -343,10 +464,9 @@ class _Stack(LocalStack):
 @contextlib.contextmanager
 def storm(state_dir: Path, *, seed: int, chats: int) -> Iterator[Storm]:
     """A fresh stack with everything around it, ready to run."""
-    with serve_offline_model() as model, serve_tools() as tools, serve_sample_docs() as documents:
+    with serve_model() as model, serve_tools() as tools, serve_sample_docs() as documents:
         environment = {
-            "ANTHROPIC_API_KEY": "test",
-            "ANTHROPIC_BASE_URL": model.url,
+            **model_settings(model),
             "CONTEXT7_BASE_URL": documents,
             "MCP_SERVERS": json.dumps([{"name": NAME, "url": tools.url, "price_class": "other"}]),
         }

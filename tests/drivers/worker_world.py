@@ -25,7 +25,6 @@ from urllib.parse import urlsplit
 from dualtrack.ids import parse_record_id
 from dualtrack.storage.stores import build_stores
 
-from infra.local.offline_model.server import serve_offline_model
 from infra.local.sample_docs.server import serve_sample_docs
 from infra.local.stack import LocalStack
 from infra.stacks.function_specs import SPECS
@@ -36,6 +35,8 @@ from tests.drivers.faults import Died, Process, Trace
 from tests.drivers.wire_edge import Edge, Named, Request, serve_edge
 from tests.drivers.world import FakeClock
 from tests.drivers.zygote import HANDLERS, Job, connect
+from tests.servers.bedrock import Bedrock
+from tests.servers.provider import model_settings, serve_model
 from tests.servers.tool_server import NAME, serve_tools
 from tests.servers.voyage import FakeVoyage, serve_voyage
 
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.chats import Chat
     from dualtrack.storage.stores import Stores
 
+    from infra.local.offline_model.server import OfflineModel
     from tests.servers.tool_server import ToolServer
 
 TOKEN: Final = "ghp_" + "t" * 36
@@ -164,6 +166,7 @@ class Ground:
     """By handler, the address of the one that forks its workers."""
     activity: str
     environments: dict[str, dict[str, str]]
+    model: OfflineModel
     tokens: dict[str, str] = field(default_factory=dict)
 
     def environment(self, handler: str, key: str) -> dict[str, str]:
@@ -177,6 +180,14 @@ class Ground:
                 server["url"] = self.edge.direct_address(key, parts.netloc) + parts.path
             values["MCP_SERVERS"] = json.dumps(servers)
         return values
+
+    def asked(self, request: Request) -> bytes:
+        """The body of a request to the model, as the Messages API knows it; on Bedrock once it is admitted."""
+        if not isinstance(self.model, Bedrock):
+            return request.body
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        path = urlsplit(request.url).path
+        return self.model.gate.admit(request.method, path, headers, request.body)
 
     def token(self, chat_id: str) -> str:
         """The task token of the parked execution of a chat."""
@@ -319,7 +330,7 @@ class WorkerWorld(World):
         body = request.json
         if process.step.startswith("tool ") and not body.get("stream"):
             return Named("model", "messages", "of a tool"), forward
-        detail, perform = self._reply(process, request.body)
+        detail, perform = self._reply(process, self.ground.asked(request))
         return Named("model", "messages", detail), perform
 
     def _run_tool(
@@ -394,7 +405,7 @@ def ground(
     """Everything that worlds stand on, while the block runs."""
     voyage = FakeVoyage(api_key=KEYS["VOYAGE_API_KEY"])
     with (
-        serve_offline_model() as model,
+        serve_model() as model,
         serve_tools() as tools,
         serve_sample_docs() as documents,
         serve_voyage(voyage),
@@ -409,7 +420,7 @@ def ground(
         ]
         settings = {
             **KEYS,
-            "ANTHROPIC_BASE_URL": model.url,
+            **model_settings(model),
             "CONTEXT7_BASE_URL": documents,
             "VOYAGE_BASE_URL": voyage.url,
             "MCP_SERVERS": json.dumps(servers),
@@ -430,7 +441,7 @@ def ground(
             edge = Edge(hosts, lambda process, *request: _worker(process).world.answer(process, *request))
             with serve_edge(edge), zygotes(state_dir) as addresses:
                 environments = {handler: deployed_environment(root, handler) for handler in HANDLERS}
-                yield Ground(root, edge, tools, addresses, _park(root), environments)
+                yield Ground(root, edge, tools, addresses, _park(root), environments, model)
 
 
 def deployed_environment(root: Root, handler: str) -> dict[str, str]:

@@ -7,7 +7,6 @@ operator has. Tests share it, each with users, conversations and a marker of its
 from __future__ import annotations
 
 import json
-import os
 import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -15,12 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from infra.local.loopback import serve_in_thread
-from infra.local.offline_model.server import serve_offline_model
 from infra.local.sample_docs.server import create_app
 from infra.local.stack import LocalStack
 from infra.profiles import LIBRARY
 from tests.clients.stack_client import KEYS, Person, Root
-from tests.servers.bedrock import Bedrock, serve_bedrock
+from tests.servers.provider import model_settings, serve_model
 from tests.servers.tool_server import NAME, serve_tools
 from tests.servers.voyage import FakeVoyage, serve_voyage
 
@@ -30,8 +28,6 @@ if TYPE_CHECKING:
 
     from infra.local.offline_model.server import OfflineModel
     from tests.servers.tool_server import ToolServer
-
-ON_BEDROCK: Final = os.environ.get("DUALTRACK_TEST_PROVIDER") == "bedrock"
 
 SMALL: Final[dict[str, Any]] = {
     "name": "small",
@@ -46,7 +42,7 @@ SMALL: Final[dict[str, Any]] = {
 def model() -> Iterator[OfflineModel]:
     """The model of the stack; it answers by its rules where no script fits. With ``DUALTRACK_TEST_PROVIDER=bedrock``
     it stands behind Bedrock's endpoint (docs/aws/bedrock.md)."""
-    with serve_bedrock() if ON_BEDROCK else serve_offline_model() as served:
+    with serve_model() as served:
         yield served
 
 
@@ -101,10 +97,9 @@ def environment(
 ) -> dict[str, str]:
     """The settings (CONTRACT 2) of the stack under test."""
     servers = [{"name": NAME, "url": tools.url, "price_class": "other"}]
-    asked = model.settings if isinstance(model, Bedrock) else {"ANTHROPIC_BASE_URL": model.url}
     return {
         **KEYS,
-        **asked,
+        **model_settings(model),
         "CONTEXT7_BASE_URL": documents.url,
         "VOYAGE_BASE_URL": voyage.url,
         "MCP_SERVERS": json.dumps(servers),

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dualtrack.chat.executions import start_execution
+from dualtrack.chat.executions import owner_of, start_execution
 from dualtrack.chat.start_chat import NewChat, start_chat
 from dualtrack.requests import ChatRef
 from dualtrack.runtime.executions import Executions
 from dualtrack.storage.chats import turn_key
 
-from infra.layers import ROOT
+from tests.drivers.earlier_machine import machine_of_release_1
 from tests.drivers.world import NoExecutions
 
 if TYPE_CHECKING:
@@ -25,25 +24,12 @@ if TYPE_CHECKING:
     from tests.e2e.conftest import Script
     from tests.servers.tool_server import ToolServer
 
-RELEASE_1 = ROOT / "tests" / "fixtures" / "release-1" / "infrastructure" / "chat.asl.json"
-
 
 @pytest.fixture
 def old_executions(root: Root) -> Iterator[Executions]:
-    """A machine with release 1's definition: an execution keeps the one it was started with."""
-
-    def alias(found: re.Match[str]) -> str:
-        name = root.stack.outputs[f"{found[1]}Function"]
-        return str(root.client("lambda").get_alias(FunctionName=name, Name="live")["AliasArn"])
-
-    client = root.client("stepfunctions")
-    machine = client.create_state_machine(
-        name="chat-of-release-1",
-        definition=re.sub(r"\$\{(\w+)\}", alias, RELEASE_1.read_text()),
-        roleArn=client.describe_state_machine(stateMachineArn=root.machine)["roleArn"],
-    )["stateMachineArn"]
-    yield Executions(client, machine)
-    client.delete_state_machine(stateMachineArn=machine)
+    """A machine with release 1's definition."""
+    with machine_of_release_1(root) as executions:
+        yield executions
 
 
 def admitted(root: Root, person: Person, message: str, executions: Any) -> Chat:
@@ -74,6 +60,32 @@ def test_an_execution_of_release_1_runs_every_kind_of_tool(
     assert tools.calls[f"echo:{script.marker}"] == 1
     assert old_executions.status(started.chat_id) in {"RUNNING", "SUCCEEDED"}  # it ends after the last event
     assert root.executions().status(started.chat_id) is None
+
+
+@pytest.fixture
+def by_the_alias(root: Root) -> Iterator[Executions]:
+    """The machine of the stack under a version and an alias, as stages on AWS have it (docs/releases.md)."""
+    client = root.client("stepfunctions")
+    version = client.publish_state_machine_version(stateMachineArn=root.machine)["stateMachineVersionArn"]
+    alias = client.create_state_machine_alias(
+        name="live", routingConfiguration=[{"stateMachineVersionArn": version, "weight": 100}]
+    )["stateMachineAliasArn"]
+    yield Executions(client, alias)
+    client.delete_state_machine_alias(stateMachineAliasArn=alias)
+    client.delete_state_machine_version(stateMachineVersionArn=version)
+
+
+def test_an_execution_that_the_alias_has_begun_is_found_by_all(
+    root: Root, ann: Person, script: Script, by_the_alias: Executions
+) -> None:
+    """By who names the alias, and by who names the machine, as another release's sweep may."""
+    script.says("By the alias.")
+    started = admitted(root, ann, script.question(), by_the_alias)
+    chat = ann.finish(started.chat_id)
+    assert (chat["status"], chat["response"]) == ("done", "By the alias.")
+    for executions in (by_the_alias, root.executions()):
+        assert executions.status(started.chat_id) in {"RUNNING", "SUCCEEDED"}
+        assert owner_of(executions, started.chat_id) == ann.id
 
 
 def test_a_call_that_the_next_release_has_recorded_is_run(

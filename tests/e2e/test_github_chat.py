@@ -16,6 +16,7 @@ from tests.clients.stack_client import Person, Root
 from tests.e2e.test_workflow import states
 from tests.servers.github_api import FakeGitHub
 from tests.servers.github_mcp_server import GitHubMcpServer, required_binary
+from tests.servers.provider import model_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,8 +47,7 @@ def world(model: OfflineModel, tmp_path_factory: pytest.TempPathFactory) -> Iter
     tokens = {"github_pat_ana": "ana", "github_pat_ben": "ben"}
     with FakeGitHub(tokens) as github, GitHubMcpServer(github.url) as mcp, serve_sample_docs() as documents:
         environment = {
-            "ANTHROPIC_API_KEY": "test-anthropic-key",
-            "ANTHROPIC_BASE_URL": model.url,
+            **model_settings(model),
             "CONTEXT7_BASE_URL": documents,
             "GITHUB_MCP_URL": mcp.url,
         }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from infra.local.offline_model.server import serve_offline_model
 from infra.local.stack import LocalStack
 from tests.clients.stack_client import KEYS, Person, Root
+from tests.servers.provider import model_settings, serve_model
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 def test_a_table_comes_back_under_its_name(tmp_path: Path) -> None:
     """On the emulator, which restores at once and sees neither the gateway's limits nor a drift."""
     with (
-        serve_offline_model() as model,
-        LocalStack(tmp_path, environment={**KEYS, "ANTHROPIC_BASE_URL": model.url}) as stack,
+        serve_model() as model,
+        LocalStack(tmp_path, environment={**KEYS, **model_settings(model)}) as stack,
     ):
         root = Root(stack, tmp_path)
         ann = Person(stack.url, stack.token("ann"))

@@ -18,6 +18,7 @@ from tests.infra.rules import (  # noqa: F401 - they register
     lifecycle,
     names,
     network,
+    releases,
     vectors,
 )
 from tests.infra.rules.registry import RULES, VARIANTS
@@ -46,6 +47,7 @@ BROKEN_BY_RELEASE_1: Final = {
     "an_error_that_nobody_is_told_raises_an_alarm",
     "an_open_method_has_a_limit_of_its_own",
     "every_refusal_of_the_gateway_has_the_contracts_form",
+    "executions_are_started_by_the_alias",
     "health_starts_no_function",
     "no_client_sends_a_password",
     "page_and_api_share_an_origin",

@@ -19,7 +19,7 @@ from infra import layers
 from infra.layers import LAMBDA_PYTHON, ROOT
 from infra.stacks.function_specs import SPECS
 from tests.drivers.import_graph import is_there, outside_imports
-from tests.drivers.lambda_runtime import SDK, STANDARD
+from tests.drivers.lambda_runtime import HOOKS, SDK, STANDARD
 from tests.drivers.own_layers import alone
 
 if TYPE_CHECKING:
@@ -46,7 +46,9 @@ def missing_modules(function: str, folders: Sequence[Path]) -> list[str]:
     found = {one for entry in entries(function) for one in outside_imports(entry, (code, CORE))}
     top = {one: one.module.split(".")[0] for one in found}
     return sorted(
-        str(one) for one, name in top.items() if name not in STANDARD | SDK and not is_there(one, folders)
+        str(one)
+        for one, name in top.items()
+        if name not in STANDARD | SDK | HOOKS and not is_there(one, folders)
     )
 
 

@@ -10,9 +10,11 @@ from dualtrack.errors import STATUS_OF_CODE
 from dualtrack.storage.leases import STREAMS
 
 from infra.stacks.function_specs import SPECS
+from tests.drivers.templates import Stage
 
 if TYPE_CHECKING:
-    from tests.drivers.templates import Stage
+    from collections.abc import Callable
+    from pathlib import Path
 
 TABLES = 4
 KEY_LIKE = re.compile(r"sk-|ghp_|github_pat_|pa-|ctx7sk|AKIA|BEGIN [A-Z ]*PRIVATE KEY")
@@ -32,12 +34,36 @@ def test_every_function_is_there_and_only_those(aws_stage: Stage) -> None:
     assert all(function["TracingConfig"] == {"Mode": "Active"} for function in functions.values())
 
 
-def test_every_function_is_called_by_its_alias(aws_stage: Stage) -> None:
+def test_every_function_has_its_alias(aws_stage: Stage) -> None:
     aliases = aws_stage.resources("Chat", "AWS::Lambda::Alias").values()
     assert {alias["Name"] for alias in aliases} == {"live"}
     assert len(aliases) == len(SPECS)
-    machine = next(iter(aws_stage.resources("Chat", "AWS::StepFunctions::StateMachine").values()))
-    assert all("Live" in target["Ref"] for target in machine["DefinitionSubstitutions"].values())
+
+
+def test_a_release_of_prod_is_given_a_fifth_of_the_chats_first(prod: Stage) -> None:
+    """And goes back on its alarms; jobs on corpora are too few to be given out by shares."""
+    aliases = prod.resources("Chat", "AWS::StepFunctions::StateMachineAlias")
+    preferences = {key: alias["DeploymentPreference"] for key, alias in aliases.items()}
+    (chat,) = [one for key, one in preferences.items() if key.startswith("Chat")]
+    (corpus,) = [one for key, one in preferences.items() if key.startswith("Corpus")]
+    assert (chat["Type"], chat["Percentage"], chat["Interval"]) == ("CANARY", 20, 10)
+    alarms = [str(one["Ref"]) for one in chat["Alarms"]]
+    assert [re.sub("[0-9A-F]{8}$", "", one) for one in alarms] == [
+        "ObservabilityReleaseFails",
+        "ObservabilityChatsTimeOut",
+        "ObservabilityAbortFails",
+    ]
+    assert corpus["Type"] == "ALL_AT_ONCE"
+
+
+def test_staging_moves_at_once_and_the_laptop_has_no_versions(
+    staging: Stage, assembly: Callable[..., Path]
+) -> None:
+    kinds = ("AWS::StepFunctions::StateMachineAlias", "AWS::StepFunctions::StateMachineVersion")
+    local = Stage("local", assembly("local"))
+    assert not any(local.resources("Chat", kind) for kind in kinds)
+    aliases = staging.resources("Chat", kinds[0]).values()
+    assert {alias["DeploymentPreference"]["Type"] for alias in aliases} == {"ALL_AT_ONCE"}
 
 
 def test_everything_stored_is_encrypted(aws_stage: Stage) -> None:

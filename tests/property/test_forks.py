@@ -11,11 +11,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 import pytest
-from dualtrack.api.conversations import find_conversation, find_record, list_forks, list_records
+from dualtrack.api.conversations import find_conversation, find_record, list_forks
 from dualtrack.chat.delete_conversation import WRITERS_SECONDS, delete_conversation
 from dualtrack.chat.fork_conversation import fork_conversation
 from dualtrack.errors import ApiError
-from dualtrack.frozen import dumps
 from dualtrack.profiles import all_profiles
 from hypothesis import Phase, settings
 from hypothesis import strategies as st
@@ -28,6 +27,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from tests.drivers import conversations
 from tests.drivers.crash_world import (
     BIG,
     DOCUMENTATION,
@@ -66,31 +66,9 @@ class Talk(World):
         """Another conversation has another past."""
 
 
-def pages(world: World, conversation_id: str, track: Any) -> list[Any]:
-    stores = world.look()
-    one = find_conversation(stores, USER, conversation_id)
-    found: list[Any] = []
-    cursor = ""
-    while True:
-        page = list_records(stores, one, track, cursor)
-        found += page.items
-        cursor = page.cursor
-        if not cursor:
-            return found
-
-
-def number_of(record: dict[str, Any]) -> int:
-    return int(record["record_id"].partition("-")[0][1:])
-
-
 def shown(world: World, conversation_id: str) -> list[str]:
-    """What each query shows in both tracks, in order; digests aside."""
-    queries: dict[int, list[Any]] = {}
-    for track in ("full", "summarised"):
-        for record in pages(world, conversation_id, track):
-            if record["type"] != "digest":
-                queries.setdefault(number_of(record), []).append(record)
-    return [dumps(queries[number]) for number in sorted(queries)]
+    """What each query shows in both tracks."""
+    return conversations.shown(world.look(), USER, conversation_id)
 
 
 class Forks(RuleBasedStateMachine):

@@ -23,7 +23,7 @@ from infra.local.offline_model.script import Script
 from infra.local.offline_model.server import OfflineModel, Settings, create_app
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 REGION: Final = "us-east-1"
 KEYS: Final = {
@@ -60,29 +60,43 @@ class Gate:
             )  # the control of the offline model, and the server's own start
             return
         body = await _whole(receive)
+        if body is None:
+            return  # whoever asked has died on the way
         try:
             headers = {name.decode(): value.decode() for name, value in scope["headers"]}
-            _check_signature(scope, headers, body)
-            passed = _checked(body)
+            passed = self.admit(scope["method"], scope["path"], headers, body)
         except Refused as refusal:
             status, kind, message = refusal.args
-            self.refusals.append(message)
             error = {"type": "error", "error": {"type": kind, "message": message}}
             await JSONResponse(error, status)(scope, receive, send)
             return
         await self.app(_inner(scope, len(passed)), _body_again(passed, receive), send)
 
+    def admit(self, method: str, path: str, headers: Mapping[str, str], body: bytes) -> bytes:
+        """The body of a request as the model behind the gate takes it; ``headers`` by their lower-case names.
 
-async def _whole(receive: Any) -> bytes:
+        Raises `Refused`, and notes it.
+        """
+        try:
+            _check_signature(method, path, headers, body)
+            return _checked(body)
+        except Refused as refusal:
+            self.refusals.append(refusal.args[2])
+            raise
+
+
+async def _whole(receive: Any) -> bytes | None:
     body: bytes = b""
     while True:
         message = await receive()
+        if message["type"] == "http.disconnect":
+            return None
         body += message.get("body", b"")
         if not message.get("more_body"):
             return body
 
 
-def _check_signature(scope: Any, headers: dict[str, str], body: bytes) -> None:
+def _check_signature(method: str, path: str, headers: Mapping[str, str], body: bytes) -> None:
     if "x-api-key" in headers:
         raise Refused(401, "authentication_error", "x-api-key is not taken")
     found = _SIGNED.fullmatch(headers.get("authorization", ""))
@@ -95,16 +109,16 @@ def _check_signature(scope: Any, headers: dict[str, str], body: bytes) -> None:
         raise Refused(403, "permission_error", "the credentials are unknown")
     if missing := _MUST_BE_SIGNED - set(names.split(";")):
         raise Refused(403, "permission_error", f"not signed: {', '.join(sorted(missing))}")
-    if not hmac.compare_digest(signature, _signature(scope, headers, names.split(";"), body)):
+    if not hmac.compare_digest(signature, _signature(method, path, headers, names.split(";"), body)):
         raise Refused(403, "permission_error", "the signature does not match")
 
 
-def _signature(scope: Any, headers: dict[str, str], names: list[str], body: bytes) -> str:
+def _signature(method: str, path: str, headers: Mapping[str, str], names: list[str], body: bytes) -> str:
     """As botocore computes it of what has arrived."""
     signer = SigV4Auth(Credentials(*KEYS.values()), "bedrock-mantle", REGION)
     request = AWSRequest(
-        method=scope["method"],
-        url=f"http://{headers['host']}{scope['path']}",
+        method=method,
+        url=f"http://{headers['host']}{path}",
         headers={name: headers[name] for name in names if name in headers},
         data=body,
     )

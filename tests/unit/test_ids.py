@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from dualtrack.ids import (
     RecordId,
+    execution_arn,
     file_id,
     is_chat_id,
     is_conversation_id,
@@ -91,3 +92,12 @@ def test_opaque_ids_are_distinct_and_sortable() -> None:
     assert is_conversation_id(new_conversation_id())
     assert not is_chat_id("ch_" + "z" * 26)
     assert not is_chat_id("ch_#")
+
+
+@pytest.mark.parametrize("qualifier", ["", ":live", ":12"])
+def test_an_execution_is_found_whatever_it_was_started_by(qualifier: str) -> None:
+    """By the machine, its alias or a version: their executions' ARNs say none of it."""
+    machine = f"arn:aws:states:eu-central-1:123456789012:stateMachine:dualtrack-prod-chat{qualifier}"
+    assert execution_arn(machine, "ch_1") == (
+        "arn:aws:states:eu-central-1:123456789012:execution:dualtrack-prod-chat:ch_1"
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tests.drivers.templates import readable
 from tests.infra.rules.registry import is_deleted, named, of_kind, rule
@@ -87,3 +87,31 @@ def a_function_writes_to_a_group_of_its_stack(template: Template) -> Iterator[st
     for key, function in of_kind(template, "AWS::Lambda::Function").items():
         if named(function.get("LoggingConfig", {}).get("LogGroup")) not in groups:
             yield key
+
+
+@rule(
+    {
+        "Function": {
+            "Type": "AWS::Lambda::Function",
+            "Properties": {"SnapStart": {"ApplyOn": "PublishedVersions"}, "EphemeralStorage": {"Size": 1024}},
+        }
+    }
+)
+def a_snapshot_is_of_a_function_that_can_have_one(template: Template) -> Iterator[str]:
+    """AWS Lambda Developer Guide, "Improving startup performance with Lambda SnapStart": Python from 3.12 on, no Amazon
+    EFS, no more than 512 MB of ephemeral storage, no provisioned concurrency.
+    """
+    for key, function in of_kind(template, "AWS::Lambda::Function").items():
+        if function.get("SnapStart", {}).get("ApplyOn") != "PublishedVersions":
+            continue
+        runtime = function.get("Runtime", "")
+        able = re.fullmatch(r"python3\.(1[2-9]|[2-9]\d)", runtime)
+        if not able or function.get("FileSystemConfigs") or _storage(function) > 512:
+            yield key
+    for kind in ("AWS::Lambda::Alias", "AWS::Lambda::Version"):
+        aliased = of_kind(template, kind).items()
+        yield from (key for key, one in aliased if "ProvisionedConcurrencyConfig" in one)
+
+
+def _storage(function: dict[str, Any]) -> int:
+    return int(function.get("EphemeralStorage", {}).get("Size", 512))

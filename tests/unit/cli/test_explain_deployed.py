@@ -11,7 +11,7 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 from click.testing import CliRunner, Result
-from dualtrack.chat.executions import Executions
+from dualtrack.runtime.executions import Executions
 from dualtrack_cli.main import main
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool

@@ -141,3 +141,38 @@ def test_what_bedrock_needs_is_loaded_where_it_is_chosen(provider: str, loaded: 
 def test_every_function_is_looked_at() -> None:
     folders = {path.name for path in (ROOT / "functions").iterdir() if list(path.glob("*.py"))}
     assert folders == set(MAY_LOAD)
+
+
+RESTORED = """
+import random, sys, types
+calls = []
+sys.modules["snapshot_restore_py"] = types.SimpleNamespace(register_after_restore=calls.append)
+sys.path[:0] = {paths!r}
+import handler
+from aws_lambda_powertools.utilities import parameters
+assert not parameters.base.DEFAULT_PROVIDERS, "a key is in the snapshot"
+from dualtrack.runtime import secrets
+assert not secrets._keys.cache_info().currsize, "a key is in the snapshot"
+random.seed(1)
+first = random.random()
+random.seed(1)
+for call in calls:
+    call()
+assert random.random() != first, "two restored processes draw the same"
+"""
+
+
+@pytest.mark.parametrize("function", ["api", "turn", "summarise"])
+def test_what_is_restored_from_a_snapshot_holds_no_key_and_draws_anew(function: str) -> None:
+    """As Lambda's runtime does it: a snapshot after the import, the registered calls after each restore."""
+    paths = [str(ROOT / "functions" / function), str(ROOT / "layers" / "core" / "python")]
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", RESTORED.format(paths=paths)],
+        env={**ENVIRONMENT, "PATH": os.environ["PATH"]},
+        cwd=ROOT / "functions" / function,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr

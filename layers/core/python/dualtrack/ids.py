@@ -138,6 +138,16 @@ def is_job_id(text: str) -> bool:
     return text.startswith("jb_") and _OPAQUE.fullmatch(text) is not None
 
 
+def execution_arn(machine_arn: str, name: str) -> str:
+    """``…:stateMachine:chat`` or ``…:stateMachine:chat:live`` → ``…:execution:chat:NAME``.
+
+    An execution's ARN names neither version nor alias (Step Functions Developer Guide, "How Step Functions associates
+    executions with a version or alias"), so those of every release are found the same way.
+    """
+    *account, _, machine = machine_arn.split(":")[:7]
+    return ":".join([*account, "execution", machine, name])
+
+
 def _sortable() -> str:
     return _digits((time.time_ns() // 1_000_000 << 80) | secrets.randbits(80))
 

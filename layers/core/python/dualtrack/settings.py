@@ -37,6 +37,8 @@ class Settings:
     dualtrack_effort: str = ""
     dualtrack_thinking_tokens: str = ""
     dualtrack_max_cost: str = ""
+    dualtrack_writes: str = ""
+    """A release's number (api/writes.py)."""
     otel_exporter_otlp_endpoint: str = ""
     otlp_secret: str = ""
     dualtrack_graph_engine: str = ""

@@ -167,7 +167,8 @@ class Tokens(Closed):
 class ReceiptLine(Closed):
     """One thing that a chat did. `at`: when it began, null where that is not on record. Credits are charged in
     `chat` and `tool`, moved in `ledger`; dollars are the model's in `model`, `summary` and `fold`, in `tool_model` and
-    `embedding` those of what the tool call `call` asked of models itself, and AWS's in `aws`. Figures that were never recorded are null or, with `estimated`, guessed."""
+    `embedding` those of what the tool call `call` asked of models itself, and AWS's in `aws`. Figures that
+    were never recorded are null or, with `estimated`, guessed."""
 
     kind: Annotated[
         Literal["chat", "model", "tool", "tool_model", "embedding", "summary", "fold", "ledger", "aws"],

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 from dualtrack.api.identity import Identity, identity_of, refuse_erased
 from dualtrack.api.models import Body, parse_body
 from dualtrack.api.rate_limit import count_request
+from dualtrack.api.writes import EVERYTHING
 from dualtrack.chat.receipt import Deployment
 from dualtrack.errors import invalid_request
 
@@ -39,6 +40,8 @@ class Services:
     corpora: CorpusServices
     deployment: Deployment = field(default_factory=Deployment)
     model: str = ""
+    writes: int = EVERYTHING
+    """The release that must be able to read what is written (`dualtrack.api.writes`)."""
 
 
 @dataclass(frozen=True, slots=True)

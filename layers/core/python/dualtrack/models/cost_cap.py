@@ -1,7 +1,8 @@
 """What a chat's model calls have cost, and when the next one has to be its last (CONTRACT 8, ``max_cost``). Pure.
 
-Before each turn but the first: what the turns and their tools have asked of models, and as much again as the dearest of them, and the most that a
-last call can cost. If that is more than the cap, the call that begins is the last one. So a runaway ends with a written
+Before each turn but the first: what the turns and their tools have asked of models, and as much again as the
+dearest of them, and the most that a last call can cost. If that is more than the cap, the call that begins is
+the last one. So a runaway ends with a written
 answer, and as a rule below its cap.
 """
 
@@ -53,6 +54,7 @@ def asked_dollars(asked: Asked) -> float:
 def is_spent(cap: float, spent: Sequence[float], last_call: float) -> bool:
     """Whether the next call has to be the chat's last.
 
-    ``spent``: dollars of each turn so far, with what its tools asked of models; ``last_call``: the most that a last call can cost.
+    ``spent``: dollars of each turn so far, with what its tools asked of models; ``last_call``: the most that
+    a last call can cost.
     """
     return bool(cap and spent) and sum(spent) + max(spent) + last_call > cap

@@ -67,7 +67,8 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Calls that one tool call made of one model (``side``); `embedding`: tokens are input, and have their own prices."""
+    """Calls that one tool call made of one model (``side``); `embedding`: tokens are input, and have their
+    own prices."""
 
     kind: Literal["model", "embedding"]
     side: Side

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
+from dualtrack.ids import execution_arn
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -28,6 +30,8 @@ class Executions:
 
     client: SFNClient
     machine_arn: str
+    """Of the machine, or of its alias, where the stage has one (`dualtrack.ids.execution_arn`)."""
+
     trace: Callable[[], str] = str
     """The trace of what starts one, for one trace from there to its last step; empty for none."""
 
@@ -71,7 +75,7 @@ class Executions:
             _raise_unless(error, *_NEVER, "ValidationException")
 
     def _arn(self, name: str) -> str:
-        return f"{self.machine_arn.replace(':stateMachine:', ':execution:')}:{name}"
+        return execution_arn(self.machine_arn, name)
 
 
 def _raise_unless(error: ClientError, *codes: str) -> None:

@@ -1,10 +1,14 @@
-"""Faster cold starts: no garbage collection while a module imports (DESIGN 2.13, FACTS 13)."""
+"""How a handler is imported: without garbage collection, and so that it can be restored from a snapshot (DESIGN 2.13,
+FACTS 13).
+"""
 
 from __future__ import annotations
 
 import contextlib
 import gc
 from typing import TYPE_CHECKING
+
+from dualtrack.runtime.restored import seed_anew_when_restored
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,3 +23,4 @@ def collecting_later() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
+    seed_anew_when_restored()

@@ -10,6 +10,7 @@ from dualtrack.api import answers, models
 from dualtrack.api.chats import await_answer, find_chat, show_chat, started_json
 from dualtrack.api.parameters import IDEMPOTENCY_KEY, LAST_EVENT_ID, WAIT
 from dualtrack.api.route import EVENTS_PATH, Answer, Route
+from dualtrack.api.writes import refuse_unreadable
 from dualtrack.chat.cancel_chat import cancel_chat
 from dualtrack.chat.executions import owner_of
 from dualtrack.chat.explain_chat import evidence
@@ -61,6 +62,7 @@ def _start(request: Request, repeat: Repeat | None) -> Chat:
         body.profile or "",
         models.decode_files(body.attachments),
     )
+    refuse_unreadable(request.services.writes, profile=new.profile, files=new.files)
     chat = start_chat(request.stores, request.services.executions, new, repeat)
     logger.info("Chat admitted", chat_id=chat.chat_id, correlation_id=chat.chat_id, profile=chat.profile)
     count("ChatsStarted")

@@ -9,6 +9,7 @@ from dualtrack.api.attachments import find_attachment, read_attachment
 from dualtrack.api.erasure import REQUEST_SECONDS
 from dualtrack.api.parameters import CURSOR, FORKED_FROM, IDEMPOTENCY_KEY, LIMIT, OFFSET, SEARCHED, TRACK
 from dualtrack.api.route import Answer, Route
+from dualtrack.api.writes import refuse_unreadable
 from dualtrack.chat.delete_conversation import delete_conversation as delete_whole_conversation
 from dualtrack.chat.fork_conversation import first_fork, fork_conversation
 from dualtrack.chat.start_chat import Repeat, fingerprint
@@ -33,6 +34,7 @@ ATTACHMENT_PATH: Final = f"{CONVERSATION}/records/{{record_id}}/attachments/{{pl
 )
 def post_conversation(request: Request) -> Answer:
     body = request.body(models.ConversationBody)
+    refuse_unreadable(request.services.writes, profile=body.profile or "")
     one = conversations.create_conversation(
         request.stores, request.user, body.title or "", body.profile or ""
     )
@@ -131,6 +133,7 @@ def post_fork(request: Request, conversation_id: str) -> Answer:
     stores, user = request.stores, request.user
     if repeat and (first := first_fork(stores, user, repeat)):
         return _made(request, first)
+    refuse_unreadable(request.services.writes, is_fork=True)
     before = int(request.body(models.ForkBody).before[1:])
     return _made(request, fork_conversation(stores, user, conversation_id, before, repeat))
 

@@ -1,0 +1,1 @@
+"""``dualtrack aws up | doctor | smoke | down``: a stage in an AWS account."""

@@ -1,0 +1,278 @@
+"""The AWS account: every call to it that the commands make, and nothing that is decided.
+
+Clients take credentials, region and ``AWS_ENDPOINT_URL`` as every SDK does. An error of AWS becomes one line
+(`Refusal`) that names the call and, where it is known, what helps.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError, NoRegionError
+
+from dualtrack_cli.aws.facts import STACKS, Caller, Stack, User, prefix
+from dualtrack_cli.client import Failed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from datetime import datetime
+
+BOOTSTRAP_VERSION: Final = "/cdk-bootstrap/hnb659fds/version"
+"""Where the CDK's bootstrap stack writes its version (the default qualifier)."""
+ADMIN_GROUP: Final = "admin"
+_NO_STACK: Final = "does not exist"
+_EXPIRED: Final = frozenset(
+    {"ExpiredToken", "ExpiredTokenException", "InvalidClientTokenId", "RequestExpired"}
+)
+_DENIED: Final = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
+
+
+class Refusal(Failed):
+    """AWS did not do what was asked; the message says what to do."""
+
+
+@contextmanager
+def plainly() -> Iterator[None]:
+    """Errors of the SDK as a `Refusal`."""
+    try:
+        yield
+    except NoCredentialsError:
+        raise Refusal(
+            "There are no AWS credentials: run `aws configure sso` or `aws login`, or set AWS_PROFILE."
+        ) from None
+    except NoRegionError:
+        raise Refusal("There is no AWS region: give --region or set AWS_REGION.") from None
+    except ClientError as error:
+        raise Refusal(_said(error)) from error
+    except BotoCoreError as error:
+        raise Refusal(f"AWS cannot be asked: {error}") from error
+
+
+def _said(error: ClientError) -> str:
+    code, message = error.response["Error"].get("Code", ""), error.response["Error"].get("Message", "")
+    text = f"AWS refused {error.operation_name}: {message or code}"
+    if code in _EXPIRED:
+        return f"{text}. The credentials have expired or are unknown: sign in again."
+    if code in _DENIED:
+        return f"{text}. These credentials may not do that: take others (AWS_PROFILE) or widen their policy."
+    return text
+
+
+class Account:
+    """One account in one region."""
+
+    def __init__(self, region: str | None = None) -> None:
+        with plainly():
+            self._session: Any = boto3.Session(region_name=region or None)
+        self.region = self._session.region_name or ""
+
+    def client(self, service: str) -> Any:
+        """A client of a service."""
+        config = Config(
+            retries={"mode": "standard", "max_attempts": 5},
+            connect_timeout=5,
+            s3={"addressing_style": "auto"},
+        )
+        return self._session.client(service, config=config)
+
+    @cached_property
+    def _cloudformation(self) -> Any:
+        return self.client("cloudformation")
+
+    @cached_property
+    def _cognito(self) -> Any:
+        return self.client("cognito-idp")
+
+    def caller(self) -> Caller:
+        """Whose account it is."""
+        with plainly():
+            answer = self.client("sts").get_caller_identity()
+        return Caller(answer["Account"], answer["Arn"])
+
+    def concurrency(self) -> int:
+        """How many executions Lambda runs at the same time in this region, of all functions together."""
+        with plainly():
+            limits = self.client("lambda").get_account_settings()["AccountLimit"]
+        return int(limits["ConcurrentExecutions"])
+
+    def bootstrap(self) -> int | None:
+        """The version of the CDK's bootstrap; None for none."""
+        ssm = self.client("ssm")
+        with plainly():
+            try:
+                return int(ssm.get_parameter(Name=BOOTSTRAP_VERSION)["Parameter"]["Value"])
+            except ssm.exceptions.ParameterNotFound:
+                return None
+
+    def stack(self, name: str) -> Stack | None:
+        """A stack with the reason of its latest failure; None if there is none."""
+        with plainly():
+            try:
+                found = self._cloudformation.describe_stacks(StackName=name)["Stacks"][0]
+            except ClientError as error:
+                if _NO_STACK in error.response["Error"].get("Message", ""):
+                    return None
+                raise
+            status = found["StackStatus"]
+            if status == "DELETE_COMPLETE":
+                return None
+            reason = self._reason(name) if "FAILED" in status or "ROLLBACK" in status else ""
+        outputs = {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", [])}
+        return Stack(name, status, reason, outputs)
+
+    def stacks(self, stage: str) -> Mapping[str, Stack]:
+        """The stacks of a stage that there are, by the names of `STACKS`."""
+        found = {one: self.stack(f"{prefix(stage)}-{one}") for one in STACKS}
+        return {name: stack for name, stack in found.items() if stack is not None}
+
+    def _reason(self, name: str) -> str:
+        """The oldest failure among the newest events: the later ones follow from it."""
+        events = self._cloudformation.describe_stack_events(StackName=name)["StackEvents"][:100]
+        failed = [one for one in events if one["ResourceStatus"].endswith("_FAILED")]
+        causes = [one for one in failed if "cancelled" not in one.get("ResourceStatusReason", "").lower()]
+        if not causes:
+            return ""
+        return f"{causes[-1]['LogicalResourceId']}: {causes[-1].get('ResourceStatusReason', '')}"
+
+    def recorded(self, stage: str) -> Mapping[str, Any] | None:
+        """The settings that the last deployment has recorded (`infra.settings.last_deployed`)."""
+        with plainly():
+            try:
+                answer = self._cloudformation.get_template_summary(StackName=f"{prefix(stage)}-chat")
+            except ClientError as error:
+                if _NO_STACK in error.response["Error"].get("Message", ""):
+                    return None
+                raise
+        found: Mapping[str, Any] | None = json.loads(answer.get("Metadata") or "{}").get("dualtrack")
+        return found
+
+    def delete_stack(self, name: str) -> None:
+        """Begin to delete a stack."""
+        with plainly():
+            self._cloudformation.delete_stack(StackName=name)
+
+    def keys(self, stage: str) -> frozenset[str]:
+        """Which parameters of a stage there are, by the last part of their names."""
+        with plainly():
+            pages = (
+                self.client("ssm")
+                .get_paginator("describe_parameters")
+                .paginate(
+                    ParameterFilters=[
+                        {"Key": "Name", "Option": "BeginsWith", "Values": [f"/{prefix(stage)}/"]}
+                    ]
+                )
+            )
+            return frozenset(one["Name"].rsplit("/", 1)[1] for page in pages for one in page["Parameters"])
+
+    def put_key(self, stage: str, name: str, value: str) -> None:
+        """Put a key into the Parameter Store, encrypted."""
+        with plainly():
+            self.client("ssm").put_parameter(
+                Name=f"/{prefix(stage)}/{name}", Value=value, Type="SecureString", Overwrite=True
+            )
+
+    def key(self, stage: str, name: str) -> str:
+        """The value of a key."""
+        with plainly():
+            answer = self.client("ssm").get_parameter(Name=f"/{prefix(stage)}/{name}", WithDecryption=True)
+        return str(answer["Parameter"]["Value"])
+
+    def admins(self, pool: str) -> tuple[User, ...]:
+        """Up to 60 members of the group that administers."""
+        with plainly():
+            found = self._cognito.list_users_in_group(UserPoolId=pool, GroupName=ADMIN_GROUP, Limit=60)
+        return tuple(User(one["Username"], one["UserStatus"]) for one in found["Users"])
+
+    def user(self, pool: str, name: str) -> User | None:
+        """A user by name."""
+        with plainly():
+            try:
+                found = self._cognito.admin_get_user(UserPoolId=pool, Username=name)
+            except self._cognito.exceptions.UserNotFoundException:
+                return None
+        return User(found["Username"], found["UserStatus"])
+
+    def create_user(self, pool: str, name: str, email: str, password: str = "") -> None:
+        """A user with a temporary password: Cognito mails one unless one is given. A second call changes nothing."""
+        given: dict[str, Any] = (
+            {"TemporaryPassword": password, "MessageAction": "SUPPRESS"}
+            if password
+            else {"DesiredDeliveryMediums": ["EMAIL"]}
+        )
+        attributes = [{"Name": "email", "Value": email}, {"Name": "email_verified", "Value": "true"}]
+        with plainly():
+            try:
+                self._cognito.admin_create_user(
+                    UserPoolId=pool, Username=name, UserAttributes=attributes if email else [], **given
+                )
+            except self._cognito.exceptions.UsernameExistsException:
+                return
+
+    def make_admin(self, pool: str, name: str) -> None:
+        """Add a user to the group."""
+        with plainly():
+            self._cognito.admin_add_user_to_group(UserPoolId=pool, Username=name, GroupName=ADMIN_GROUP)
+
+    def set_password(self, pool: str, name: str, password: str, *, permanent: bool = False) -> None:
+        """A new password; one that is not permanent has to be changed at the first sign-in."""
+        with plainly():
+            self._cognito.admin_set_user_password(
+                UserPoolId=pool, Username=name, Password=password, Permanent=permanent
+            )
+
+    def sign_in(self, pool: str, client_id: str, name: str, password: str) -> str:
+        """An ID token by a password; `Refusal` where the stage allows none."""
+        with plainly():
+            answer = self._cognito.admin_initiate_auth(
+                UserPoolId=pool,
+                ClientId=client_id,
+                AuthFlow="ADMIN_USER_PASSWORD_AUTH",
+                AuthParameters={"USERNAME": name, "PASSWORD": password},
+            )
+        if "AuthenticationResult" not in answer:
+            raise Refusal(f"Cognito asks {name} for {answer.get('ChallengeName')}: give --token instead.")
+        return str(answer["AuthenticationResult"]["IdToken"])
+
+    def delete_user(self, pool: str, name: str) -> None:
+        """Delete a user of the pool; one that is gone is no error."""
+        with plainly():
+            try:
+                self._cognito.admin_delete_user(UserPoolId=pool, Username=name)
+            except self._cognito.exceptions.UserNotFoundException:
+                return
+
+    def delete_old_users(self, pool: str, beginning: str, before: datetime) -> None:
+        """Delete users whose names begin so and who were made before a time; 60 at most."""
+        with plainly():
+            found = self._cognito.list_users(UserPoolId=pool, Filter=f'username ^= "{beginning}"', Limit=60)
+        for one in found["Users"]:
+            if one["UserCreateDate"] < before and one["Username"].startswith(beginning):
+                self.delete_user(pool, one["Username"])
+
+    def subscriptions(self, topic: str) -> tuple[int, int]:
+        """(confirmed, not confirmed) subscriptions of a topic, of its first hundred."""
+        with plainly():
+            found = self.client("sns").list_subscriptions_by_topic(TopicArn=topic)["Subscriptions"]
+        waiting = sum(one["SubscriptionArn"] in ("PendingConfirmation", "Deleted") for one in found)
+        return len(found) - waiting, waiting
+
+    def messages(self, queue: str) -> int:
+        """Messages that a queue holds, about."""
+        name = "ApproximateNumberOfMessages"
+        with plainly():
+            answer = self.client("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=[name])
+        return int(answer["Attributes"][name])
+
+    def running_since(self, machine: str) -> tuple[tuple[str, float], ...]:
+        """(name, time of the start) of up to 1,000 running executions."""
+        with plainly():
+            found = self.client("stepfunctions").list_executions(
+                stateMachineArn=machine, statusFilter="RUNNING", maxResults=1000
+            )
+        return tuple((one["name"], one["startDate"].timestamp()) for one in found["executions"])

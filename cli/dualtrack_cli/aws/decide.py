@@ -1,0 +1,141 @@
+"""What `up` does next, decided from what the account shows. Nothing here asks or calls anybody."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from dualtrack_cli.aws.facts import KEYS
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from dualtrack_cli.aws.facts import Stack, User
+
+LEAST_BOOTSTRAP: Final = 6
+"""What the CDK's default synthesizer asks for (template rule CheckBootstrapVersion)."""
+EXECUTIONS_OF_A_CHAT: Final = 3
+"""Function executions that one chat keeps busy at the same time: its turn or tools, and its event stream."""
+
+Action = Literal["go", "wait", "delete", "stop"]
+
+
+def before_deploy(stack: Stack | None) -> Action:
+    """What has to happen to a stack before it can be deployed.
+
+    ``wait``: a change is under way, perhaps of an `up` that was killed. ``delete``: its creation failed, and
+    CloudFormation changes no such stack. ``stop``: only a person can tell what to do.
+    (CloudFormation User Guide, "Stack status codes")
+    """
+    if stack is None or stack.status == "REVIEW_IN_PROGRESS":  # a change set that was never executed
+        return "go"
+    if stack.status.endswith("_IN_PROGRESS"):
+        return "wait"
+    if stack.status in ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED", "DELETE_FAILED"):
+        return "delete"
+    return "stop" if stack.status == "UPDATE_ROLLBACK_FAILED" else "go"
+
+
+def needs_bootstrap(version: int | None) -> bool:
+    """Whether the region has to be prepared for the CDK."""
+    return version is None or version < LEAST_BOOTSTRAP
+
+
+def concurrency_means(limit: int) -> str:
+    """What a limit of Lambda's concurrency means for users."""
+    chats = limit // EXECUTIONS_OF_A_CHAT
+    text = f"Lambda runs {limit} executions at a time here: about {chats} chats at the same moment"
+    return text if limit >= 100 else f"{text}; the others wait or get 503"
+
+
+def raise_concurrency(region: str) -> str:
+    """The command that asks AWS for more."""
+    return (
+        "aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384"
+        f" --desired-value 1000 --region {region}"
+    )
+
+
+_FORMS: Final = {
+    "anthropic": (re.compile(r"sk-ant-[\w-]{20,}", re.ASCII), "begins with sk-ant-"),
+    "voyage": (re.compile(r"(pa|al)-[\w-]{10,}", re.ASCII), "begins with pa-"),
+    "context7": (re.compile(r"ctx7sk-[\w-]{10,}", re.ASCII), "begins with ctx7sk-"),
+    "github": (re.compile(r"(gh[opsu]_|github_pat_)\w{20,}", re.ASCII), "begins with github_pat_ or ghp_"),
+}
+NO_KEY: Final = "none"
+"""What stands for a key where a service of one's own needs none (docs/aws/settings.md, "Keys")."""
+
+
+def key_problem(name: str, value: str, *, own_service: bool = False) -> str:
+    """Why a value is no key of that service, without the value; empty if it may be one.
+
+    ``own_service``: the service's base address is set, and what it takes is its own matter.
+    """
+    if not value or not value.isascii() or not value.isprintable() or " " in value:
+        return f"{KEYS[name]}: empty, or with a blank or a control character in it"
+    form, words = _FORMS[name]
+    if value == NO_KEY or own_service or form.fullmatch(value):
+        return ""
+    return f"{KEYS[name]}: a key of {name} {words}"
+
+
+def keys_to_put(
+    present: Collection[str], given: Mapping[str, str], *, renew: bool = False
+) -> Mapping[str, str]:
+    """The keys to put: those that were given and are not there, or all that were given."""
+    return {name: value for name, value in given.items() if renew or name not in present}
+
+
+def is_key_needed(settings: Mapping[str, str]) -> bool:
+    """Whether chats need a key of Anthropic's: not with Bedrock (IAM alone)."""
+    return (settings.get("DUALTRACK_PROVIDER") or "anthropic") == "anthropic"
+
+
+def carried(recorded: Mapping[str, Any] | None, settings: Mapping[str, str]) -> dict[str, str]:
+    """What the last deployment had of its environment and no file has: answers of an earlier `up` hold."""
+    if recorded is None:
+        return {}
+    values = recorded.get("settings", {})
+    return {
+        name: str(values[name])
+        for name in recorded.get("overriding", ())
+        if values.get(name) and not settings.get(name)
+    }
+
+
+def page_to_allow(settings: Mapping[str, str], page: Stack | None) -> str:
+    """The page's address that the sign-in does not lead back to yet; empty if there is nothing to do."""
+    if page is None or settings.get("DOMAIN"):
+        return ""
+    url = page.outputs.get("PageUrl", "")
+    return "" if settings.get("PAGE_URL") == url else url
+
+
+def is_not_verified(page: Stack | None) -> bool:
+    """Whether CloudFront refused the account, as it does new ones until AWS has verified them."""
+    return page is not None and "must be verified" in page.reason.lower()
+
+
+NewUser = Literal["none", "create", "group", "password"]
+
+
+def first_user(admins: Collection[User], user: User | None, *, shown: bool) -> NewUser:
+    """What is to be done for the first administrator.
+
+    ``shown``: the password is shown here and not mailed, so that one which was made by an `up` that was killed
+    before it showed it has to be made anew.
+    """
+    if admins:
+        unused = user is not None and user in admins and user.status == "FORCE_CHANGE_PASSWORD"
+        return "password" if shown and unused else "none"
+    return "group" if user else "create"
+
+
+def name_of(email: str) -> str:
+    """A user name for an address: the pool takes addresses as aliases and so as no names."""
+    return re.sub(r"[^\w.+-]", "-", email.split("@", maxsplit=1)[0], flags=re.ASCII)[:64] or "admin"
+
+
+def is_address(email: str) -> bool:
+    """Whether it can be an address."""
+    return re.fullmatch(r"[^@\s]{1,64}@[^@\s]+\.[^@\s]+", email) is not None

@@ -1,0 +1,324 @@
+"""``dualtrack aws doctor``: what is wrong with a stage, and the command that mends it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import click
+import httpx
+
+from dualtrack_cli.aws import decide
+from dualtrack_cli.aws.account import Account, Refusal
+from dualtrack_cli.aws.facts import KEYS, prefix
+from dualtrack_cli.aws.up import STAGES, Wishes, read_stage
+from dualtrack_cli.command import Exit, exit_codes, json_option, print_json
+from dualtrack_cli.target import need_checkout
+from dualtrack_cli.transcript import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from dualtrack_cli.aws.facts import Stack, User
+    from infra.settings import Settings
+
+State = Literal["ok", "note", "wrong", "unknown"]
+STUCK_SECONDS: Final = 20 * 60.0
+"""A chat lasts at most 15 minutes (CONTRACT 7), and the sweep ends what is left within five."""
+_ANTHROPIC: Final = "https://api.anthropic.com"
+_QUEUES: Final = (
+    ("Queue of undelivered events", "UndeliveredQueueUrl"),
+    ("Queue of failures", "FailedQueueUrl"),
+)
+_SIGNS: Final = {
+    "ok": ("✓", "green"),
+    "note": ("·", "yellow"),
+    "wrong": ("✗", "red"),
+    "unknown": ("?", "yellow"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """``seen`` is what the account shows, ``mend`` the command or the advice that helps; empty if nothing has to be
+    done. ``unknown``: it could not be read.
+    """
+
+    check: str
+    state: State
+    seen: str
+    mend: str = ""
+
+
+# What is seen means (pure)
+
+
+def of_bootstrap(version: int | None, stage: str) -> Finding:
+    """The CDK's bootstrap."""
+    if decide.needs_bootstrap(version):
+        seen = "none" if version is None else f"version {version}, {decide.LEAST_BOOTSTRAP} is needed"
+        return Finding("CDK bootstrap", "wrong", seen, f"uv run dualtrack aws up --stage {stage}")
+    return Finding("CDK bootstrap", "ok", f"version {version}")
+
+
+def of_concurrency(limit: int, region: str) -> Finding:
+    """The limit of Lambda."""
+    few = limit < 100
+    return Finding(
+        "Lambda concurrency",
+        "note" if few else "ok",
+        decide.concurrency_means(limit),
+        decide.raise_concurrency(region) if few else "",
+    )
+
+
+def of_stacks(stage: str, found: Mapping[str, Stack]) -> Iterator[Finding]:
+    """Every stack that there is, and those that must be there."""
+    again = f"uv run dualtrack aws up --stage {stage}"
+    for name in ("data", "identity", "chat"):
+        if name not in found:
+            yield Finding(f"Stack {prefix(stage)}-{name}", "wrong", "it is not there", again)
+    for stack in found.values():
+        action = decide.before_deploy(stack)
+        mend, state = "", "ok"
+        if action == "wait":
+            state, mend = "note", "a change is under way: wait, or run `up`, which waits"
+        elif action == "stop":
+            state, mend = "wrong", f"aws cloudformation continue-update-rollback --stack-name {stack.name}"
+        elif action == "delete":
+            state, mend = "wrong", again
+        elif stack.status == "UPDATE_ROLLBACK_COMPLETE":
+            state, mend = "note", f"the latest change was taken back; mend its reason, then: {again}"
+        seen = f"{stack.status} {stack.reason}".strip() if state != "ok" else stack.status
+        yield Finding(f"Stack {stack.name}", state, seen, mend)  # type: ignore[arg-type]  # one of State above
+
+
+def of_keys(stage: str, present: frozenset[str], settings: Mapping[str, str]) -> Finding:
+    """The keys in the Parameter Store."""
+    if decide.is_key_needed(settings) and "anthropic" not in present:
+        mend = f"ANTHROPIC_API_KEY=… uv run dualtrack aws up --stage {stage}"
+        return Finding("Keys", "wrong", "no anthropic: every chat fails", mend)
+    without = [name for name in KEYS if name not in present]
+    return Finding(
+        "Keys",
+        "ok",
+        f"there: {', '.join(sorted(present)) or 'none'}; without: {', '.join(without) or 'none'}",
+    )
+
+
+def of_model(status: int, model: str, stage: str) -> Finding:
+    """What Anthropic's API answers for the model (``GET /v1/models/{id}``)."""
+    if status in (401, 403):
+        mend = f"ANTHROPIC_API_KEY=… uv run dualtrack aws up --stage {stage} --renew-keys"
+        return Finding("Model", "wrong", f"the key is refused ({status})", mend)
+    if status == 404:
+        return Finding(
+            "Model", "wrong", f"{model} is unknown", "set DUALTRACK_MODEL in the settings file, then `up`"
+        )
+    if status == 200:
+        return Finding("Model", "ok", f"{model} answers")
+    return Finding("Model", "unknown", f"the service answers {status}")
+
+
+def of_subscription(confirmed: int, waiting: int, email: str, stage: str) -> Finding:
+    """Who hears of alarms."""
+    if confirmed:
+        return Finding("Alarms", "ok", f"{confirmed} subscribed")
+    if waiting:
+        return Finding(
+            "Alarms",
+            "wrong",
+            "the subscription is not confirmed",
+            f"follow the link in AWS's mail to {email}",
+        )
+    mend = f"ALARM_EMAIL=… uv run dualtrack aws up --stage {stage}"
+    return Finding("Alarms", "wrong", "nobody is subscribed", mend)
+
+
+def of_queue(name: str, messages: int, url: str) -> Finding:
+    """One of the two queues of what failed."""
+    if not messages:
+        return Finding(name, "ok", "empty")
+    mend = f"aws sqs receive-message --queue-url {url}   (what to do: docs/aws/runbooks.md)"
+    return Finding(name, "wrong", f"about {messages} messages", mend)
+
+
+def of_executions(running: Sequence[tuple[str, float]], now: float) -> Finding:
+    """Chats that run for longer than one can."""
+    stuck = [name for name, began in running if now - began > STUCK_SECONDS]
+    if stuck:
+        mend = f"uv run dualtrack explain {stuck[0]}"
+        return Finding(
+            "Chats", "wrong", f"{len(stuck)} run for more than 20 minutes: {', '.join(stuck[:3])}", mend
+        )
+    return Finding("Chats", "ok", f"{len(running)} running, none stuck")
+
+
+def of_settings(lines: Sequence[str], stage: str) -> Finding:
+    """What the next deployment would take back (`infra.settings.dropped`)."""
+    if lines:
+        mend = f"write it into infra/settings.{stage}.toml"
+        return Finding("Settings", "note", "; ".join(lines), mend)
+    return Finding("Settings", "ok", "the next deployment takes nothing back")
+
+
+def of_admins(admins: Sequence[User], stage: str) -> Finding:
+    """Who administers."""
+    if not admins:
+        mend = f"uv run dualtrack aws up --stage {stage} --email you@example.org"
+        return Finding("Administrators", "wrong", "there is none", mend)
+    new = [one.name for one in admins if one.status == "FORCE_CHANGE_PASSWORD"]
+    seen = f"{len(admins)}" + (f"; never signed in: {', '.join(new[:3])}" if new else "")
+    return Finding("Administrators", "ok", seen)
+
+
+# Looking
+
+
+class Doctor:
+    """Looks at one stage of one account."""
+
+    def __init__(self, account: Account, stage: str, settings: Settings, now: float) -> None:
+        self._account = account
+        self._stage = stage
+        self._settings = settings
+        self._now = now
+
+    def findings(self) -> Iterator[Finding]:
+        """All of them; one that cannot be read is ``unknown`` and hides no other."""
+        account, stage = self._account, self._stage
+        try:
+            caller = account.caller()
+        except Refusal as problem:
+            yield Finding(
+                "Credentials", "wrong", one_line(str(problem), 300), "aws configure sso; export AWS_PROFILE=…"
+            )
+            return
+        yield Finding("Credentials", "ok", f"{caller.arn}, {account.region}")
+        yield from _tried("CDK bootstrap", lambda: [of_bootstrap(account.bootstrap(), stage)])
+        yield from _tried(
+            "Lambda concurrency", lambda: [of_concurrency(account.concurrency(), account.region)]
+        )
+        try:
+            stacks = account.stacks(stage)
+        except Refusal as problem:
+            yield Finding("Stacks", "unknown", one_line(str(problem), 300))
+            return
+        yield from of_stacks(stage, stacks)
+        yield from _tried("Keys", lambda: [of_keys(stage, account.keys(stage), self._deployed())])
+        yield from _tried("Settings", self._drift)
+        yield from _tried("Model", self._model)
+        if identity := stacks.get("identity"):
+            pool = identity.outputs.get("UserPoolId", "")
+            yield from _tried("Administrators", lambda: [of_admins(account.admins(pool), stage)])
+        if chat := stacks.get("chat"):
+            yield from self._of_chat(chat.outputs)
+
+    def _of_chat(self, outputs: Mapping[str, str]) -> Iterator[Finding]:
+        account = self._account
+        for name, output in _QUEUES:
+            if url := outputs.get(output):
+                yield from _tried(name, partial(self._queue, name, url))
+        if machine := outputs.get("StateMachineArn"):
+            yield from _tried("Chats", lambda: [of_executions(account.running_since(machine), self._now)])
+        if topic := outputs.get("AlarmTopicArn"):
+            email = self._deployed().get("ALARM_EMAIL", "")
+            yield from _tried(
+                "Alarms", lambda: [of_subscription(*account.subscriptions(topic), email, self._stage)]
+            )
+
+    def _queue(self, name: str, url: str) -> list[Finding]:
+        return [of_queue(name, self._account.messages(url), url)]
+
+    def _deployed(self) -> Mapping[str, str]:
+        recorded = self._account.recorded(self._stage) or {}
+        # a release before settings were recorded: what stands in the file is the best that is known
+        found: Mapping[str, str] = recorded.get("settings", self._settings.environment)
+        return found
+
+    def _drift(self) -> list[Finding]:
+        from infra.settings import dropped  # noqa: PLC0415 - an installed wheel has none
+
+        recorded = self._account.recorded(self._stage)
+        kept = set(decide.carried(recorded, self._settings.environment))  # `up` gives these again by itself
+        return [of_settings(dropped(recorded or {}, self._settings, kept), self._stage)]
+
+    def _model(self) -> list[Finding]:
+        settings = self._deployed()
+        model = settings.get("DUALTRACK_MODEL") or "claude-haiku-5-5"
+        if not decide.is_key_needed(settings):
+            mend = "open it in Bedrock's console, Model access; `smoke` asks it"
+            return [
+                Finding(
+                    "Model", "note", f"{model} on Bedrock: whether it is open is only seen by asking", mend
+                )
+            ]
+        if settings.get("ANTHROPIC_BASE_URL"):
+            return [
+                Finding(
+                    "Model",
+                    "note",
+                    f"a server of your own, {settings['ANTHROPIC_BASE_URL']}; `smoke` asks it",
+                )
+            ]
+        key = self._account.key(self._stage, "anthropic")
+        headers = {"Authorization": f"Bearer {key}", "x-api-key": key, "anthropic-version": "2023-06-01"}
+        try:
+            answer = httpx.get(f"{_ANTHROPIC}/v1/models/{model}", headers=headers, timeout=10)
+        except httpx.TransportError as problem:
+            return [Finding("Model", "unknown", f"cannot be asked from here: {problem}")]
+        return [of_model(answer.status_code, model, self._stage)]
+
+
+def _tried(check: str, look: Callable[[], list[Finding]]) -> list[Finding]:
+    try:
+        return look()
+    except Refusal as problem:
+        return [Finding(check, "unknown", one_line(str(problem), 300))]
+
+
+def is_well(findings: Sequence[Finding]) -> bool:
+    """Whether nothing is wrong."""
+    return not any(one.state == "wrong" for one in findings)
+
+
+def _show(findings: Sequence[Finding]) -> None:
+    colour = False if "NO_COLOR" in os.environ else None
+    for one in findings:
+        sign, name = _SIGNS[one.state]
+        click.echo(f"{click.style(sign, fg=name)} {one.check}: {one.seen}", color=colour)
+        if one.mend:
+            click.echo(f"    → {one.mend}")
+
+
+@click.command()
+@click.option("--stage", type=click.Choice(STAGES), default="staging", show_default=True)
+@click.option("--region", help="Else AWS_REGION or the profile's.")
+@click.option(
+    "--settings",
+    "settings_folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of settings.<stage>.toml; else infra/.",
+)
+@json_option
+def doctor(stage: str, region: str | None, settings_folder: Path | None, *, as_json: bool) -> None:
+    """Look at everything that can be wrong with a stage; each thing with the command that mends it.
+
+    \b
+    Exit codes: 0 nothing is wrong, 4 something is.
+    """
+    with exit_codes():
+        need_checkout()
+        settings = read_stage(Wishes(stage, settings_folder=settings_folder))
+        findings = tuple(Doctor(Account(region), stage, settings, time.time()).findings())
+        if as_json:
+            listed: list[dict[str, Any]] = [asdict(one) for one in findings]
+            print_json({"stage": stage, "well": is_well(findings), "findings": listed})
+        else:
+            _show(findings)
+        sys.exit(Exit.ANSWERED if is_well(findings) else Exit.FAILED)

@@ -1,0 +1,158 @@
+"""``dualtrack aws smoke``: the contract, checked at a stack's address, by a user of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from dualtrack_cli.aws.account import Account, Refusal
+from dualtrack_cli.aws.checks import Probe, Wrong, run_checks
+from dualtrack_cli.aws.smoke_report import markdown, measures, picture, write
+from dualtrack_cli.aws.up import STAGES, new_password
+from dualtrack_cli.command import Exit, exit_codes, json_option, print_json
+from dualtrack_cli.target import Missing, dev_token
+from dualtrack_cli.transcript import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dualtrack_cli.aws.checks import Result
+
+NAME: Final = "smoke-"
+"""What the names of its users begin with."""
+LEFT_BEHIND: Final = timedelta(hours=1)
+"""A user that is older belongs to a run that was killed."""
+
+
+@contextlib.contextmanager
+def _user(url: str | None, token: str | None, stage: str, region: str | None) -> Iterator[tuple[str, str]]:
+    """(address, ID token) for the length of the block; a user who was made for it goes with it."""
+    if url and token:
+        yield url, token
+    elif url:
+        name = f"{NAME}{secrets.token_hex(6)}"
+        made = dev_token(url, name).token
+        try:
+            yield url, made
+        finally:
+            _erase(url, made)
+    else:
+        with _deployed_user(Account(region), stage, token) as found:
+            yield found
+
+
+@contextlib.contextmanager
+def _deployed_user(account: Account, stage: str, token: str | None) -> Iterator[tuple[str, str]]:
+    stacks = account.stacks(stage)
+    if "chat" not in stacks or "identity" not in stacks:
+        raise Missing(f"Stage {stage} is not deployed here: uv run dualtrack aws up --stage {stage}")
+    outputs = {**stacks["identity"].outputs, **stacks["chat"].outputs}
+    page = stacks["page"].outputs.get("PageUrl") if "page" in stacks else None
+    url = (page or outputs["ApiUrl"]).rstrip("/")
+    if token:
+        yield url, token
+        return
+    pool, client = outputs["UserPoolId"], outputs["UserPoolClientId"]
+    account.delete_old_users(pool, NAME, datetime.now(UTC) - LEFT_BEHIND)
+    name, password = f"{NAME}{secrets.token_hex(6)}", new_password()
+    try:
+        account.create_user(pool, name, "", password)
+        account.set_password(pool, name, password, permanent=True)
+        made = _sign_in(account, pool, client, name, password)
+        try:
+            yield url, made
+        finally:
+            _erase(url, made)
+    finally:
+        account.delete_user(pool, name)
+
+
+def _sign_in(account: Account, pool: str, client: str, name: str, password: str) -> str:
+    try:
+        return account.sign_in(pool, client, name, password)
+    except Refusal as problem:
+        raise Missing(
+            f"{problem} A stage without password sign-in (prod) needs a token of somebody who has signed in:"
+            " --token, or DUALTRACK_TOKEN."
+        ) from problem
+
+
+def _erase(url: str, token: str) -> None:
+    """What the user has left in the stack (CONTRACT 4, DELETE /v1/me)."""
+    probe = Probe(url, token)
+    with contextlib.suppress(Wrong):
+        probe.ask("DELETE", "/v1/me")
+    probe.close()
+
+
+def _tell(result: Result) -> None:
+    sign, colour = {"passed": ("✓", "green"), "failed": ("✗", "red")}.get(result.state, ("·", "yellow"))
+    line = f"{click.style(sign, fg=colour)} {result.name:<22} {result.seconds:6.2f} s  {one_line(result.seen, 300)}"
+    click.echo(line, err=True, color=False if "NO_COLOR" in os.environ else None)
+    if result.state == "failed":
+        click.echo(f"    expected: {result.expected}", err=True)
+
+
+@click.command()
+@click.option("--stage", type=click.Choice(STAGES), default="staging", show_default=True)
+@click.option("--region", help="Else AWS_REGION or the profile's.")
+@click.option("--url", help="A stack's address instead of a stage; a local one needs no token.")
+@click.option("--token", help="ID token; else DUALTRACK_TOKEN; else a user is made and removed afterwards.")
+@click.option(
+    "--report",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where the report goes; else .dualtrack/smoke-<stage>.",
+)
+@json_option
+def smoke(
+    stage: str,
+    region: str | None,
+    url: str | None,
+    token: str | None,
+    folder: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Check the contract against a deployed stack: two chats, a dollar cent at most.
+
+    Measured are the first chat (cold), the first token, a chat with a tool, and its cost.
+
+    \b
+    Exit codes: 0 everything passed, 4 something did not.
+    """
+    with exit_codes():
+        given = token or os.environ.get("DUALTRACK_TOKEN") or None
+        with _user(url.rstrip("/") if url else None, given, stage, region) as (address, made):
+            probe = Probe(address, made)
+            try:
+                results = run_checks(probe, _tell)
+            finally:
+                probe.close()
+        measured = measures(probe)
+        when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+        target = folder or Path(".dualtrack") / f"smoke-{'local' if url else stage}"
+        path = write(target, markdown(address, when, results, measured), picture(results))
+        _conclude(results, measured, path, as_json=as_json)
+
+
+def _conclude(results: list[Result], measured: list[tuple[str, str]], path: Path, *, as_json: bool) -> None:
+    passed = sum(one.state == "passed" for one in results)
+    if as_json:
+        listed = [
+            {"check": one.name, "state": one.state, "seen": one.seen, "seconds": one.seconds}
+            for one in results
+        ]
+        print_json({"passed": passed, "of": len(results), "checks": listed, "measured": dict(measured)})
+    else:
+        for what, figure in measured:
+            click.echo(f"{what}: {figure}")
+        click.echo(f"{passed} of {len(results)} passed; the report: {path}")
+    sys.exit(Exit.ANSWERED if passed == len(results) else Exit.FAILED)

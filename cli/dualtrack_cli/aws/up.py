@@ -1,0 +1,393 @@
+"""``dualtrack aws up``: from an account to the first chat, in numbered steps.
+
+Each step looks into the account, does what is missing there, and leaves alone what is done. Nothing is remembered
+on this machine, so an `up` that was killed is simply run again, from here or from anywhere else.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import string
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from dualtrack_cli.aws import decide
+from dualtrack_cli.aws.account import Account, Refusal
+from dualtrack_cli.aws.cdk import Cdk, own_app
+from dualtrack_cli.aws.facts import KEYS, STACKS, prefix
+from dualtrack_cli.aws.questions import Person, Steps
+from dualtrack_cli.command import exit_codes
+from dualtrack_cli.target import Missing, need_checkout
+
+if TYPE_CHECKING:
+    from dualtrack_cli.aws.facts import Stack
+    from infra.settings import Settings
+
+STAGES: Final = ("staging", "prod")
+SETTLE_SECONDS: Final = 45 * 60.0
+"""How long a change of a stack that is under way is waited for; a distribution of CloudFront takes half of it."""
+_POLL_SECONDS: Final = 3.0
+_OWN_ADDRESS: Final = {
+    "anthropic": "ANTHROPIC_BASE_URL",
+    "voyage": "VOYAGE_BASE_URL",
+    "context7": "CONTEXT7_BASE_URL",
+    "github": "GITHUB_MCP_URL",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the options say; None where `up` decides or asks."""
+
+    stage: str
+    email: str | None = None
+    user: str | None = None
+    page: bool | None = None
+    show_password: bool = False
+    renew_keys: bool = False
+    settings_folder: Path | None = None
+    assembly: Path | None = None
+
+
+@dataclass
+class Up:
+    """One run of `up`."""
+
+    wishes: Wishes
+    account: Account
+    person: Person
+    steps: Steps
+    settings: dict[str, str] = field(default_factory=dict)
+    """What is deployed: file, environment, and what an earlier deployment was told."""
+    extra: dict[str, str] = field(default_factory=dict)
+    """What of it stands in no file and not in this process's environment."""
+
+    def run(self) -> None:
+        """All steps."""
+        account_id = self._account()
+        self._limits()
+        self._bootstrap(account_id)
+        self._keys()
+        stacks = self._deploy()
+        stacks = self._address(stacks)
+        self._first_user(stacks)
+        self._next(stacks)
+
+    # 1
+    def _account(self) -> str:
+        self.steps.begin("Account, region and settings")
+        caller = self.account.caller()
+        if not self.account.region:
+            raise Missing("There is no AWS region: give --region or set AWS_REGION.")
+        self.steps.say(f"{caller.arn}, region {self.account.region}, stage {self.wishes.stage}")
+        settings = read_stage(self.wishes)
+        is_new = self.account.stack(f"{prefix(self.wishes.stage)}-chat") is None
+        if is_new and not self.person.agrees(
+            f"Deploy {prefix(self.wishes.stage)} to the account {caller.account} in {self.account.region}?"
+        ):
+            raise Missing("Nothing was done.")
+        self.extra = decide.carried(self.account.recorded(self.wishes.stage), settings.environment)
+        if is_new and settings.stage.alarms and not settings.environment.get("ALARM_EMAIL"):
+            self._ask_for_alarms()
+        self.settings = {**self.extra, **settings.environment}
+        if self.extra:
+            self.steps.say(f"Kept from an earlier deployment or given now: {', '.join(sorted(self.extra))}")
+        self._page = settings.stage.page
+        return caller.account
+
+    def _ask_for_alarms(self) -> None:
+        address = self.person.says(
+            "Who hears of alarms? (one e-mail address, empty for nobody)",
+            "ALARM_EMAIL",
+            _address,
+            optional=True,
+        )
+        self.extra |= {"ALARM_EMAIL": address} if address else {}
+
+    # 2
+    def _limits(self) -> None:
+        self.steps.begin("Limits of the account")
+        limit = self.account.concurrency()
+        self.steps.say(f"{decide.concurrency_means(limit)}.")
+        if limit < 100:
+            self.steps.say(
+                f"AWS gives more within a day or so: {decide.raise_concurrency(self.account.region)}"
+            )
+        if self._page and self._choose_page():
+            self.steps.say(
+                "CloudFront serves page and API. New accounts are refused until AWS has verified them."
+            )
+
+    def _choose_page(self) -> bool:
+        """Whether the page is deployed: as it was, as the option says, or as the person does."""
+        deployed = self.account.stack(f"{prefix(self.wishes.stage)}-page")
+        if self.wishes.page is not None:
+            self._page = self.wishes.page
+        elif deployed is None or decide.before_deploy(deployed) == "delete":
+            self._page = self.person.agrees(
+                "Deploy the web page with CloudFront? (`page = false` in the settings file asks no more)"
+            )
+        return self._page
+
+    # 3
+    def _bootstrap(self, account_id: str) -> None:
+        self.steps.begin("CDK bootstrap")
+        version = self.account.bootstrap()
+        if not decide.needs_bootstrap(version):
+            self.steps.say(f"Version {version} is there.")
+            return
+        self._wait_for("CDKToolkit")
+        self._cdk().bootstrap(account_id)
+        self.steps.say(f"Version {self.account.bootstrap()} was made.")
+
+    # 4
+    def _keys(self) -> None:
+        self.steps.begin("Keys")
+        present = self.account.keys(self.wishes.stage)
+        given = self._given_keys(present)
+        for name, value in decide.keys_to_put(present, given, renew=self.wishes.renew_keys).items():
+            self.account.put_key(self.wishes.stage, name, value)
+            self.steps.say(f"Put /{prefix(self.wishes.stage)}/{name}")
+        kept = [name for name in KEYS if name in present and not (self.wishes.renew_keys and name in given)]
+        if kept:
+            self.steps.say(f"There already: {', '.join(kept)} (--renew-keys replaces them)")
+        if not decide.is_key_needed(self.settings):
+            self.steps.say("Bedrock is asked with the functions' roles: no key.")
+
+    def _given_keys(self, present: frozenset[str]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for name, variable in KEYS.items():
+            if value := os.environ.get(variable):
+                if problem := self._key_problem(name, value):
+                    raise Missing(f"{problem}. It stands in the environment; nothing was put.")
+                found[name] = value
+        is_asked = "anthropic" not in found and ("anthropic" not in present or self.wishes.renew_keys)
+        if is_asked and decide.is_key_needed(self.settings):
+            found["anthropic"] = self.person.keeps_secret(
+                "Key of Anthropic's API (sk-ant-…, not shown; none for a server of your own)",
+                "ANTHROPIC_API_KEY",
+                lambda value: self._key_problem("anthropic", value),
+                optional=False,
+            )
+        return found
+
+    def _key_problem(self, name: str, value: str) -> str:
+        own = bool(self.settings.get(_OWN_ADDRESS[name]))
+        return decide.key_problem(name, value, own_service=own)
+
+    # 5
+    def _deploy(self) -> dict[str, Stack]:
+        self.steps.begin("Deployment (10 minutes and more at first, with CloudFront up to 25)")
+        self._ready_to_deploy()
+        before = self.account.stacks(self.wishes.stage).get("page")
+        if url := decide.page_to_allow(self.settings, before):
+            self.extra["PAGE_URL"] = url
+        try:
+            self._cdk_deploy()
+        except Refusal:
+            stacks = dict(self.account.stacks(self.wishes.stage))
+            if not decide.is_not_verified(stacks.get("page")):
+                raise
+            self._without_page()
+        return dict(self.account.stacks(self.wishes.stage))
+
+    def _cdk_deploy(self) -> None:
+        context = {"stage": self.wishes.stage}
+        if self.wishes.settings_folder:
+            context["settings"] = str(self.wishes.settings_folder.resolve())
+        # the chat stack brings all that it needs; the page is the one that nothing needs
+        stacks = ["--all"] if self._page else ["Chat"]
+        self._cdk().deploy(stacks, context, self.extra)
+
+    def _without_page(self) -> None:
+        """CloudFront refused the account: the rest is up, and goes on without."""
+        self._page = False
+        self.steps.say(
+            "CloudFront refuses this account until AWS has verified it: ask AWS Support (a case of the kind\n"
+            '"Account and billing", "CloudFront: verify my account"), then `up --page` adds the page.\n'
+            "The API works without it."
+        )
+
+    def _ready_to_deploy(self) -> None:
+        """Wait for changes under way, and remove what a creation that failed has left."""
+        for name in STACKS:
+            full = f"{prefix(self.wishes.stage)}-{name}"
+            stack = self._wait_for(full)
+            action = decide.before_deploy(stack)
+            if action == "stop" and stack:
+                raise Refusal(
+                    f"{full} is {stack.status}: {stack.reason}\nMend the reason, then:"
+                    f" aws cloudformation continue-update-rollback --stack-name {full} --region {self.account.region}"
+                )
+            if action == "delete" and stack:
+                self.steps.say(f"{full} is {stack.status} ({stack.reason}): it is deleted first")
+                self.account.delete_stack(full)
+                self._wait_for(full)
+
+    def _wait_for(self, name: str) -> Stack | None:
+        """The stack once nothing is under way."""
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while True:
+            stack = self.account.stack(name)
+            if decide.before_deploy(stack) != "wait" or stack is None:
+                return stack
+            if time.monotonic() > deadline:
+                raise Refusal(
+                    f"{name} is {stack.status} for too long; look at it in CloudFormation's console."
+                )
+            self.steps.progress(f"{name} is {stack.status}: waiting")
+            time.sleep(_POLL_SECONDS)
+
+    # 6
+    def _address(self, stacks: dict[str, Stack]) -> dict[str, Stack]:
+        self.steps.begin("Address of the page for the sign-in")
+        url = decide.page_to_allow({**self.settings, **self.extra}, stacks.get("page"))
+        if not url:
+            self.steps.say("Nothing to do.")
+        elif self.wishes.assembly:
+            self.steps.say(
+                f"Synthesise with PAGE_URL={url} and run `up` again: the sign-in leads back there then."
+            )
+        else:
+            self.steps.say(f"The sign-in may lead back to {url}: a second deployment of what changes by that")
+            self.extra["PAGE_URL"] = url
+            self._cdk_deploy()
+        return dict(self.account.stacks(self.wishes.stage))
+
+    # 7
+    def _first_user(self, stacks: dict[str, Stack]) -> None:
+        self.steps.begin("First user")
+        pool = stacks["identity"].outputs["UserPoolId"]
+        admins = self.account.admins(pool)
+        wanted = self.wishes.user or (decide.name_of(self.wishes.email) if self.wishes.email else "")
+        if not wanted and not admins:
+            wanted = self._ask_for_user()
+        user = self.account.user(pool, wanted) if wanted else None
+        todo = decide.first_user(admins, user, shown=self.wishes.show_password)
+        if todo == "none":
+            self.steps.say(f"There are administrators: {', '.join(one.name for one in admins[:5])}")
+            return
+        password = new_password() if self.wishes.show_password else ""
+        if todo == "create":
+            self.account.create_user(pool, wanted, self._email, password)
+        elif password:
+            self.account.set_password(pool, wanted, password)
+        self.account.make_admin(pool, wanted)
+        self.steps.say(f"{wanted} is an administrator.")
+        if password:
+            self.steps.say(f"Temporary password, shown this once: {password}")
+        elif todo == "create":
+            self.steps.say(
+                f"A temporary password was mailed to {self._email} (look into the junk folder too)."
+            )
+
+    @property
+    def _email(self) -> str:
+        return self.wishes.email or self._answered_email
+
+    _answered_email: str = ""
+
+    def _ask_for_user(self) -> str:
+        self._answered_email = self.person.says(
+            "E-mail address of the first user, who administers",
+            "--email",
+            _address,
+        )
+        return decide.name_of(self._answered_email)
+
+    # 8
+    def _next(self, stacks: dict[str, Stack]) -> None:
+        self.steps.begin("What next")
+        page = stacks["page"].outputs["PageUrl"] if self._page and "page" in stacks else ""
+        api = stacks["chat"].outputs["ApiUrl"].rstrip("/")
+        stage = self.wishes.stage
+        self.steps.say(
+            f"Open {page} and sign in" if page else f"The API: {api}/v1/chats (docs: {api}/openapi.json)"
+        )
+        self.steps.say(f"Check everything:  uv run dualtrack aws smoke --stage {stage}")
+        self.steps.say(f"Find what is wrong: uv run dualtrack aws doctor --stage {stage}")
+        self.steps.say(f"Questions asked: {self.person.asked}")
+
+    def _cdk(self) -> Cdk:
+        app = str(self.wishes.assembly.resolve()) if self.wishes.assembly else own_app()
+        log = Path(".dualtrack") / f"aws-{self.wishes.stage}.log"
+        return Cdk(self.account.region, app, log.resolve(), self.steps.progress)
+
+
+def read_stage(wishes: Wishes) -> Settings:
+    """The stage's settings. Raises `Missing` with what is wrong in them."""
+    from infra.settings import FOLDER, BadSettings, read_settings  # noqa: PLC0415 - an installed wheel has none
+
+    try:
+        return read_settings(wishes.stage, os.environ, wishes.settings_folder or FOLDER)
+    except BadSettings as problem:
+        raise Missing(str(problem)) from problem
+
+
+def _address(given: str) -> str:
+    return "" if decide.is_address(given) else "that is no address"
+
+
+def new_password() -> str:
+    """One that the pool's policy takes: 16 characters of four kinds."""
+    kinds = (string.ascii_lowercase, string.ascii_uppercase, string.digits, "-_.!")
+    picked = [secrets.choice(kind) for kind in kinds]
+    picked += [secrets.choice("".join(kinds[:3])) for _ in range(12)]
+    secrets.SystemRandom().shuffle(picked)
+    return "".join(picked)
+
+
+@click.command()
+@click.option("--stage", type=click.Choice(STAGES), default="staging", show_default=True)
+@click.option("--region", help="Else AWS_REGION or the profile's.")
+@click.option(
+    "--yes", is_flag=True, help="Ask nothing: what is needed comes from options, settings, environment."
+)
+@click.option("--email", help="The first user's address, who administers; the temporary password goes there.")
+@click.option("--user", help="The first user's name; else the address up to its @.")
+@click.option("--show-password", is_flag=True, help="Show the temporary password here instead of mailing it.")
+@click.option("--page/--no-page", default=None, help="With or without CloudFront and the web page.")
+@click.option("--renew-keys", is_flag=True, help="Replace keys that are there by those of the environment.")
+@click.option(
+    "--settings",
+    "settings_folder",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Folder of settings.<stage>.toml; else infra/.",
+)
+@click.option(
+    "--assembly",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Deploy this folder of synthesised templates (a pipeline's cdk.out) instead of synthesising.",
+)
+def up(
+    stage: str,
+    region: str | None,
+    *,
+    yes: bool,
+    email: str | None,
+    user: str | None,
+    show_password: bool,
+    page: bool | None,
+    renew_keys: bool,
+    settings_folder: Path | None,
+    assembly: Path | None,
+) -> None:
+    """Deploy a stage, with all it takes from an account to the first chat. Run it again after every change.
+
+    Every step looks into the account and does only what is missing there, so it can be broken off anywhere and
+    run again. Keys come from ANTHROPIC_API_KEY and its like, or are asked for without being shown.
+
+    \b
+    Exit codes: 0 deployed, 2 something is missing, 4 AWS or the CDK refused.
+    """
+    with exit_codes():
+        need_checkout()
+        if email and not decide.is_address(email):
+            raise Missing(f"--email: {email} is no address.")
+        wishes = Wishes(stage, email, user, page, show_password, renew_keys, settings_folder, assembly)
+        Up(wishes, Account(region), Person(yes=yes), Steps(8)).run()

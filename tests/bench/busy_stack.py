@@ -1,0 +1,105 @@
+"""A busy model and the whole local stack: ``uv run python -m tests.bench.busy_stack [CHATS] [SECONDS]``.
+
+40 chats and 60 seconds of trouble unless told otherwise, once with today's workflow and once with release 1's, over
+the same functions (docs/faults.md). Four minutes. Exit code 1 if an invariant is broken or a chat fails that can wait.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.table import Table
+
+import tests.conftest  # noqa: F401 - credentials that lead nowhere
+from infra.local.stack import LocalStack
+from tests.clients.stack_client import KEYS, Root
+from tests.drivers.busy_stack import BusyRun, busy, crowd
+from tests.drivers.earlier_machine import machine_of_release_1
+from tests.servers.provider import model_settings, serve_model
+from tests.servers.tool_server import NAME, serve_tools
+
+if TYPE_CHECKING:
+    from dualtrack.runtime.executions import Executions
+
+    from infra.local.offline_model.server import OfflineModel
+
+ARRIVING: float = 20.0
+"""Seconds from the beginning of the trouble in which the chats are asked."""
+
+
+def main(chats: int, seconds: float) -> int:
+    """Run and print."""
+    logging.disable(logging.WARNING)
+    table = Table(title=f"{chats} chats of one round of tools; figures a chat")
+    for heading in (
+        "busy",
+        "workflow",
+        "done",
+        "failed",
+        "credits",
+        "model calls",
+        "states",
+        "paid s",
+        "longest s",
+    ):
+        table.add_column(heading, justify="right")
+    broken: list[str] = []
+    with tempfile.TemporaryDirectory() as folder, serve_model() as model, serve_tools() as tools:
+        servers = json.dumps([{"name": NAME, "url": tools.url, "price_class": "other"}])
+        settings = {**KEYS, **model_settings(model), "MCP_SERVERS": servers}
+        settings.pop("VOYAGE_API_KEY")  # nobody serves embeddings here
+        with LocalStack(Path(folder), environment=settings) as stack:
+            root = Root(stack, Path(folder))
+            root.invoke("Github", {"action": "refresh"})
+            with machine_of_release_1(root) as earlier:
+                for lasts in (0.0, seconds):
+                    for name, executions in (("release 1", earlier), ("waits", root.executions())):
+                        found = _run(root, model, executions, chats, lasts)
+                        table.add_row(f"{lasts:.0f} s", name, *_figures(found))
+                        print(f"{lasts:.0f} s", name, *_figures(found), file=sys.stderr, flush=True)
+                        broken += found.wrong
+                        if name == "waits" and found.ended["done"] < chats:
+                            broken.append(f"{lasts} s: {found.ended}")
+    Console(width=120).print(table)
+    print(*broken, sep="\n")
+    return 1 if broken else 0
+
+
+def _run(root: Root, model: OfflineModel, executions: Executions, chats: int, seconds: float) -> BusyRun:
+    asked = crowd(root, executions)
+    if seconds:
+        with busy(model):
+            over = time.monotonic() + seconds
+            asked.ask(chats, min(ARRIVING, seconds))
+            time.sleep(max(0.0, over - time.monotonic()))
+    else:
+        asked.ask(chats, ARRIVING)
+    asked.wait()
+    return asked.counted(model)
+
+
+def _figures(found: BusyRun) -> tuple[str, ...]:
+    def each(amount: float) -> str:
+        return f"{amount / found.chats:.1f}"
+
+    return (
+        str(found.ended["done"]),
+        str(found.ended["failed"]),
+        each(found.charged),
+        each(found.calls),
+        each(found.states),
+        each(found.paid_seconds),
+        f"{found.seconds:.0f}",
+    )
+
+
+if __name__ == "__main__":
+    given = sys.argv[1:]
+    sys.exit(main(int(given[0]) if given else 40, float(given[1]) if len(given) > 1 else 60.0))

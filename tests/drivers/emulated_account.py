@@ -1,0 +1,208 @@
+"""An empty AWS account on this machine, for the commands that deploy: the emulator, templates that it takes, a way in.
+
+The emulator runs as it is, not behind `infra.local.emulator`, which hands functions the sessions of checked
+roles. What it cannot do is left out of the templates here and in the open: `NOT_EMULATED`. IAM policies are
+not
+checked, because the CDK's own bucket refuses plain HTTP, which is all that the emulator speaks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import shutil
+import socket
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack_cli.aws.cdk import PACKAGE
+
+from infra.layers import ROOT
+from infra.local.assets import zip_folder
+from infra.local.aws import Aws
+from infra.local.credentials import Credentials
+from infra.local.front_config import FrontConfig
+from infra.local.processes import Children
+from infra.local.stack import HOST, answers
+from infra.local.synth import CACHE, content_key, node, synthesise_into
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+NOT_EMULATED: Final = ("AWS::Logs::QueryDefinition",)
+"""Resource types that the emulator does not know; nothing else of a stage depends on them."""
+REGION: Final = "us-east-1"
+
+STAGE: Final = {
+    "keep_data": False,
+    "built_layers": False,  # layers for arm64 do not run here: functions find the machine's packages
+    "log_retention_days": 1,
+    "encrypted_transport": True,
+    "request_rate": 1000,
+    "request_burst": 1000,
+    "token_hours": 1,
+    "ledger_retention_days": 30,
+    "alarms": False,  # the emulator has no metric math
+    "log_level": "INFO",
+    "page": False,
+    "callback_urls": ["http://localhost:8000/"],
+    "empties_buckets": False,  # the CDK's function for that is of Node, which the emulator does not run
+    "password_sign_in": True,
+    "mfa_required": False,
+}
+
+
+def settings_file(folder: Path, settings: Mapping[str, str]) -> None:
+    """``settings.staging.toml`` of a stage that the emulator can run."""
+    lines = ["[stage]", *(f"{name} = {json.dumps(value)}" for name, value in STAGE.items())]
+    lines += ["[settings]", *(f"{name} = {json.dumps(value)}" for name, value in settings.items())]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "settings.staging.toml").write_text("\n".join(lines) + "\n")
+
+
+def assembly(folder: Path) -> Path:
+    """The templates of the settings in a folder, as the CDK deploys them; cached by all that they are made of."""
+    text = (folder / "settings.staging.toml").read_text()
+    code = _hash_of("functions", "layers/core")
+    target = CACHE / f"emulated-{content_key('staging', {'file': text, 'code': code})}"
+    if not target.is_dir():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(prefix=".synth-", dir=CACHE))
+        synthesise_into(work, "staging", {"settings": str(folder)})
+        _leave_out(work)
+        with contextlib.suppress(OSError):  # another worker was faster
+            work.rename(target)
+        shutil.rmtree(work, ignore_errors=True)
+    return target
+
+
+def _hash_of(*folders: str) -> str:
+    return "".join(hashlib.sha256(zip_folder(ROOT / one)).hexdigest() for one in folders)
+
+
+def _leave_out(folder: Path) -> None:
+    for path in folder.glob("*.template.json"):
+        template = json.loads(path.read_text())
+        kept = {name: one for name, one in template["Resources"].items() if one["Type"] not in NOT_EMULATED}
+        path.write_text(json.dumps(template | {"Resources": kept}))
+
+
+def cdk_command() -> str | None:
+    """The CDK's command line as `.ci/install_cdk_cli.sh` installs it; None where it is not."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "dualtrack" / "npm-cdk"
+    stamp, script = cache / "packages", cache / "node_modules" / "aws-cdk" / "bin" / "cdk"
+    is_there = stamp.is_file() and stamp.read_text().strip() == PACKAGE and script.is_file()
+    return f"{node()} {script}" if is_there else None
+
+
+@dataclass
+class EmulatedAccount:
+    """A running emulator and its root's credentials."""
+
+    aws: Aws
+    children: Children
+    root: Path
+
+    def environment(self) -> dict[str, str]:
+        """For a command that uses the account."""
+        return {
+            "AWS_ENDPOINT_URL": self.aws.endpoint_url,
+            "AWS_REGION": REGION,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_EC2_METADATA_DISABLED": "true",
+            **self.aws.credentials.environment(),
+        }
+
+    def stacks(self) -> dict[str, str]:
+        """Name → status."""
+        found = self.aws.client("cloudformation").describe_stacks()["Stacks"]
+        return {one["StackName"]: one["StackStatus"] for one in found}
+
+    def outputs(self) -> dict[str, str]:
+        """The outputs of all stacks together."""
+        found = self.aws.client("cloudformation").describe_stacks()["Stacks"]
+        return {one["OutputKey"]: one["OutputValue"] for stack in found for one in stack.get("Outputs", [])}
+
+    def serve(self) -> str:
+        """The front port before the deployed stage, as the local stack has it: it streams events, which the emulator
+        does not. Gives its address."""
+        listener = socket.create_server((HOST, 0))
+        outputs = self.outputs()
+        stream: Any = self.aws.client("lambda").get_function_configuration(
+            FunctionName=outputs["StreamFunction"]
+        )
+        keys = f"{self.aws.endpoint_url}/{outputs['UserPoolId']}/.well-known/jwks.json"
+        config = FrontConfig(
+            endpoint_url=self.aws.endpoint_url,
+            access_key=self.aws.credentials.access_key,
+            secret_key=self.aws.credentials.secret_key,
+            rest_api_id=outputs["RestApiId"],
+            gateway_stage="live",
+            user_pool_id=outputs["UserPoolId"],
+            client_id=outputs["UserPoolClientId"],
+            user="tester",
+            stream_role_arn=outputs["StreamRoleArn"],
+            stream_environment={**stream["Environment"]["Variables"], "JWKS_URL": keys},
+            status={"mode": "offline"},
+        )
+        descriptor = listener.fileno()
+        front = self.children.start(
+            "front",
+            "infra.local.front",
+            str(descriptor),
+            environment=_clean(self.root),
+            keep_open=(descriptor,),
+        )
+        front.send(json.dumps(dataclasses.asdict(config)).encode())
+        port = listener.getsockname()[1]
+        listener.close()
+        _await(port, "/openapi.json")
+        return f"http://{HOST}:{port}"
+
+
+@contextlib.contextmanager
+def emulated_account(root: Path) -> Iterator[EmulatedAccount]:
+    """An account with nothing in it."""
+    credentials, children = Credentials.random(), Children(root / "logs")
+    with socket.create_server((HOST, 0)) as probe:
+        port = probe.getsockname()[1]
+    (root / "tmp").mkdir(parents=True, exist_ok=True)
+    children.start(
+        "emulator",
+        "ministack",
+        environment={
+            **_clean(root),
+            "AUTH": "false",
+            "BIND_HOST": HOST,
+            "GATEWAY_PORT": str(port),
+            "PERSIST_STATE": "0",
+            "STATE_DIR": str(root / "aws"),
+            "SFTP_ENABLED": "0",
+            "IOT_MTLS_ENABLED": "0",
+            "DOCKER_HOST": f"unix://{root}/no-docker.sock",
+            **credentials.environment(),
+        },
+    )
+    try:
+        _await(port, "/_ministack/health")
+        yield EmulatedAccount(Aws(f"http://{HOST}:{port}", credentials), children, root)
+    finally:
+        children.stop()
+
+
+def _await(port: int, path: str) -> None:
+    deadline = time.monotonic() + 60
+    while not answers(port, path):
+        assert time.monotonic() < deadline, f"{path} is not answered"
+        time.sleep(0.05)
+
+
+def _clean(root: Path) -> dict[str, str]:
+    kept = ("PATH", "HOME", "LANG", "PYTHONPATH", "VIRTUAL_ENV", "COVERAGE_PROCESS_START")
+    return {name: os.environ[name] for name in kept if name in os.environ} | {"TMPDIR": str(root / "tmp")}

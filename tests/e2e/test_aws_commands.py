@@ -1,0 +1,246 @@
+"""``dualtrack aws up | doctor | smoke | down`` on an emulated account, each of them killed in the middle and
+run again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from infra.local.offline_model.server import serve_offline_model
+from tests.drivers.emulated_account import (
+    EmulatedAccount,
+    assembly,
+    cdk_command,
+    emulated_account,
+    settings_file,
+)
+from tests.long_forms import LONG
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.clients.stack_client import Root
+
+PREFIX = "dualtrack-staging"
+EMAIL = "ann@example.org"
+
+
+@dataclass
+class Command:
+    """Runs ``dualtrack aws …`` with the account's credentials, in a folder of its own."""
+
+    account: EmulatedAccount
+    folder: Path
+    more: dict[str, str]
+
+    def _start(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "dualtrack_cli.main", "aws", *arguments],
+            env={**os.environ, **self.account.environment(), **self.more},
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def __call__(self, *arguments: str, code: int = 0) -> str:
+        """Its output; fails for another exit code."""
+        with self._start(*arguments) as process:
+            out, err = process.communicate(timeout=300)
+        assert process.returncode == code, out[-4000:] + err[-4000:]
+        return out + err
+
+    def killed_at(self, line: str, *arguments: str) -> None:
+        """Start it and kill it as soon as it says this; it must come so far."""
+        with self._start(*arguments) as process:
+            assert process.stdout is not None
+            said = any(line in one for one in process.stdout)
+            process.send_signal(signal.SIGKILL)
+            assert said, process.communicate(timeout=60)
+
+
+@pytest.fixture(scope="module")
+def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatedAccount]:
+    """An account with nothing in it at first."""
+    with emulated_account(tmp_path_factory.mktemp("account")) as made:
+        yield made
+
+
+@pytest.fixture
+def command(account: EmulatedAccount, tmp_path: Path) -> Command:
+    return Command(account, tmp_path, {"ANTHROPIC_API_KEY": "test-key", "DUALTRACK_CDK": cdk_command() or ""})
+
+
+def test_smoke_passes_on_the_local_stack_and_leaves_nothing(root: Root, tmp_path: Path) -> None:
+    """Every check of the contract; the report; and the user is erased."""
+    run = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "dualtrack_cli.main",
+            "aws",
+            "smoke",
+            "--url",
+            root.stack.url,
+            "--report",
+            str(tmp_path),
+            "--json",
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    found = json.loads(run.stdout)
+    assert found["passed"] == found["of"] == 16
+    assert set(found["measured"]) >= {"second chat, one tool", "cost of the second chat"}
+    report = (tmp_path / "report.md").read_text()
+    assert "16 of 16 checks passed" in report
+    assert "![Seconds of each check](seconds.svg)" in report
+    assert (tmp_path / "seconds.svg").read_text().count("<rect") == 17
+
+
+def test_doctor_says_what_an_empty_account_lacks(command: Command) -> None:
+    found = json.loads(command("doctor", "--json", code=4))
+    states = {one["check"]: one["state"] for one in found["findings"]}
+    assert states["Credentials"] == "ok"
+    assert states["CDK bootstrap"] == states["Keys"] == states[f"Stack {PREFIX}-chat"] == "wrong"
+
+
+def test_nobody_is_left_waiting_for_an_answer(command: Command) -> None:
+    """Without a terminal and without --yes."""
+    assert "give --yes" in command("up", code=2)
+    assert "--delete-data dualtrack-prod" in command("down", "--stage", "prod", "--yes", code=2)
+
+
+def test_down_removes_what_stacks_leave_and_nothing_else(account: EmulatedAccount, command: Command) -> None:
+    """As `prod` leaves it: protected tables and pool, a bucket with objects, a key, parameters, a secret, logs."""
+    left = _leave_things(account)
+    out = command("down", "--yes")
+    for name in left.values():
+        assert name in out
+    assert "CDKToolkit" in out
+    assert _things(account) == {
+        "tables": [f"{PREFIX}-notes"],
+        "buckets": [f"{PREFIX}-notes"],
+        "pools": ["others"],
+        "parameters": ["/dualtrack-staging2/anthropic"],
+        "secrets": ["dualtrack-staging2/github"],
+        "logs": ["dualtrack-staging2-chat"],
+    }
+    state = account.aws.client("kms").describe_key(KeyId=left["key"])["KeyMetadata"]["KeyState"]
+    assert state == "PendingDeletion"
+    assert "Nothing of dualtrack-staging" in command("down", "--yes")
+
+
+def _leave_things(account: EmulatedAccount) -> dict[str, str]:
+    aws = account.aws
+    table, bucket = (
+        f"{PREFIX}-data-ChatsE68037FF-3EBEED8CAB223",
+        f"{PREFIX}-data-bodies3ff2aa63-52ad6fef028fe",
+    )
+    schema: dict[str, Any] = {
+        "KeySchema": [{"AttributeName": "pk", "KeyType": "HASH"}],
+        "AttributeDefinitions": [{"AttributeName": "pk", "AttributeType": "S"}],
+        "BillingMode": "PAY_PER_REQUEST",
+    }
+    for name in (table, f"{PREFIX}-notes"):
+        aws.client("dynamodb").create_table(TableName=name, DeletionProtectionEnabled=True, **schema)
+    s3 = aws.client("s3")
+    for name in (bucket, f"{PREFIX}-notes"):
+        s3.create_bucket(Bucket=name)
+        s3.put_object(Bucket=name, Key="k", Body=b"v")
+    cognito = aws.client("cognito-idp")
+    pool = cognito.create_user_pool(PoolName=f"{PREFIX}-users", DeletionProtection="ACTIVE")["UserPool"]["Id"]
+    cognito.create_user_pool(PoolName="others")
+    tags = [{"TagKey": "application", "TagValue": "dualtrack"}, {"TagKey": "stage", "TagValue": "staging"}]
+    key = aws.client("kms").create_key(Tags=tags)["KeyMetadata"]["KeyId"]
+    for stage in ("staging", "staging2"):
+        aws.client("ssm").put_parameter(Name=f"/dualtrack-{stage}/anthropic", Value="x", Type="SecureString")
+        aws.client("secretsmanager").create_secret(Name=f"dualtrack-{stage}/github", SecretString="x")
+        aws.client("logs").create_log_group(logGroupName=f"dualtrack-{stage}-chat")
+    return {
+        "table": table,
+        "bucket": bucket,
+        "pool": pool,
+        "key": key,
+        "parameter": f"/{PREFIX}/anthropic",
+        "secret": f"{PREFIX}/github",
+        "log": f"{PREFIX}-chat",
+    }
+
+
+def _things(account: EmulatedAccount) -> dict[str, list[str]]:
+    """What is left, without the bucket of the CDK's bootstrap."""
+    client = account.aws.client
+    return {
+        "tables": client("dynamodb").list_tables()["TableNames"],
+        "buckets": [
+            one["Name"] for one in client("s3").list_buckets()["Buckets"] if "cdk-" not in one["Name"]
+        ],
+        "pools": [one["Name"] for one in client("cognito-idp").list_user_pools(MaxResults=60)["UserPools"]],
+        "parameters": [
+            one["Name"]
+            for one in client("ssm").describe_parameters()["Parameters"]
+            if "cdk" not in one["Name"]
+        ],
+        "secrets": [one["Name"] for one in client("secretsmanager").list_secrets()["SecretList"]],
+        "logs": [one["logGroupName"] for one in client("logs").describe_log_groups()["logGroups"]],
+    }
+
+
+@pytest.mark.skipif(not LONG, reason="deploys a stage five times: DUALTRACK_LONG=1")
+def test_a_stage_goes_up_is_changed_and_goes_down_though_each_is_killed(tmp_path: Path) -> None:
+    """From an empty account; what was killed is run again, and finds in the account how far it came."""
+    if not cdk_command():
+        pytest.skip("the CDK's command line is not installed: .ci/install_cdk_cli.sh")
+    with serve_offline_model() as model, emulated_account(tmp_path / "account") as account:
+        command = Command(
+            account, tmp_path, {"ANTHROPIC_API_KEY": "test-key", "DUALTRACK_CDK": cdk_command() or ""}
+        )
+        settings = tmp_path / "settings"
+        settings_file(settings, {"ANTHROPIC_BASE_URL": model.url})
+        arguments = ("--yes", "--email", EMAIL, "--show-password", "--settings", str(settings), "--assembly")
+        first = str(assembly(settings))
+
+        command.killed_at("CDK bootstrap", "up", *arguments, first)
+        command.killed_at(f"{PREFIX}-data ", "up", *arguments, first)
+        command.killed_at(f"{PREFIX}-chat ", "up", *arguments, first)
+        out = command("up", *arguments, first)
+        assert "Temporary password, shown this once" in out
+        assert set(account.stacks().values()) == {"CREATE_COMPLETE"}
+        _smoke(command, account)
+
+        settings_file(settings, {"ANTHROPIC_BASE_URL": model.url, "DUALTRACK_MODEL": "claude-sonnet-5-5"})
+        second = str(assembly(settings))
+        command.killed_at(f"{PREFIX}-chat ", "up", *arguments, second)
+        out = command("up", *arguments, second)
+        assert "There already: anthropic" in out
+        assert _model_of(account) == "claude-sonnet-5-5"
+        _smoke(command, account)
+        assert json.loads(command("doctor", "--json", "--settings", str(settings)))["well"]
+
+        command.killed_at(f"{PREFIX}-chat is deleted", "down", "--yes")
+        command("down", "--yes")
+        assert list(account.stacks()) == ["CDKToolkit"]
+        assert not any(_things(account).values()), _things(account)
+
+
+def _smoke(command: Command, account: EmulatedAccount) -> None:
+    assert "16 of 16 passed" in command("smoke", "--url", account.serve())
+
+
+def _model_of(account: EmulatedAccount) -> str:
+    function = account.outputs()["TurnFunction"]
+    found = account.aws.client("lambda").get_function_configuration(FunctionName=function)
+    return str(found["Environment"]["Variables"]["DUALTRACK_MODEL"])

@@ -1,0 +1,50 @@
+"""A busy model and the deployed workflow, in a short form; the long one is tests.bench.busy_stack (docs/faults.md)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.clients.stack_client import wait_for
+from tests.drivers.busy_stack import busy, crowd
+from tests.drivers.earlier_machine import machine_of_release_1
+from tests.long_forms import LONG
+
+if TYPE_CHECKING:
+    from infra.local.offline_model.server import OfflineModel
+    from tests.clients.stack_client import Root
+
+CHATS = 12 if LONG else 3
+
+
+def test_no_chat_fails_that_has_time(root: Root, model: OfflineModel) -> None:
+    """The trouble lasts until each has been refused twice, on the average."""
+    now = crowd(root, root.executions())
+    with busy(model):
+        now.ask(CHATS, arriving=0.0)
+        wait_for(lambda: now.calls(model) >= 2 * CHATS)
+    now.wait()
+    found = now.counted(model)
+    assert found.wrong == ()
+    assert found.ended == {"done": CHATS}
+    assert found.charged == 7 * CHATS
+    assert found.waits >= 2 * CHATS
+    assert found.states == 7 * CHATS + 3 * found.waits
+    assert found.calls == 2 * CHATS + found.waits
+
+
+@pytest.mark.skipif(not LONG, reason="20 seconds of waiting: DUALTRACK_LONG=1")
+def test_those_of_release_1_fail_at_no_price_beside_those_that_wait(root: Root, model: OfflineModel) -> None:
+    """The trouble lasts until the last of release 1's has failed."""
+    with machine_of_release_1(root) as executions:
+        before, now = crowd(root, executions), crowd(root, root.executions())
+        with busy(model):
+            now.ask(2, arriving=0.0)
+            before.ask(2, arriving=0.0)
+            before.wait()
+        now.wait()
+        found, fared = now.counted(model), before.counted(model)
+    assert (found.wrong, found.ended) == ((), {"done": 2})
+    assert (fared.wrong, fared.ended) == ((), {"failed": 2})
+    assert (fared.charged, fared.waits, fared.calls, fared.states) == (0, 0, 2 * 4, 2 * 3)

@@ -1,0 +1,58 @@
+"""SnapStart as a stage sets it: off by default, for functions that can have it, with its price."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import aws_cdk as cdk
+import boto3
+import pytest
+from aws_cdk import assertions
+
+from infra.app import build
+from infra.costs import idle_lines
+from infra.settings import STAGES
+from infra.stacks.functions import snap_start
+from infra.stages import AS_PARAMETERS
+from tests.infra.test_workflow_definition import DEFINITIONS, tasks
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_no_stage_has_it_by_default() -> None:
+    """It bills while nobody chats."""
+    assert [stage.snap_start for stage in STAGES.values()] == [()] * 3
+
+
+def test_a_stage_has_it_for_the_functions_it_names_and_sees_the_price() -> None:
+    stage = replace(STAGES["local"], snap_start=("api", "turn"))
+    template = assertions.Template.from_stack(build(cdk.App(), stage, AS_PARAMETERS))
+    functions = template.find_resources("AWS::Lambda::Function")
+    started = {
+        key[:-8].removesuffix("Function"): function["Properties"]["SnapStart"]
+        for key, function in functions.items()
+        if "SnapStart" in function["Properties"]
+    }
+    assert started == {key: {"ApplyOn": "PublishedVersions"} for key in ("Api", "Turn")}
+    (line,) = [one for one in idle_lines([template.to_json()]) if one.item.startswith("Snapshots of 2 ")]
+    gigabytes = (512 + 640) / 1024
+    assert line.dollars == pytest.approx(2 * gigabytes * 3.954, rel=1e-3)  # $3.954 a GB and month
+
+
+@pytest.mark.parametrize("wrong", ["apis", "stream", "graph", "graph_load"])
+def test_a_function_that_can_have_no_snapshot_is_refused(wrong: str) -> None:
+    with pytest.raises(ValueError, match=f"snap_start of stage prod: {wrong}; it can be abort, api, "):
+        snap_start(replace(STAGES["prod"], snap_start=("turn", wrong)))
+
+
+@pytest.mark.parametrize("path", DEFINITIONS, ids=lambda path: path.name)
+def test_every_state_tries_again_what_snapstart_refuses(path: Path) -> None:
+    """All that Lambda names for it, as Step Functions names a service's exceptions."""
+    operation = boto3.client("lambda", region_name="us-east-1").meta.service_model.operation_model("Invoke")
+    refused = {f"Lambda.{one.name}" for one in operation.error_shapes if one.name.startswith("SnapStart")}
+    assert refused
+    for name, state in tasks(path).items():
+        retried = {error for one in state["Retry"] for error in one["ErrorEquals"]}
+        assert refused <= retried, name

@@ -1,0 +1,184 @@
+"""A deploy in the middle of chats: each step by release 1's code or today's; none is lost, none charged twice.
+
+A deploy mixes less than what is drawn here: an execution that the workflow's alias has started stays on one release,
+and only what comes from outside (the API, the sweep, the rule on an execution's end) may be another's. Executions of
+release 1 itself, which called the functions' aliases, see their functions change between any two steps.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+from tests.drivers.crash_world import BIG, IMAGE, SEARCH, TEXT_FILE, USER, Scenario, ref_of
+from tests.drivers.faults import Process
+from tests.drivers.invariants import account_faults, chat_faults
+from tests.drivers.mixed_releases import SCENARIO, Earlier, MixedWorld, NoHistory
+from tests.long_forms import LONG
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+SEEDS: Final = 100 if LONG else 6
+QUERIES: Final = 3
+STEPS: Final = 8
+"""Of a query: start, three turns, three tools that run, summaries."""
+
+NOT_OF_RELEASE_1: Final = ("receipt: ", " by its receipt, ")
+"""Release 1 kept no receipts: where it settled, today's says less than the ledger, whose sums are checked all
+the same."""
+
+
+@pytest.fixture(scope="module")
+def earlier(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Earlier]:
+    try:
+        process = Earlier(tmp_path_factory.mktemp("release-1"))
+    except NoHistory as problem:
+        pytest.skip(f"release 1 is not in this clone's history: {problem}")
+    with process:
+        yield process
+
+
+def wrong(world: MixedWorld) -> list[str]:
+    stores, chats = world.stores(Process(world.quiet, "check")), world.chats()
+    found = [one for chat in chats for one in chat_faults(stores, chat)]
+    found += [*account_faults(stores, USER, chats), *world.complaints]
+    return [one for one in found if not any(part in one for part in NOT_OF_RELEASE_1)]
+
+
+def conversation(world: MixedWorld) -> None:
+    """Queries one after the other, and everything that comes by on a schedule."""
+    conversation_id = ""
+    for number in range(QUERIES):
+        known = {chat.chat_id for chat in world.chats()}
+        world.look().ledger.grant(USER, f"grant-{number}", 100, "test", world.clock())
+        world.post(conversation_id=conversation_id)
+        (asked,) = [chat for chat in world.chats() if chat.chat_id not in known]
+        conversation_id = asked.conversation_id
+        world.machine(ref_of(asked))
+    world.look_after()
+
+
+def check_conversation(world: MixedWorld, seed: int) -> None:
+    ended = [(chat.status, chat.stop, chat.credits_used) for chat in world.chats()]
+    assert ended == [("done", "complete", SCENARIO.charged)] * QUERIES, (seed, world.ran)
+    assert wrong(world) == [], (seed, world.ran)
+    lines = world.look().ledger.movements(USER)
+    assert sum(one.amount for one in lines if one.kind == "settle") == SCENARIO.charged * QUERIES
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_any_step_may_be_either_releases(earlier: Earlier, seed: int) -> None:
+    drawn = random.Random(seed)
+    world = MixedWorld(SCENARIO, earlier=earlier, is_earlier=lambda _: drawn.random() < 0.5)
+    conversation(world)
+    check_conversation(world, seed)
+    assert {release for _, release in world.ran} == {"1", "today"}
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_a_step_may_be_done_by_both(earlier: Earlier, seed: int) -> None:
+    """A step whose answer was lost is done again, and the alias has moved in between: it counts once."""
+    drawn = random.Random(seed)
+    world = MixedWorld(
+        SCENARIO,
+        earlier=earlier,
+        is_earlier=lambda _: drawn.random() < 0.5,
+        is_repeated=lambda _: drawn.random() < 0.3,
+    )
+    conversation(world)
+    check_conversation(world, seed)
+    assert len(world.ran) > STEPS * QUERIES
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("back", [False, True], ids=["forward", "back"])
+def test_a_deploy_comes_at_any_step(earlier: Earlier, *, back: bool, seed: int) -> None:
+    """From release 1 to today's, and back to it when the alarms say so."""
+    moment = random.Random(seed).randrange(1, STEPS * QUERIES)
+    world = MixedWorld(SCENARIO, earlier=earlier)
+    world.is_earlier = lambda _: (len(world.ran) >= moment) == back
+    conversation(world)
+    check_conversation(world, seed)
+    counts = Counter(release for _, release in world.ran)
+    assert counts["today" if back else "1"] == moment
+
+
+def by_today_up_to(step: int) -> Callable[[MixedWorld], Callable[[str], bool]]:
+    return lambda world: lambda _: len(world.ran) >= step
+
+
+def only(*names: str) -> Callable[[MixedWorld], Callable[[str], bool]]:
+    """Release 1's are the steps of these names."""
+    return lambda _: lambda name: name in names
+
+
+@pytest.mark.parametrize(
+    ("scenario", "is_earlier"),
+    [
+        (replace(SCENARIO, keyed=True), only("start")),
+        (replace(SCENARIO, result=BIG), by_today_up_to(5)),
+        (replace(SCENARIO, result="What the documentation says. " * 5_000), by_today_up_to(5)),
+        (replace(SCENARIO, files=(IMAGE,)), by_today_up_to(1)),
+        (replace(SCENARIO, earlier=30), by_today_up_to(2)),
+        (replace(SCENARIO, earlier=24, digest_waits=True), by_today_up_to(1)),
+        (replace(SCENARIO, rounds=((SEARCH,), *SCENARIO.rounds[1:]), charged=9), by_today_up_to(2)),
+        (replace(SCENARIO, busy=2), by_today_up_to(4)),
+        (replace(SCENARIO, used_before=41, charged=8, stop="insufficient_credits"), by_today_up_to(2)),
+        (
+            replace(SCENARIO, stopped_after="tool q1-t2", status="cancelled", stop="cancelled", charged=18),
+            only("stop"),
+        ),
+        (
+            replace(SCENARIO, stopped_after="tool q1-t2", status="cancelled", stop="cancelled", charged=18),
+            only("start", "turn", "tool"),
+        ),
+        (
+            replace(SCENARIO, vanishes_after="tool q1-t1", status="failed", stop="", charged=0),
+            only("look_at_open_chats"),
+        ),
+        (
+            replace(SCENARIO, vanishes_after="tool q1-t1", status="failed", stop="", charged=0),
+            only("start", "turn", "tool"),
+        ),
+    ],
+    ids=[
+        "a key", "two megabytes", "over the budget", "an image", "a fold", "a digest ahead", "a search",
+        "a busy model", "out of credits", "cancelled by release 1", "cancelled by today's",
+        "swept by release 1", "swept by today's",
+    ],
+)  # fmt: skip
+def test_release_1_goes_on_with_what_today_writes(
+    earlier: Earlier, scenario: Scenario, is_earlier: Callable[[MixedWorld], Callable[[str], bool]]
+) -> None:
+    world = MixedWorld(scenario, earlier=earlier)
+    world.is_earlier = is_earlier(world)
+    world.run()
+    (chat,) = world.chats()
+    assert (chat.status, chat.stop, chat.credits_used) == (scenario.status, scenario.stop, scenario.charged)
+    assert wrong(world) == []
+    assert "1" in {release for _, release in world.ran}
+
+
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        replace(SCENARIO, files=(TEXT_FILE,)),
+        replace(SCENARIO, profile="courses"),
+        replace(SCENARIO, earlier=4, forked=True),
+    ],
+    ids=["a text file", "another profile", "a fork"],
+)
+def test_what_release_1_cannot_read(earlier: Earlier, scenario: Scenario) -> None:
+    """What a stage with ``writes = 1`` refuses (tests/unit/api/test_writes.py), and no more: nothing of it is
+    charged."""
+    world = MixedWorld(scenario, earlier=earlier)
+    world.is_earlier = by_today_up_to(1)(world)
+    world.run()
+    (chat,) = world.chats()
+    assert chat.status != "done"
+    assert chat.credits_used == 0

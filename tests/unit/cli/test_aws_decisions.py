@@ -1,0 +1,311 @@
+"""What `aws up`, `doctor` and `down` conclude from what an account shows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from dualtrack_cli.aws import decide, doctor
+from dualtrack_cli.aws.checks import CHECKS, Probe, Result, Timed, run_checks
+from dualtrack_cli.aws.down import must_be_named
+from dualtrack_cli.aws.facts import Stack, User
+from dualtrack_cli.aws.questions import Person
+from dualtrack_cli.aws.removal import Thing, in_order, is_of_stage, is_tagged
+from dualtrack_cli.aws.smoke_report import markdown, measures, picture
+from dualtrack_cli.aws.up import new_password
+from dualtrack_cli.target import Missing
+
+from infra.local.loopback import serve_in_thread
+
+CHAT = Stack("dualtrack-staging-chat", "CREATE_COMPLETE")
+
+
+@pytest.mark.parametrize(
+    ("status", "action"),
+    [
+        ("CREATE_COMPLETE", "go"),
+        ("UPDATE_COMPLETE", "go"),
+        ("UPDATE_ROLLBACK_COMPLETE", "go"),
+        ("REVIEW_IN_PROGRESS", "go"),
+        ("CREATE_IN_PROGRESS", "wait"),
+        ("UPDATE_COMPLETE_CLEANUP_IN_PROGRESS", "wait"),
+        ("ROLLBACK_IN_PROGRESS", "wait"),
+        ("DELETE_IN_PROGRESS", "wait"),
+        ("ROLLBACK_COMPLETE", "delete"),
+        ("CREATE_FAILED", "delete"),
+        ("DELETE_FAILED", "delete"),
+        ("UPDATE_ROLLBACK_FAILED", "stop"),
+    ],
+)
+def test_a_stack_is_changed_only_in_a_state_that_allows_it(status: str, action: str) -> None:
+    assert decide.before_deploy(replace(CHAT, status=status)) == action
+
+
+def test_a_stack_that_is_not_there_is_made() -> None:
+    assert decide.before_deploy(None) == "go"
+
+
+@pytest.mark.parametrize(("version", "needed"), [(None, True), (5, True), (6, False), (33, False)])
+def test_the_region_is_bootstrapped_once(version: int | None, needed: bool) -> None:
+    assert decide.needs_bootstrap(version) is needed
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("anthropic", "sk-ant-api03-0123456789abcdefghij"),
+        ("anthropic", "none"),
+        ("voyage", "pa-0123456789"),
+        ("context7", "ctx7sk-0123456789"),
+        ("github", "github_pat_0123456789abcdefghijk"),
+    ],
+)
+def test_a_key_of_the_right_form_is_taken(name: str, value: str) -> None:
+    assert not decide.key_problem(name, value)
+
+
+@pytest.mark.parametrize(
+    "value", ["", "sk-proj-of-another-house-entirely", "sk-ant-x y", " sk-ant-0123456789012345678901"]
+)
+def test_a_wrong_key_is_refused_and_never_repeated(value: str) -> None:
+    problem = decide.key_problem("anthropic", value)
+    assert problem
+    assert not value or value.strip() not in problem
+
+
+def test_a_service_of_ones_own_takes_any_key_of_one_line() -> None:
+    assert not decide.key_problem("anthropic", "internal-7", own_service=True)
+    for value in ("two\nlines", "two words", "naïve"):
+        assert decide.key_problem("anthropic", value, own_service=True)
+
+
+def test_a_key_that_is_there_is_replaced_by_request_alone() -> None:
+    given = {"anthropic": "a", "voyage": "v"}
+    assert decide.keys_to_put({"anthropic"}, given) == {"voyage": "v"}
+    assert decide.keys_to_put({"anthropic"}, given, renew=True) == given
+
+
+def test_what_an_earlier_up_was_told_is_told_again() -> None:
+    recorded: dict[str, Any] = {
+        "settings": {"ALARM_EMAIL": "a@example.org", "PAGE_URL": "https://p/", "WAF": "on"},
+        "overriding": ["ALARM_EMAIL", "PAGE_URL"],
+    }
+    assert decide.carried(recorded, {"PAGE_URL": "https://other/"}) == {"ALARM_EMAIL": "a@example.org"}
+    assert decide.carried(None, {}) == {}
+
+
+def test_the_sign_in_learns_the_pages_address_once() -> None:
+    page = Stack(
+        "dualtrack-staging-page", "CREATE_COMPLETE", outputs={"PageUrl": "https://d1.cloudfront.net/"}
+    )
+    assert decide.page_to_allow({}, page) == "https://d1.cloudfront.net/"
+    assert not decide.page_to_allow({"PAGE_URL": "https://d1.cloudfront.net/"}, page)
+    assert not decide.page_to_allow({"DOMAIN": "chat.example.org"}, page)
+    assert not decide.page_to_allow({}, None)
+
+
+def test_an_account_that_cloudfront_does_not_know_yet_is_recognised() -> None:
+    said = "Distribution: Your account must be verified before you can add new CloudFront resources."
+    assert decide.is_not_verified(Stack("p", "ROLLBACK_COMPLETE", said))
+    assert not decide.is_not_verified(
+        Stack("p", "ROLLBACK_COMPLETE", "Distribution: InvalidViewerCertificate")
+    )
+    assert not decide.is_not_verified(None)
+
+
+NEW, KNOWN = User("ann", "FORCE_CHANGE_PASSWORD"), User("ann", "CONFIRMED")
+
+
+@pytest.mark.parametrize(
+    ("admins", "user", "shown", "todo"),
+    [
+        ((), None, False, "create"),
+        ((), None, True, "create"),
+        ((), NEW, False, "group"),  # killed before the user became an administrator
+        ((NEW,), NEW, False, "none"),
+        ((NEW,), NEW, True, "password"),  # killed before the password was shown
+        ((KNOWN,), KNOWN, True, "none"),
+        ((User("bob", "CONFIRMED"),), NEW, True, "none"),
+    ],
+)
+def test_the_first_user_is_made_once(
+    admins: tuple[User, ...], user: User | None, shown: bool, todo: str
+) -> None:
+    assert decide.first_user(admins, user, shown=shown) == todo
+
+
+def test_a_name_is_made_of_an_address() -> None:
+    assert decide.name_of("ann.lee+x@example.org") == "ann.lee+x"
+    assert decide.name_of("änn@example.org") == "-nn"
+    assert decide.is_address("a@b.c")
+    assert not decide.is_address("a@b")
+    assert not decide.is_address("two words@b.c")
+
+
+def test_a_temporary_password_fits_the_pools_policy() -> None:
+    for _ in range(50):
+        made = new_password()
+        assert len(made) == 16
+        assert all(any(test(one) for one in made) for test in (str.islower, str.isupper, str.isdigit))
+        assert set(made) & set("-_.!")
+
+
+def test_nobody_is_asked_where_nobody_is() -> None:
+    person = Person(is_there=False)
+    with pytest.raises(Missing, match="--email"):
+        person.says("Address", "--email", lambda _: "")
+    assert not person.says("Address", "--email", lambda _: "", optional=True)
+    assert Person(yes=True, is_there=False).agrees("Deploy?")
+    assert person.asked == 0
+
+
+# doctor
+
+
+def test_a_stage_that_was_never_deployed_is_told_how() -> None:
+    findings = list(doctor.of_stacks("staging", {}))
+    assert [one.state for one in findings] == ["wrong"] * 3
+    assert {one.mend for one in findings} == {"uv run dualtrack aws up --stage staging"}
+    assert not doctor.is_well(findings)
+
+
+@pytest.mark.parametrize(
+    ("status", "state", "mend"),
+    [
+        ("UPDATE_COMPLETE", "ok", ""),
+        ("UPDATE_IN_PROGRESS", "note", "wait"),
+        ("ROLLBACK_COMPLETE", "wrong", "aws up"),
+        ("UPDATE_ROLLBACK_COMPLETE", "note", "taken back"),
+        ("UPDATE_ROLLBACK_FAILED", "wrong", "continue-update-rollback --stack-name dualtrack-staging-chat"),
+    ],
+)
+def test_each_state_of_a_stack_has_its_command(status: str, state: str, mend: str) -> None:
+    found = {"data": CHAT, "identity": CHAT, "chat": replace(CHAT, status=status)}
+    finding = list(doctor.of_stacks("staging", found))[-1]
+    assert finding.state == state
+    assert mend in finding.mend
+
+
+def test_what_is_wrong_is_named_with_its_command() -> None:
+    wrong = [
+        doctor.of_bootstrap(None, "staging"),
+        doctor.of_keys("staging", frozenset({"voyage"}), {}),
+        doctor.of_model(401, "m", "staging"),
+        doctor.of_model(404, "m", "staging"),
+        doctor.of_subscription(0, 1, "a@example.org", "prod"),
+        doctor.of_subscription(0, 0, "", "prod"),
+        doctor.of_queue("Queue", 2, "https://sqs/q"),
+        doctor.of_executions([("ch_1", 0.0), ("ch_2", 1900.0)], 2000.0),
+        doctor.of_admins([], "staging"),
+    ]
+    assert all(one.state == "wrong" and one.mend for one in wrong)
+    assert "1 run for more than 20 minutes: ch_1" in wrong[-2].seen
+
+
+def test_what_is_well_asks_for_nothing() -> None:
+    well = [
+        doctor.of_bootstrap(30, "staging"),
+        doctor.of_concurrency(1000, "eu-west-1"),
+        doctor.of_keys("staging", frozenset({"anthropic"}), {}),
+        doctor.of_keys("staging", frozenset(), {"DUALTRACK_PROVIDER": "bedrock"}),
+        doctor.of_model(200, "m", "staging"),
+        doctor.of_subscription(1, 0, "", "prod"),
+        doctor.of_queue("Queue", 0, ""),
+        doctor.of_executions([("ch_2", 1900.0)], 2000.0),
+        doctor.of_admins([NEW], "staging"),
+        doctor.of_settings([], "staging"),
+    ]
+    assert all(one.state == "ok" and not one.mend for one in well)
+
+
+def test_a_new_accounts_limit_is_a_note_with_the_command() -> None:
+    finding = doctor.of_concurrency(10, "eu-west-1")
+    assert finding.state == "note"
+    assert "about 3 chats" in finding.seen
+    assert "L-B99A9384" in finding.mend
+    assert doctor.is_well([finding])
+
+
+# down
+
+
+def test_prod_is_deleted_by_name_alone() -> None:
+    assert not must_be_named("staging", None)
+    assert "--delete-data dualtrack-prod" in must_be_named("prod", None)
+    assert must_be_named("prod", "prod")
+    assert not must_be_named("prod", "dualtrack-prod")
+
+
+@pytest.mark.parametrize(
+    ("name", "is_ours"),
+    [
+        ("dualtrack-staging-data-ChatsE68037FF-3EBEED8CAB223", True),
+        ("dualtrack-staging-data-bodies3ff2aa63-52ad6fef028fe", True),
+        ("dualtrack-staging-notes", False),
+        ("dualtrack-staging-data-export", False),
+        ("dualtrack-staging2-data-ChatsE68037FF-3EBEED8CAB223", False),
+        ("dualtrack-prod-data-ChatsE68037FF-3EBEED8CAB223", False),
+        ("my-dualtrack-staging-data-ChatsE68037FF-3EBEED8CAB223", False),
+    ],
+)
+def test_only_what_cloudformation_named_for_the_stage_is_deleted(name: str, is_ours: bool) -> None:
+    assert is_of_stage(name, "staging") is is_ours
+
+
+def test_a_key_is_the_stages_by_its_tags() -> None:
+    assert is_tagged({"application": "dualtrack", "stage": "prod"}, "prod")
+    assert not is_tagged({"application": "dualtrack", "stage": "staging"}, "prod")
+    assert not is_tagged({"stage": "prod"}, "prod")
+
+
+def test_who_imports_is_deleted_before_whom_it_imports_from() -> None:
+    names = [f"dualtrack-prod-{one}" for one in ("data", "identity", "chat", "page", "mcp")]
+    things = [
+        Thing("log group", "/g", "/g"),
+        *(Thing("stack", one, one) for one in names),
+        Thing("table", "t", "t"),
+    ]
+    order = [one.name.rsplit("-", 1)[-1] for one in in_order(things)]
+    assert order == ["page", "chat", "mcp", "identity", "data", "t", "/g"]
+
+
+# smoke
+
+
+def test_a_stack_that_nobody_reaches_fails_every_check_and_ends() -> None:
+    probe = Probe("http://127.0.0.1:9", "token")
+    told: list[Result] = []
+    results = run_checks(probe, told.append)
+    probe.close()
+    assert told == results
+    assert len(results) == len(CHECKS)
+    assert {one.state for one in results} == {"failed", "not reached"}
+
+
+def test_an_answer_of_another_form_is_a_failed_check() -> None:
+    async def empty(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"{}"})
+
+    with serve_in_thread(empty) as url:
+        probe = Probe(url, "t")
+        results = {one.name: one for one in run_checks(probe, lambda _: None)}
+        probe.close()
+    assert results["health"].state == "passed"
+    assert results["tools"].state == "failed"
+    assert "KeyError" in results["tools"].seen
+
+
+def test_the_report_has_every_check_and_every_figure() -> None:
+    probe = Probe("https://d1.example", "t", timed={"first": Timed(0.5, 2.25, 3.0)})
+    probe.receipt = {"totals": {"dollars": 0.0004, "credits": 7}}
+    results = [Result("health", "200", "200", "passed", 0.1), Result("a | b", "x", "<y>", "failed", 2.0)]
+    text = markdown("https://d1.example", "2026-11-22", results, measures(probe))
+    assert "1 of 2 checks passed" in text
+    assert "first token 2.25 s" in text
+    assert "$0.000400, 7 credits" in text
+    assert "| a \\| b | x |" in text
+    drawn = picture(results)
+    assert drawn.count("<rect") == 3
+    assert "failed" in drawn

@@ -1,0 +1,222 @@
+"""``dualtrack aws prune``: what is spare, when nothing may go, and the account's versions on the emulator.
+
+The emulator knows versions and aliases of functions and of machines, and does not tell which version an execution runs:
+that one answer is given as AWS documents it (Step Functions API Reference, ListExecutions).
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+import zipfile
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import boto3
+import pytest
+from botocore.config import Config
+from click.testing import CliRunner
+from dualtrack_cli import published_versions
+from dualtrack_cli.main import main
+from dualtrack_cli.published_versions import (
+    QUIET,
+    Account,
+    FunctionVersions,
+    MachineVersion,
+    Spare,
+    TooEarly,
+    check_quiet,
+    find_spare,
+    spare_versions,
+)
+
+from tests.servers.processes import free_port, running
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MACHINE = "arn:aws:states:us-east-1:000000000000:stateMachine:chat"
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+
+
+def version(number: int, **more: Any) -> MachineVersion:
+    """Number N calls version N of `turn`."""
+    return MachineVersion(f"{MACHINE}:{number}", frozenset({("turn", number)}), **more)
+
+
+TURN = FunctionVersions("turn", (1, 2, 3, 4, 5), frozenset({5}))
+
+
+def test_the_last_ones_stay() -> None:
+    versions = [version(number) for number in range(1, 6)]
+    assert spare_versions([versions], [TURN], 3) == Spare(
+        (f"{MACHINE}:1", f"{MACHINE}:2"), (("turn", 1), ("turn", 2))
+    )
+    assert spare_versions([versions[:2]], [replace(TURN, published=(1, 2))], 3) == Spare((), ())
+    assert spare_versions([[]], [replace(TURN, published=())], 2) == Spare((), ())
+
+
+@pytest.mark.parametrize("used", ["is_named", "is_running"])
+def test_what_is_used_stays_with_what_it_calls(used: str) -> None:
+    versions = [version(1), version(2, **{used: True}), *(version(number) for number in range(3, 6))]
+    assert spare_versions([versions], [TURN], 2) == Spare(
+        (f"{MACHINE}:1", f"{MACHINE}:3"), (("turn", 1), ("turn", 3))
+    )
+
+
+def test_a_function_of_two_machines_stays_for_either() -> None:
+    jobs = [MachineVersion(f"{MACHINE}-jobs:1", frozenset({("turn", 1)}))]
+    assert spare_versions([[version(5), version(4)], jobs], [TURN], 2).functions == (("turn", 2), ("turn", 3))
+
+
+def test_what_an_alias_gives_a_share_stays() -> None:
+    named = replace(TURN, named=frozenset({1, 5}))
+    assert spare_versions([[]], [named], 2).functions == (("turn", 2), ("turn", 3))
+
+
+@pytest.mark.parametrize("status", ["UPDATE_IN_PROGRESS", "UPDATE_ROLLBACK_IN_PROGRESS"])
+def test_nothing_goes_while_a_deployment_is_on_its_way(status: str) -> None:
+    with pytest.raises(TooEarly, match=f"is {status}: prune when it is done"):
+        check_quiet({"StackName": "s", "StackStatus": status}, [NOW - timedelta(days=1)], NOW)
+
+
+def test_nothing_goes_until_no_chat_of_the_release_before_can_run() -> None:
+    """Whatever has moved last: the stack or an alias, which an operator may have moved by hand."""
+    stack = {"StackName": "s", "StackStatus": "UPDATE_COMPLETE"}
+    moved = [NOW - timedelta(days=1), NOW - QUIET + timedelta(minutes=4, seconds=1)]
+    with pytest.raises(TooEarly, match=r"Again in 5 min\."):
+        check_quiet(stack, moved, NOW)
+    check_quiet(stack, [NOW - QUIET], NOW)
+
+
+# ── an account ────────────────────────────────────────────────────────────────────────────────────
+
+
+class Versioned:
+    """Step Functions, with the one answer that the emulator does not give: what runs of a version."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self.running: set[str] = set()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def list_executions(self, **request: Any) -> dict[str, Any]:
+        assert request["statusFilter"] == "RUNNING"
+        return {"executions": [{"status": "RUNNING"}] if request["stateMachineArn"] in self.running else []}
+
+
+@contextmanager
+def emulator() -> Iterator[Account]:
+    port = free_port()
+    settings = {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "LOG_LEVEL": "ERROR"}
+    keys: Any = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
+    waiting = Config(retries={"mode": "standard", "max_attempts": 10})
+
+    def client(name: str) -> Any:
+        service: Any = name
+        url = f"http://127.0.0.1:{port}"
+        return boto3.client(service, "us-east-1", endpoint_url=url, config=waiting, **keys)
+
+    with running([sys.executable, "-m", "ministack"], settings):
+        yield Account(client("cloudformation"), Versioned(client("stepfunctions")), client("lambda"))
+
+
+@pytest.fixture(scope="module")
+def account() -> Iterator[Account]:
+    """Five releases of a stage with one function; two machines as `ChatStack` has them, of which one has versions."""
+    with emulator() as made:
+        _deploy(made)
+        yield made
+
+
+def _deploy(account: Account) -> None:
+    code = {"ZipFile": _zip()}
+    role = "arn:aws:iam::000000000000:role/any"
+    account.functions.create_function(
+        FunctionName="turn", Runtime="python3.13", Role=role, Handler="handler.handler", Code=code
+    )
+    machine = _machine(account, "chat", "$LATEST")
+    jobs = _machine(account, "corpus", "$LATEST")
+    for number in range(1, 6):
+        account.functions.update_function_code(FunctionName="turn", ZipFile=_zip(str(number)))
+        published = account.functions.publish_version(FunctionName="turn")["Version"]
+        account.step_functions.update_state_machine(
+            stateMachineArn=machine, definition=_definition(published)
+        )
+        account.step_functions.publish_state_machine_version(stateMachineArn=machine)
+    account.functions.create_alias(FunctionName="turn", Name="live", FunctionVersion="5")
+    account.step_functions.create_state_machine_alias(
+        name="live", routingConfiguration=[{"stateMachineVersionArn": f"{machine}:5", "weight": 100}]
+    )
+    outputs = {"StateMachineArn": machine, "CorpusMachineArn": jobs, "TurnFunction": "turn"}
+    template = {
+        "Resources": {"Any": {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "x"}}},
+        "Outputs": {name: {"Value": value} for name, value in outputs.items()},
+    }
+    account.cloudformation.create_stack(StackName="dualtrack-staging-chat", TemplateBody=json.dumps(template))
+    account.cloudformation.get_waiter("stack_create_complete").wait(
+        StackName="dualtrack-staging-chat", WaiterConfig={"Delay": 1}
+    )
+
+
+def _machine(account: Account, name: str, function: str) -> str:
+    made = account.step_functions.create_state_machine(
+        name=name, definition=_definition(function), roleArn="arn:aws:iam::000000000000:role/any"
+    )
+    return str(made["stateMachineArn"])
+
+
+def _definition(number: str) -> str:
+    state = {
+        "Type": "Task",
+        "Resource": "arn:aws:states:::lambda:invoke",
+        "Parameters": {"FunctionName": f"arn:aws:lambda:us-east-1:000000000000:function:turn:{number}"},
+        "End": True,
+    }
+    return json.dumps({"StartAt": "Turn", "States": {"Turn": state}})
+
+
+def _zip(comment: str = "") -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("handler.py", f"def handler(event, context): return {comment!r}\n")
+    return buffer.getvalue()
+
+
+def later() -> datetime:
+    return datetime.now(UTC) + timedelta(hours=1)
+
+
+def test_the_commands_account_is_read_and_pruned(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = f"{MACHINE}:"
+    with pytest.raises(TooEarly, match=r"Again in \d+ min"):
+        find_spare(account, "staging", 2, datetime.now(UTC))
+    account.step_functions.running = {f"{machine}2"}
+    expected = Spare((f"{machine}3", f"{machine}1"), (("turn", 1), ("turn", 3)))
+    found = find_spare(account, "staging", 2, later())
+    assert (set(found.machines), found.functions) == (set(expected.machines), expected.functions)
+
+    monkeypatch.setattr(published_versions, "open_account", lambda: account)
+    monkeypatch.setattr(published_versions, "QUIET", -timedelta(minutes=1))
+    refused = CliRunner().invoke(main, ["aws", "prune", "--keep", "2"], input="n\n")
+    assert "4 versions beyond the last 2 that nothing needs." in refused.output
+    assert len(find_spare(account, "staging", 2, later()).functions) == 2, "nothing went"
+    done = CliRunner().invoke(main, ["aws", "prune", "--keep", "2", "--yes"])
+    assert (done.exit_code, done.output.splitlines()[-1]) == (0, "Deleted.")
+    assert account.function_versions("turn").published == (2, 4, 5)
+    left, _ = account.machine_versions(MACHINE)
+    assert sorted(one.number for one in left) == [2, 4, 5]
+    again = CliRunner().invoke(main, ["aws", "prune", "--keep", "2"])
+    assert again.output.splitlines()[-1] == "Nothing to delete."
+
+
+def test_a_stage_that_is_not_deployed_is_said_so(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(published_versions, "open_account", lambda: account)
+    done = CliRunner().invoke(main, ["aws", "prune", "--stage", "prod"])
+    assert done.exit_code != 0
+    assert "There is no stack dualtrack-prod-chat in this account and region." in done.output
