@@ -274,6 +274,7 @@ class Front:
 
     async def _page(self, request: Request) -> Response:
         path = request.path_params["path"] or "index.html"
+        path = "docs.html" if path == "docs" else path
         if path == "index.html" and not (PAGE / path).is_file():
             return HTMLResponse(_placeholder(self._config.status), headers=_PAGE_HEADERS)
         if not web.is_served(path) or not (PAGE / path).is_file():

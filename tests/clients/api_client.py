@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import functools
 import importlib.util
 import json
 import os
@@ -22,10 +21,8 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import boto3
 import pytest
 from dualtrack.api import models
-from dualtrack.api.openapi import openapi_document
-from dualtrack.api.table import ROUTES
-from jsonschema import Draft202012Validator
 
+from tests.clients.documented import operation_of, validator_of
 from tests.drivers.world import SETTINGS, World, make_world
 
 if TYPE_CHECKING:
@@ -121,7 +118,7 @@ def proxy_event(
 
 def assert_documented(method: str, path: str, answer: Answer) -> None:
     """Every answer is one that the OpenAPI document has: its status, its content type, its schema."""
-    operation = _operation(method.lower(), path)
+    operation = operation_of(method.lower(), path)
     if operation is None:
         assert answer.status == 404 or method == "OPTIONS", answer
         return
@@ -131,26 +128,9 @@ def assert_documented(method: str, path: str, answer: Answer) -> None:
         return  # a file's bytes, of its own type
     if answer.text:
         content = documented["content"][answer.headers["Content-Type"]]
-        _validator(content["schema"]["$ref"]).validate(json.loads(answer.text))
+        validator_of(content["schema"]["$ref"]).validate(json.loads(answer.text))
     else:
         assert "content" not in documented
-
-
-def _operation(method: str, path: str) -> dict[str, Any] | None:
-    wanted = path.rstrip("/").split("/")
-    for template, operations in openapi_document(ROUTES)["paths"].items():
-        parts = template.split("/")
-        if len(parts) == len(wanted) and all(
-            part == given or part.startswith("{") for part, given in zip(parts, wanted, strict=True)
-        ):
-            found: dict[str, Any] | None = operations.get(method)
-            return found
-    return None
-
-
-@functools.cache
-def _validator(reference: str) -> Draft202012Validator:
-    return Draft202012Validator({**openapi_document(ROUTES), "$ref": reference})
 
 
 @dataclass

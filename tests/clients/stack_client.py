@@ -18,6 +18,8 @@ from dualtrack.settings import Settings
 from dualtrack.storage.stores import build_stores
 from httpx_sse import connect_sse
 
+from tests.clients.documented import assert_event_documented
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
@@ -115,7 +117,9 @@ class Person:
             assert source.response.status_code == 200, source.response.read()
             for event in source.iter_sse():
                 if event.data:
-                    yield Received(int(event.id), event.event, json.loads(event.data))
+                    received = Received(int(event.id), event.event, json.loads(event.data))
+                    assert_event_documented(received.id, received.kind, received.data)
+                    yield received
 
     def events(self, chat_id: str, after: int = 0) -> list[Received]:
         """All events after ``after``, numbered without a gap, the terminal one last."""

@@ -97,16 +97,26 @@ class _WithoutNul:
 
 
 Text = Annotated[str, AfterValidator(_plain_text), _WithoutNul()]
-Title = Annotated[Text, Field(min_length=1, max_length=200)]
+Title = Annotated[Text, Field(min_length=1, max_length=200, description="What it is called.")]
 ConversationId = Annotated[Text, Field(min_length=1, max_length=64)]
 ProfileName = Annotated[Text, Field(min_length=1, max_length=64, json_schema_extra=_name_profiles)]
+OptionalProfile = Annotated[
+    ProfileName | None,
+    Field(description="The agent that leads the conversation, from its first chat on; else `assistant`."),
+]
 
 
 MediaType = Annotated[
     str,
     Field(max_length=MEDIA_TYPE_CHARACTERS),
     AfterValidator(_media_type),
-    WithJsonSchema({"type": "string", "pattern": f"^(?:{_PICTURES}|{TEXT_TYPE_PATTERN})$"}),
+    WithJsonSchema(
+        {
+            "type": "string",
+            "pattern": f"^(?:{_PICTURES}|{TEXT_TYPE_PATTERN})$",
+            "description": "PNG, JPEG, GIF, WebP, PDF, or a type of text.",
+        }
+    ),
 ]
 
 
@@ -133,39 +143,52 @@ class AttachmentBody(Body):
 
 
 class ChatBody(Body):
-    """POST /v1/chats."""
+    """What is asked, where, and with which files."""
 
-    message: Annotated[Text, Field(min_length=1, max_length=MESSAGE_CHARACTERS)]
-    conversation_id: ConversationId | None = None
-    profile: ProfileName | None = None
-    attachments: Annotated[list[AttachmentBody], Field(max_length=MAX_FILES)] = []
+    message: Annotated[
+        Text, Field(min_length=1, max_length=MESSAGE_CHARACTERS, description="What the user says.")
+    ]
+    conversation_id: Annotated[
+        ConversationId | None, Field(description="The conversation to go on with; else a new one.")
+    ] = None
+    profile: OptionalProfile = None
+    attachments: Annotated[
+        list[AttachmentBody], Field(max_length=MAX_FILES, description="Files, 4 MB decoded in all.")
+    ] = []
 
 
 class ConversationBody(Body):
-    """POST /v1/conversations."""
+    """A conversation before its first query."""
 
-    title: Title | None = None
-    profile: ProfileName | None = None
+    title: Annotated[Title | None, Field(description="Else the start of its first query.")] = None
+    profile: OptionalProfile = None
 
 
 class TitleBody(Body):
-    """PATCH /v1/conversations/{id}."""
+    """The new title."""
 
     title: Title
 
 
 class ForkBody(Body):
-    """POST /v1/conversations/{id}/fork: the first query that the fork does not share, q1 to the one behind the last."""
+    """Where the fork begins: q1 to the query behind the last."""
 
     before: Annotated[
         str,
         AfterValidator(_query_name),
-        WithJsonSchema({"type": "string", "pattern": f"^{_QUERY.pattern}$", "examples": ["q7"]}),
+        WithJsonSchema(
+            {
+                "type": "string",
+                "pattern": f"^{_QUERY.pattern}$",
+                "description": "The first query that the fork does not share.",
+                "examples": ["q7"],
+            }
+        ),
     ]
 
 
 class ConnectionBody(Body):
-    """PUT /v1/connections/github."""
+    """The user's own GitHub token; it is stored encrypted and never returned."""
 
     token: Annotated[
         Text,
@@ -179,17 +202,22 @@ class ConnectionBody(Body):
 
 
 class PlanBody(Body):
-    """PUT /v1/admin/users/{id}/plan."""
+    """A plan."""
 
-    plan: PlanName
+    plan: Annotated[PlanName, Field(description="The plan that applies from now on.")]
 
 
 class GrantBody(Body):
-    """POST /v1/admin/users/{id}/grants."""
+    """Credits for a user's pack."""
 
-    credits: Annotated[int, Field(ge=1, le=100_000_000), BeforeValidator(_whole)]
-    reason: Annotated[Text, Field(min_length=1, max_length=200)]
-    grant_id: Annotated[Text, Field(min_length=1, max_length=200)]
+    credits: Annotated[
+        int, Field(ge=1, le=100_000_000, description="How many are added."), BeforeValidator(_whole)
+    ]
+    reason: Annotated[Text, Field(min_length=1, max_length=200, description="Shown in the ledger.")]
+    grant_id: Annotated[
+        Text,
+        Field(min_length=1, max_length=200, description="The payment's id: a repeated one changes nothing."),
+    ]
 
 
 FileName = Annotated[Text, Field(min_length=1, max_length=NAME_CHARACTERS, description="What it is called.")]
@@ -199,26 +227,30 @@ class UploadFile(Body):
     """A file that is about to be uploaded; its size in bytes."""
 
     name: FileName
-    size: Annotated[int, Field(ge=1, le=UPLOAD_BYTES), BeforeValidator(_whole)]
+    size: Annotated[int, Field(ge=1, le=UPLOAD_BYTES, description="In bytes."), BeforeValidator(_whole)]
 
 
 class UploadsBody(Body):
-    """POST /v1/admin/corpora/{corpus}/uploads."""
+    """The files that are about to be uploaded."""
 
-    files: Annotated[list[UploadFile], Field(min_length=1, max_length=JOB_FILES)]
+    files: Annotated[
+        list[UploadFile], Field(min_length=1, max_length=JOB_FILES, description="What is to be uploaded.")
+    ]
 
 
 class JobFileBody(Body):
     """A file that was uploaded."""
 
-    upload_id: Annotated[str, Field(pattern="^up_[0-9a-v]{26}$")]
+    upload_id: Annotated[
+        str, Field(pattern="^up_[0-9a-v]{26}$", description="As the answer about the upload gave it.")
+    ]
     name: FileName
 
 
 class JobBody(Body):
-    """POST /v1/admin/corpora/{corpus}/jobs."""
+    """The files that were uploaded and are to be taken in."""
 
-    files: Annotated[list[JobFileBody], Field(max_length=JOB_FILES)] = []
+    files: Annotated[list[JobFileBody], Field(max_length=JOB_FILES, description="What is taken in.")] = []
     reset: Annotated[bool, Field(description="Whether all else that is in the corpus goes.")] = False
 
 

@@ -27,17 +27,17 @@ MAX_SEARCHED: Final = 200
 _LIMIT: Final = re.compile(r"\d{1,3}", re.ASCII)
 _WHOLE: Final = re.compile(r"\d{1,9}", re.ASCII)
 
-PATH_EXAMPLES: Final = {
-    "chat_id": "ch_01jd8m3v5q0000000000000000",
-    "conversation_id": "cv_01jd8m3v5q0000000000000000",
-    "record_id": "q1-r",
-    "place": "1",
-    "corpus": "courses",
-    "job_id": "jb_01jd8m3v5q0000000000000000",
-    "document_id": "9f86d081884c7d659a2feaa0c55ad015",
-    "user_id": "0b5c4f6e-1111-2222-3333-444455556666",
+PATH_PARAMETERS: Final = {
+    "chat_id": ("The chat", "ch_01jd8m3v5q0000000000000000"),
+    "conversation_id": ("The conversation", "cv_01jd8m3v5q0000000000000000"),
+    "record_id": ("The record's id in the conversation", "q1-r"),
+    "place": ("Which file of the record, from 1", "1"),
+    "corpus": ("`courses` or `graph`", "courses"),
+    "job_id": ("The job", "jb_01jd8m3v5q0000000000000000"),
+    "document_id": ("The document, as the corpus lists it", "9f86d081884c7d659a2feaa0c55ad015"),
+    "user_id": ("The user: the `sub` of their token", "0b5c4f6e-1111-2222-3333-444455556666"),
 }
-"""Every path parameter: its name and what one looks like."""
+"""Every path parameter: what it is, and an example."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -51,6 +51,8 @@ class Route:
     parameters: tuple[Parameter[Any], ...] = ()
     refused: tuple[str, ...] = ()
     access: Access = "user"
+    description: str = ""
+    """What a caller should know beyond the summary; Markdown."""
     serve: Callable[..., Answer] | None = None
     """``(request, **path parameters)`` → the answer; None if another function serves it."""
 

@@ -13,12 +13,21 @@ if TYPE_CHECKING:
     from dualtrack.api.request import Request
 
 
-@Route("get", "/health", "Whether the API answers", {200: answers.Health}, access="open")
+@Route(
+    "get",
+    "/health",
+    "Whether the API answers",
+    {200: answers.Health},
+    access="open",
+    description="For monitors; it looks at nothing else.",
+)
 def get_health(request: Request) -> Answer:  # noqa: ARG001
     return Answer(200, {"status": "ok"})
 
 
-@Route("get", "/openapi.json", "This document", {200: answers.OpenAPI}, access="open")
+@Route(
+    "get", "/openapi.json", "This document", {200: answers.OpenAPI}, access="open", description="OpenAPI 3.1."
+)
 def get_openapi(request: Request) -> Answer:  # noqa: ARG001
     return Answer(200, openapi_document(ROUTES))
 

@@ -15,12 +15,25 @@ if TYPE_CHECKING:
 GITHUB: Final = "/v1/connections/github"
 
 
-@Route("delete", "/v1/me", "Erase the user with everything that is theirs", {202: answers.Erasure})
+@Route(
+    "delete",
+    "/v1/me",
+    "Erase the user with everything that is theirs",
+    {202: answers.Erasure},
+    description="The user is refused from then on. The ledger keeps amounts without the person for as long "
+    "as the stage's setting says.",
+)
 def delete_me(request: Request) -> Answer:
     return Answer(202, erase(request.services, request.user))
 
 
-@Route("get", "/v1/credits", "Read the balance", {200: answers.Credits})
+@Route(
+    "get",
+    "/v1/credits",
+    "Read the balance",
+    {200: answers.Credits},
+    description="Days and months turn at 00:00 UTC.",
+)
 def get_credits(request: Request) -> Answer:
     stores = request.stores
     return Answer(200, stores.ledger.load(request.user).balance(stores.clock()))
@@ -32,6 +45,7 @@ def get_credits(request: Request) -> Answer:
     "List what moved the credits, newest first",
     {200: answers.Ledger},
     parameters=(CURSOR, LIMIT),
+    description="Holds, settlements, releases, grants and changes of plan.",
 )
 def get_ledger(request: Request) -> Answer:
     page = request.stores.ledger.entries(request.user, request.value(CURSOR), request.value(LIMIT))
@@ -44,6 +58,7 @@ def get_ledger(request: Request) -> Answer:
     "Connect GitHub with the user's own token",
     {200: answers.Connection},
     models.ConnectionBody,
+    description="GitHub tools then act as this user.",
 )
 def put_connection(request: Request) -> Answer:
     token = request.body(models.ConnectionBody).token
@@ -51,13 +66,25 @@ def put_connection(request: Request) -> Answer:
     return Answer(200, {"connected": True})
 
 
-@Route("get", GITHUB, "Whether GitHub is connected", {200: answers.Connection})
+@Route(
+    "get",
+    GITHUB,
+    "Whether GitHub is connected",
+    {200: answers.Connection},
+    description="The token itself is never returned.",
+)
 def get_connection(request: Request) -> Answer:
     found = request.services.connections.find(request.user)
     return Answer(200, {"connected": found is not None})
 
 
-@Route("delete", GITHUB, "Disconnect GitHub", {204: None})
+@Route(
+    "delete",
+    GITHUB,
+    "Disconnect GitHub",
+    {204: None},
+    description="The stored token is deleted. Without one there is nothing to do, and that is no error.",
+)
 def delete_connection(request: Request) -> Answer:
     request.services.connections.disconnect(request.user)
     return Answer(204)

@@ -23,6 +23,7 @@ USER: Final = "/v1/admin/users/{user_id}"
     {200: answers.Credits},
     models.PlanBody,
     access="admin",
+    description="Applies at once, less what was used today.",
 )
 def put_plan(request: Request, user_id: str) -> Answer:
     request.services.user_pool.must_have(user_id)
@@ -37,6 +38,7 @@ def put_plan(request: Request, user_id: str) -> Answer:
     {200: answers.Credits},
     models.GrantBody,
     access="admin",
+    description="A billing system sends its payment id as `grant_id`, so that a repeat adds nothing.",
 )
 def post_grant(request: Request, user_id: str) -> Answer:
     request.services.user_pool.must_have(user_id)
@@ -45,7 +47,14 @@ def post_grant(request: Request, user_id: str) -> Answer:
     return Answer(200, account.balance(now))
 
 
-@Route("get", f"{USER}/credits", "Read a user's balance", {200: answers.Credits}, access="admin")
+@Route(
+    "get",
+    f"{USER}/credits",
+    "Read a user's balance",
+    {200: answers.Credits},
+    access="admin",
+    description="As the user sees it.",
+)
 def get_user_credits(request: Request, user_id: str) -> Answer:
     request.services.user_pool.must_have(user_id)
     return Answer(200, request.stores.ledger.load(user_id).balance(request.stores.clock()))
@@ -58,6 +67,7 @@ def get_user_credits(request: Request, user_id: str) -> Answer:
     {200: answers.Spending},
     parameters=(DAYS,),
     access="admin",
+    description="Credits that were charged, and dollars by the price table.",
 )
 def get_user_spending(request: Request, user_id: str) -> Answer:
     request.services.user_pool.must_have(user_id)
@@ -76,6 +86,7 @@ def get_user_spending(request: Request, user_id: str) -> Answer:
     "Erase a user with everything that is theirs",
     {202: answers.Erasure},
     access="admin",
+    description="As if the user had asked for it.",
 )
 def delete_user(request: Request, user_id: str) -> Answer:
     must_be_there(request.services, user_id)

@@ -37,6 +37,9 @@ CHAT: Final = "/v1/chats/{chat_id}"
     models.ChatBody,
     (WAIT, IDEMPOTENCY_KEY),
     ("insufficient_credits", "not_found", "conversation_busy", "idempotency_conflict"),
+    description="Answers at once with where to follow it, or with `?wait` when it is answered. Holds 5 "
+    "credits. With an `Idempotency-Key` it can be sent again safely: a repeat returns the first "
+    "chat.",
 )
 def post_chat(request: Request) -> Answer:
     """A repeat is known before anything of its body is looked at."""
@@ -71,19 +74,39 @@ def _repeat(request: Request) -> Repeat | None:
     return None if key is None else Repeat(key, fingerprint(models.canonical(raw)))
 
 
-@Route("get", CHAT, "Read a chat", {200: answers.Chat})
+@Route(
+    "get",
+    CHAT,
+    "Read a chat",
+    {200: answers.Chat},
+    description="While it runs and for as long as its conversation is there.",
+)
 def get_chat(request: Request, chat_id: str) -> Answer:
     return Answer(200, show_chat(request.stores, find_chat(request.stores, request.user, chat_id)))
 
 
-@Route("delete", CHAT, "Cancel a chat", {200: answers.Chat})
+@Route(
+    "delete",
+    CHAT,
+    "Cancel a chat",
+    {200: answers.Chat},
+    description="What the last turn has written is kept. 5 credits are charged once a model call had begun, "
+    "and the tools that had begun. An ended chat is returned unchanged.",
+)
 def delete_chat(request: Request, chat_id: str) -> Answer:
     chat = find_chat(request.stores, request.user, chat_id)
     cancelled = cancel_chat(request.stores, request.services.executions, chat)
     return Answer(200, show_chat(request.stores, cancelled))
 
 
-@Route("get", f"{CHAT}/receipt", "Read what a chat did and what it cost", {200: answers.Receipt})
+@Route(
+    "get",
+    f"{CHAT}/receipt",
+    "Read what a chat did and what it cost",
+    {200: answers.Receipt},
+    description="Every model call, tool call, summary and movement of credits, with dollars by the price "
+    "table. It has no text of messages. Administrators may read anybody's.",
+)
 def get_receipt(request: Request, chat_id: str) -> Answer:
     """The user's own; an administrator's, anybody's."""
     owner = request.user
@@ -94,5 +117,12 @@ def get_receipt(request: Request, chat_id: str) -> Answer:
 
 
 get_events: Final = Route(
-    "get", EVENTS_PATH, "Follow a chat's events", {200: answers.Event}, parameters=(LAST_EVENT_ID,)
+    "get",
+    EVENTS_PATH,
+    "Follow a chat's events",
+    {200: answers.Event},
+    parameters=(LAST_EVENT_ID,),
+    description="Server-sent events from the one behind `Last-Event-ID`, during the chat and for 24 hours "
+    "after it. The stream ends after `done` or `error`; if it ends sooner, open it again with "
+    "the id of the last event. A comment line every 15 seconds keeps it open.",
 )

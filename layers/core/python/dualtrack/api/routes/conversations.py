@@ -30,6 +30,7 @@ ATTACHMENT_PATH: Final = f"{CONVERSATION}/records/{{record_id}}/attachments/{{pl
     "Create a conversation",
     {201: answers.Conversation},
     models.ConversationBody,
+    description="Only needed for a title or an agent of its own: a chat without a conversation makes one.",
 )
 def post_conversation(request: Request) -> Answer:
     body = request.body(models.ConversationBody)
@@ -56,6 +57,7 @@ def _shown(request: Request, one: Conversation) -> dict[str, Any]:
     {200: answers.Conversations},
     parameters=(CURSOR, LIMIT, SEARCHED, FORKED_FROM),
     refused=("not_found",),
+    description="Those without a query are listed by when they were made.",
 )
 def get_conversations(request: Request) -> Answer:
     cursor, limit, parent = request.value(CURSOR), request.value(LIMIT), request.value(FORKED_FROM)
@@ -75,6 +77,7 @@ def get_conversations(request: Request) -> Answer:
     "Read a conversation's records",
     {200: answers.ConversationRecords},
     parameters=(TRACK, CURSOR),
+    description="`full`: every record, whole. `summarised`: what the model is sent of past queries.",
 )
 def get_conversation(request: Request, conversation_id: str) -> Answer:
     track = request.value(TRACK)
@@ -83,7 +86,14 @@ def get_conversation(request: Request, conversation_id: str) -> Answer:
     return Answer(200, _shown(request, one) | {"track": track} | page.body("records"))
 
 
-@Route("patch", CONVERSATION, "Rename a conversation", {200: answers.Conversation}, models.TitleBody)
+@Route(
+    "patch",
+    CONVERSATION,
+    "Rename a conversation",
+    {200: answers.Conversation},
+    models.TitleBody,
+    description="The title is the user's own from then on.",
+)
 def patch_conversation(request: Request, conversation_id: str) -> Answer:
     title = request.body(models.TitleBody).title
     one = conversations.rename_conversation(request.stores, request.user, conversation_id, title)
@@ -96,6 +106,8 @@ def patch_conversation(request: Request, conversation_id: str) -> Answer:
     "Delete a conversation and all that belongs to it",
     {204: None},
     refused=("conversation_busy",),
+    description="It is hidden at once; its records, events and files are gone within 10 minutes. What a "
+    "fork of it shows is kept.",
 )
 def delete_conversation(request: Request, conversation_id: str) -> Answer:
     has_time = time_for(REQUEST_SECONDS)
@@ -111,6 +123,7 @@ def delete_conversation(request: Request, conversation_id: str) -> Answer:
     models.ForkBody,
     (IDEMPOTENCY_KEY,),
     ("conversation_busy", "idempotency_conflict"),
+    description="The past has the same ids in both; from then on each goes its own way.",
 )
 def post_fork(request: Request, conversation_id: str) -> Answer:
     """A repeat is known before anything of its body is looked at."""
@@ -131,6 +144,7 @@ def post_fork(request: Request, conversation_id: str) -> Answer:
     "Read a record, its text in pieces if it is large",
     {200: answers.Record},
     parameters=(OFFSET,),
+    description="With `next_offset` there is more of it: send it as `?offset=`.",
 )
 def get_record(request: Request, conversation_id: str, record_id: str) -> Answer:
     one = conversations.find_conversation(request.stores, request.user, conversation_id)
@@ -144,6 +158,8 @@ def get_record(request: Request, conversation_id: str, record_id: str) -> Answer
     "Read a file of a record, in pieces if it has more than 4 MB",
     {200: bytes},
     parameters=(OFFSET,),
+    description="Send `Accept: application/octet-stream`; without it API Gateway would hand out base64, and "
+    "the answer is a 400.",
 )
 def get_attachment(request: Request, conversation_id: str, record_id: str, place: str) -> Answer:
     accept, offset = request.event.headers.get("accept") or "", request.value(OFFSET)

@@ -32,7 +32,14 @@ CORPUS: Final = "/v1/admin/corpora/{corpus}"
 _logger: Final = Logger(child=True)
 
 
-@Route("get", CORPUS, "Read what is published", {200: answers.Corpus}, access="admin")
+@Route(
+    "get",
+    CORPUS,
+    "Read what is published",
+    {200: answers.Corpus},
+    access="admin",
+    description="The documents of the published version, and of the graph its schema.",
+)
 def get_corpus(request: Request, corpus: str) -> Answer:
     return Answer(200, corpus_json(request.stores, must_be_corpus(corpus)))
 
@@ -44,6 +51,8 @@ def get_corpus(request: Request, corpus: str) -> Answer:
     {201: answers.Uploads},
     models.UploadsBody,
     access="admin",
+    description="Each takes one file of the size that was named, up to 20 MB, for a short time. Then begin "
+    "a job.",
 )
 def post_uploads(request: Request, corpus: str) -> Answer:
     must_be_corpus(corpus)
@@ -59,6 +68,7 @@ def post_uploads(request: Request, corpus: str) -> Answer:
     {202: answers.CorpusJob},
     models.JobBody,
     access="admin",
+    description="A file that cannot be read is refused with a reason and does not stop the others.",
 )
 def post_job(request: Request, corpus: str) -> Answer:
     must_be_corpus(corpus)
@@ -72,7 +82,14 @@ def post_job(request: Request, corpus: str) -> Answer:
     return _started(request, corpus, files, reset=body.reset)
 
 
-@Route("get", f"{CORPUS}/jobs/{{job_id}}", "Read how far a job is", {200: answers.CorpusJob}, access="admin")
+@Route(
+    "get",
+    f"{CORPUS}/jobs/{{job_id}}",
+    "Read how far a job is",
+    {200: answers.CorpusJob},
+    access="admin",
+    description="Progress, and what became of each file.",
+)
 def get_job(request: Request, corpus: str, job_id: str) -> Answer:
     jobs = request.stores.corpus_jobs
     job = jobs.find(must_be_corpus(corpus), job_id) if is_job_id(job_id) else None
@@ -87,6 +104,7 @@ def get_job(request: Request, corpus: str, job_id: str) -> Answer:
     "Remove a document, by a job",
     {202: answers.CorpusJob},
     access="admin",
+    description="What was published serves until the job is done.",
 )
 def delete_document(request: Request, corpus: str, document_id: str) -> Answer:
     return _started(request, corpus, (), remove=_title(request, must_be_corpus(corpus), document_id))

@@ -14,7 +14,14 @@ if TYPE_CHECKING:
     from dualtrack.api.request import Request
 
 
-@Route("get", "/v1/tools", "List tools and profiles", {200: answers.Tools})
+@Route(
+    "get",
+    "/v1/tools",
+    "List tools and profiles",
+    {200: answers.Tools},
+    description="MCP servers are asked for their tools from time to time; what they offer is listed as "
+    "`<server>_<name>`.",
+)
 def get_tools(request: Request) -> Answer:
     stores = request.stores
     catalogue = load_catalogue(stores.cache, stores.clock())

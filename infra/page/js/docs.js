@@ -1,0 +1,122 @@
+/**
+ * The API's OpenAPI document as a page: routes by tag, then events, then types. It reads /openapi.json and nothing
+ * else, and knows of OpenAPI only what that document uses.
+ */
+import { byId, h } from "./dom.js";
+
+const nameOf = (reference) => reference.slice(reference.lastIndexOf("/") + 1);
+
+/** Text whose `code` between backticks is shown as such. */
+function prose(said = "") {
+  return said.split("`").map((part, place) => (place % 2 ? h("code", {}, part) : part));
+}
+
+function typeLink(name) {
+  return h("a", { href: `#type-${name}` }, name);
+}
+
+/** What a value may be, in a few words. */
+function kindOf(schema = {}) {
+  if (schema.$ref) return [typeLink(nameOf(schema.$ref))];
+  if (schema.const !== undefined) return [h("code", {}, JSON.stringify(schema.const))];
+  if (schema.enum) return schema.enum.flatMap((one, place) => [place ? " or " : "", h("code", {}, JSON.stringify(one))]);
+  const either = schema.anyOf ?? schema.oneOf ?? schema.allOf;
+  if (either) return either.flatMap((one, place) => [place ? " or " : "", ...kindOf(one)]);
+  if (schema.type === "array") return ["list of ", ...kindOf(schema.items)];
+  return [schema.format ?? schema.type ?? "anything"];
+}
+
+function table(rows) {
+  return h("div", { class: "docs-table" }, h("table", {}, h("tbody", {}, rows.map((cells) => h("tr", {}, cells.map((one) => h("td", {}, one)))))));
+}
+
+function example(title, value) {
+  const text = typeof value === "string" ? value : JSON.stringify(value, null, 2);
+  return h("details", {}, h("summary", {}, title), h("pre", { tabindex: "0" }, text));
+}
+
+/** The type and the examples of a body, whatever its media type. */
+function content(body = {}) {
+  return Object.entries(body.content ?? {}).flatMap(([media, { schema, example: one, examples = {} }]) => [
+    h("div", {}, h("code", {}, media), schema ? [" ", ...kindOf(schema)] : null),
+    one === undefined || one === "" ? null : example("Example", one),
+    Object.entries(examples).map(([name, { value }]) => example(`Example: ${name}`, value)),
+  ]);
+}
+
+function operation(path, method, one, components) {
+  const parameters = one.parameters.map(({ $ref }) => components.parameters[nameOf($ref)]);
+  return h(
+    "section",
+    { class: "docs-part", id: one.operationId },
+    h("h3", {}, h("span", { class: "docs-method" }, method), h("code", {}, path)),
+    h("p", {}, h("strong", {}, prose(one.summary)), ". ", prose(one.description)),
+    one.security?.length === 0 ? h("p", {}, "Needs no token.") : null,
+    parameters.length ? h("h4", {}, "Parameters") : null,
+    parameters.length ? table(parameters.map((each) => [h("code", {}, each.name), each.in, prose(each.description)])) : null,
+    one.requestBody ? [h("h4", {}, "Body"), h("p", {}, prose(one.requestBody.description)), content(one.requestBody)] : null,
+    h("h4", {}, "Answers"),
+    table(Object.entries(one.responses).map(([status, answer]) => [status, [h("div", {}, prose(answer.description)), content(answer)]])),
+  );
+}
+
+function fields(schema) {
+  const required = new Set(schema.required ?? []);
+  return table(
+    Object.entries(schema.properties ?? {}).map(([name, one]) => [
+      h("code", {}, required.has(name) ? name : `${name}?`),
+      kindOf(one),
+      prose(one.description),
+    ]),
+  );
+}
+
+function type(name, schema) {
+  const which = schema.oneOf?.filter((one) => one.title) ?? [];
+  return h(
+    "section",
+    { class: "docs-part", id: `type-${name}` },
+    h("h3", {}, h("code", {}, name)),
+    h("p", {}, prose(schema.description)),
+    schema.properties ? fields(schema) : null,
+    which.length
+      ? table(which.map((one) => [h("code", {}, one.title), kindOf(one.properties.data.contentSchema), prose(one.description)]))
+      : null,
+  );
+}
+
+function draw({ info, tags, paths, components }) {
+  const operations = Object.entries(paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, one]) => ({ path, method, one })),
+  );
+  const groups = tags.map((tag) => ({ tag, listed: operations.filter(({ one }) => one.tags.includes(tag.name)) }));
+  const types = Object.entries(components.schemas);
+  byId("contents").replaceChildren(
+    h("p", {}, h("a", { href: "./" }, "dualtrack")),
+    ...groups.flatMap(({ tag, listed }) => [
+      h("h2", {}, tag.name),
+      h("ul", {}, listed.map(({ one }) => h("li", {}, h("a", { href: `#${one.operationId}` }, prose(one.summary))))),
+    ]),
+    h("h2", {}, "Types"),
+    h("ul", {}, types.map(([name]) => h("li", {}, typeLink(name)))),
+  );
+  byId("document").replaceChildren(
+    h("h1", {}, "The API"),
+    ...info.description.split("\n\n").map((part) => h("p", {}, prose(part))),
+    h("p", {}, "This page is drawn from ", h("a", { href: "openapi.json" }, "openapi.json"), ", OpenAPI 3.1."),
+    ...groups.flatMap(({ tag, listed }) => [
+      h("h2", {}, tag.name),
+      h("p", {}, prose(tag.description)),
+      ...listed.map(({ path, method, one }) => operation(path, method, one, components)),
+    ]),
+    h("h2", {}, "Types"),
+    ...types.map(([name, schema]) => type(name, schema)),
+  );
+  if (location.hash) document.getElementById(location.hash.slice(1))?.scrollIntoView();
+}
+
+try {
+  draw(await (await fetch("openapi.json")).json());
+} catch {
+  byId("document").replaceChildren(h("p", { role: "alert" }, "The document could not be read. Reload the page to try again."));
+}

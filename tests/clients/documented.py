@@ -1,0 +1,39 @@
+"""What the OpenAPI document says of a request's answer, and of an event."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from dualtrack.api.event_data import EVENTS
+from dualtrack.api.openapi import openapi_document
+from dualtrack.api.table import ROUTES
+from jsonschema import Draft202012Validator
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def operation_of(method: str, path: str) -> dict[str, Any] | None:
+    """The operation of a request by its method in small letters; None if there is none."""
+    wanted = path.rstrip("/").split("/")
+    for template, operations in openapi_document(ROUTES)["paths"].items():
+        parts = template.split("/")
+        if len(parts) == len(wanted) and all(
+            part == given or part.startswith("{") for part, given in zip(parts, wanted, strict=True)
+        ):
+            found: dict[str, Any] | None = operations.get(method)
+            return found
+    return None
+
+
+@functools.cache
+def validator_of(reference: str) -> Draft202012Validator:
+    """Of a schema of the document, by ``#/components/schemas/…``."""
+    return Draft202012Validator({**openapi_document(ROUTES), "$ref": reference})
+
+
+def assert_event_documented(number: int, kind: str, data: Mapping[str, Any]) -> None:
+    """An event is one that the document has, and carries what it says."""
+    assert number >= 1
+    validator_of(f"#/components/schemas/{EVENTS[kind].__name__}").validate(data)

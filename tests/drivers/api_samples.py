@@ -1,0 +1,170 @@
+"""Samples of what the API takes and sends: collected from a stack, compared by their shapes, shown in docs/api.md."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from dualtrack.api import openapi
+from dualtrack.api.table import ROUTES
+
+from tests.clients.documented import assert_event_documented, operation_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    import httpx
+    from dualtrack.api.route import Route
+
+    from tests.clients.stack_client import Person, Received
+
+ROOT: Final = Path(__file__).parents[2]
+SAMPLES: Final = Path(openapi.__file__).with_name("samples.json")
+GUIDE: Final = ROOT / "docs" / "api.md"
+
+ENTRIES: Final = 3
+"""Of a list in a sample."""
+
+CHARACTERS: Final = 300
+"""Of a text in a sample."""
+
+_WIDTH: Final = 100
+_ROUTES: Final = "<!-- routes -->"
+_PLACE: Final = re.compile(r"<!-- sample ([\w.-]+) -->\n\n```\w+\n.*?\n```\n", re.DOTALL)
+
+
+@dataclass
+class Collector:
+    """Takes a sample of each type of body, of each error and of each event. ``clean`` removes the test's own marks."""
+
+    clean: Callable[[str], str]
+    stream: list[dict[str, Any]] = field(default_factory=list)
+    events: dict[str, Any] = field(default_factory=dict)
+    bodies: dict[str, Any] = field(default_factory=dict)
+    errors: dict[str, Any] = field(default_factory=dict)
+
+    def call(self, person: Person, method: str, path: str, body: Any = None, **more: Any) -> httpx.Response:
+        """A request, kept with its answer unless there are samples of their types already."""
+        response = person.http.request(method, path, json=body, **more)
+        operation = operation_of(method.lower(), response.url.path)
+        assert operation is not None, path
+        if response.is_error:
+            self.errors.setdefault(response.json()["error"]["code"], self._short(response.json()))
+            return response
+        if body is not None:
+            asked = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"]
+            self.bodies.setdefault(_name(asked), self._short(body))
+        if response.content:
+            content = operation["responses"][str(response.status_code)]["content"]["application/json"]
+            self.bodies.setdefault(_name(content["schema"]["$ref"]), self._short(response.json()))
+        return response
+
+    def take(self, events: list[Received]) -> None:
+        """A chat's events."""
+        for event in events:
+            assert_event_documented(event.id, event.kind, event.data)
+            shown = {"id": str(event.id), "event": event.kind, "data": self._short(event.data)}
+            self.events.setdefault(
+                "credits-refused" if event.kind == "credits" and "code" in event.data else event.kind, shown
+            )
+            if not self.stream or event.id == int(self.stream[-1]["id"]) + 1 <= 2 * ENTRIES:
+                self.stream.append(shown)
+
+    def collected(self) -> dict[str, Any]:
+        """All of it."""
+        shown = {"stream": self.stream, "events": self.events, "bodies": self.bodies, "errors": self.errors}
+        return {
+            name: dict(sorted(part.items())) if isinstance(part, dict) else part
+            for name, part in shown.items()
+        }
+
+    def _short(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: self._short(one) for key, one in value.items()}
+        if isinstance(value, list):
+            return [self._short(one) for one in _few(value)]
+        if isinstance(value, str):
+            text = self.clean(value)
+            return text if len(text) <= CHARACTERS else f"{text[:CHARACTERS]}…"
+        return value
+
+
+def _few(listed: list[Any]) -> list[Any]:
+    """The first of each kind, else the first few."""
+    kinds = {
+        one["kind"]: one
+        for one in reversed(listed)
+        if isinstance(one, dict) and "price" not in one and "kind" in one
+    }
+    return [one for one in listed if one is kinds.get(one["kind"])] if kinds else listed[:ENTRIES]
+
+
+def _name(reference: str) -> str:
+    return reference.rpartition("/")[2]
+
+
+def shape(value: Any) -> Any:
+    """What a value is made of, without what it says: names of fields and types of values."""
+    if isinstance(value, dict):
+        return {key: shape(one) for key, one in value.items()}
+    if isinstance(value, list):
+        shapes = {json.dumps(shape(one), sort_keys=True) for one in value}
+        return sorted(shapes)
+    return "number" if type(value) in (int, float) else type(value).__name__
+
+
+def stored() -> dict[str, Any]:
+    """The samples that are kept."""
+    return dict(openapi.samples())
+
+
+def write(samples: Mapping[str, Any]) -> None:
+    """Keep them, in the library and in the document."""
+    SAMPLES.write_text(json.dumps(samples, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    GUIDE.write_text(filled(GUIDE.read_text(encoding="utf-8"), samples), encoding="utf-8")
+
+
+def filled(text: str, samples: Mapping[str, Any]) -> str:
+    """A document with its samples, each behind ``<!-- sample events.turn -->``, and the routes at its end."""
+    text = text[: text.index(_ROUTES)] + f"{_ROUTES}\n\n{_routes()}"
+    return _PLACE.sub(lambda place: f"<!-- sample {place[1]} -->\n\n{_block(place[1], samples)}\n", text)
+
+
+def shown_in(text: str) -> list[str]:
+    """The samples that a document has."""
+    return [place[1] for place in _PLACE.finditer(text)]
+
+
+def _block(name: str, samples: Mapping[str, Any]) -> str:
+    part, _, which = name.partition(".")
+    if part == "stream":
+        return f"```text\n{openapi.event_stream(samples[part]).rstrip()}\n```"
+    one = samples[part][which]
+    return f"```json\n{laid_out(one['data'] if part == 'events' else one)}\n```"
+
+
+def laid_out(value: Any, indent: int = 0) -> str:
+    """JSON whose short parts stand on one line each."""
+    flat = json.dumps(value, ensure_ascii=False)
+    if len(flat) + indent <= _WIDTH or not isinstance(value, dict | list) or not value:
+        return flat
+    inside, deeper = " " * (indent + 2), indent + 2
+    if isinstance(value, list):
+        parts = [laid_out(one, deeper) for one in value]
+    else:
+        parts = [f"{json.dumps(key)}: {laid_out(one, deeper)}" for key, one in value.items()]
+    opening, closing = ("[", "]") if isinstance(value, list) else ("{", "}")
+    return f"{opening}\n{inside}" + f",\n{inside}".join(parts) + f"\n{' ' * indent}{closing}"
+
+
+def _routes() -> str:
+    """Every route, as the document lists them."""
+    rows = [f"| `{one.method.upper()} {one.path}` | {one.summary} | {_statuses(one)} |" for one in ROUTES]
+    return "\n".join(("| | | |", "|---|---|---|", *rows)) + "\n"
+
+
+def _statuses(route: Route) -> str:
+    return ", ".join(map(str, sorted(route.answers)))

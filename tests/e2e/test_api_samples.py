@@ -1,0 +1,152 @@
+"""The samples in the OpenAPI document and in docs/api.md are what the stack sends.
+
+``DUALTRACK_WRITE_SAMPLES=1 uv run pytest -n0 tests/e2e/test_api_samples.py`` writes them again.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import httpx
+from dualtrack.api.event_data import EVENTS
+
+from tests.clients.stack_client import Person, wait_for
+from tests.drivers import api_samples
+from tests.drivers.api_samples import Collector
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.clients.stack_client import Root
+    from tests.e2e.conftest import Script
+    from tests.servers.tool_server import ToolServer
+
+SIGNED = re.compile(r"http://\S+X-Amz-Signature=\w+")
+COURSE = (
+    b"Course Title: Knots\nCourse Link: https://courses.example/knots\n\nLesson 1: The bowline\nIt holds.\n"
+)
+
+
+def _ask(
+    samples: Collector, person: Person, script: Script, text: str, chat: dict[str, Any]
+) -> dict[str, Any]:
+    """One chat with two tools; the chat object."""
+    script.asks(
+        ("retrieve_documentation", {"query": "OAuth 1.0a for the X Ads API"}),
+        ("search_conversation", {"query": "OAuth"}),
+        text="Let me look that up.",
+    )
+    script.says("Sign each request with OAuth 1.0a: a consumer key and an access token.")
+    body = {"message": script.question(text), **chat}
+    started = samples.call(person, "POST", "/v1/chats", body).json()
+    samples.take(person.events(started["chat_id"]))
+    shown: dict[str, Any] = samples.call(person, "GET", started["url"]).json()
+    return shown
+
+
+def _story_of_ann(samples: Collector, ann: Person, script: Script) -> None:
+    """Three chats in one conversation, until the credits are gone."""
+    picture = base64.b64encode(b"key,value\nconsumer,abc\n").decode()
+    file = {"media_type": "text/csv", "name": "keys.csv", "data": picture}
+    chat = _ask(samples, ann, script, "How do I set up OAuth for Twitter ads?", {"attachments": [file]})
+    where = f"/v1/conversations/{chat['conversation_id']}"
+    samples.call(ann, "GET", f"/v1/chats/{chat['chat_id']}/receipt")
+    samples.call(ann, "GET", f"{where}?track=summarised")
+    samples.call(ann, "GET", f"{where}/records/q1-t1")
+    for text in ("And in Python?", "And in JavaScript?"):
+        _ask(samples, ann, script, text, {"conversation_id": chat["conversation_id"]})
+    assert samples.call(ann, "POST", "/v1/chats", {"message": "And now?"}).status_code == 402
+    samples.call(ann, "PATCH", where, {"title": "OAuth for Twitter ads"})
+    samples.call(ann, "POST", f"{where}/fork", {"before": "q2"})
+    for path in ("/v1/conversations", "/v1/credits", "/v1/credits/ledger", "/v1/tools", "/health"):
+        samples.call(ann, "GET", path)
+    samples.call(ann, "PUT", "/v1/connections/github", {"token": "github_pat_" + "a" * 40})
+    samples.call(ann, "POST", "/v1/conversations", {"title": "Plans", "profile": "assistant"})
+
+
+def _refusals(samples: Collector, bob: Person, script: Script, tools: ToolServer) -> None:
+    """A chat that fails, and what is refused while another runs."""
+    script.model.script.add({"match": script.key, "status": 429, "retry_after": 1})
+    script.refuses(400)
+    samples.take(bob.events(bob.start(script.question("Fail."))["chat_id"]))
+    script.asks(("kit_hold", {"name": script.marker}))
+    running = bob.start(script.question("Wait."))
+    assert tools.place(script.marker).arrived.wait(30)
+    again = {"message": "Are you there?", "conversation_id": running["conversation_id"]}
+    assert samples.call(bob, "POST", "/v1/chats", again).status_code == 409
+    with ExitStack() as streams:
+        for _ in range(5):
+            opened = streams.enter_context(bob.http.stream("GET", running["events_url"]))
+            pieces = opened.iter_raw()
+            next(pieces)
+            streams.callback(pieces.close)  # type: ignore[attr-defined]
+        assert samples.call(bob, "GET", running["events_url"]).status_code == 429
+    bob.cancel(running["chat_id"])
+    tools.place(script.marker).released.set()
+    samples.call(bob, "GET", "/v1/credits", headers={"Authorization": "Bearer x"})
+    samples.call(bob, "GET", f"/v1/admin/users/{bob.id}/credits")
+    samples.call(bob, "GET", "/v1/chats/ch_01jd8m3v5q0000000000000000")
+    samples.call(bob, "POST", "/v1/chats", {"message": ""})
+    key, fork = {"Idempotency-Key": script.marker}, f"/v1/conversations/{running['conversation_id']}/fork"
+    for before in ("q1", "q2"):
+        samples.call(bob, "POST", fork, {"before": before}, headers=key)
+    part = base64.b64encode(b"x" * 1_000_000).decode()
+    files = [{"media_type": "text/plain", "data": part} for _ in range(5)]
+    samples.call(bob, "POST", "/v1/chats", {"message": "Read.", "attachments": files})
+
+
+def _administration(samples: Collector, admin: Person, bob: Person) -> None:
+    user = f"/v1/admin/users/{bob.id}"
+    samples.call(admin, "PUT", f"{user}/plan", {"plan": "pro"})
+    samples.call(admin, "POST", f"{user}/grants", {"credits": 500, "reason": "pack", "grant_id": "payment-1"})
+    samples.call(admin, "GET", f"{user}/spending")
+    corpus = "/v1/admin/corpora/courses"
+    (upload,) = samples.call(
+        admin, "POST", f"{corpus}/uploads", {"files": [{"name": "knots.txt", "size": len(COURSE)}]}
+    ).json()["uploads"]
+    put = httpx.put(upload["url"], content=COURSE, headers=upload["headers"], trust_env=False)
+    assert put.status_code == 200
+    files = [{"upload_id": upload["upload_id"], "name": upload["name"]}]
+    job = admin.http.post(f"{corpus}/jobs", json={"files": files}).json()
+    samples.bodies["JobBody"] = {"files": files}
+    wait_for(lambda: admin.get(job["url"])["status"] in ("done", "failed"))
+    samples.call(admin, "GET", job["url"])
+    documents = samples.call(admin, "GET", corpus).json()["documents"]
+    added = next(one for one in documents if one["title"] == "Knots")
+    removal = admin.http.delete(f"{corpus}/documents/{added['document_id']}").json()
+    wait_for(lambda: admin.get(removal["url"])["status"] in ("done", "failed"))
+    samples.call(admin, "DELETE", user)
+
+
+def test_the_samples_are_what_the_stack_sends(
+    root: Root, tools: ToolServer, someone: Callable[[], Person], script: Script
+) -> None:
+    def clean(text: str) -> str:
+        for name in ("ann", "bob"):
+            text = text.replace(f"{script.branch(name).key} ", "").replace(
+                script.branch(name).marker, "key-1"
+            )
+        text = SIGNED.sub("http://127.0.0.1:8000/…?X-Amz-Signature=…", text)
+        return text.replace(root.stack.url, "http://127.0.0.1:8000").replace("kit_", "example_")
+
+    samples = Collector(clean)
+    admin = Person(root.stack.url, root.stack.token(f"admin-{script.marker}", admin=True))
+    bob = someone()
+    _story_of_ann(samples, someone(), script.branch("ann"))
+    _refusals(samples, bob, script.branch("bob"), tools)
+    _administration(samples, admin, bob)
+    admin.close()
+    found = samples.collected()
+    if os.environ.get("DUALTRACK_WRITE_SAMPLES"):
+        api_samples.write(found)
+        return
+    assert {one.partition("-")[0] for one in found["events"]} == set(EVENTS)
+    kept = api_samples.stored()
+    for part in ("events", "bodies", "errors"):
+        assert {name: api_samples.shape(one) for name, one in found[part].items()} == {
+            name: api_samples.shape(one) for name, one in kept[part].items()
+        }

@@ -1,0 +1,76 @@
+"""The clients of examples/clients against the stack, over connections that break in the middle of an event."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.drivers.node import node
+from tests.servers.cutting_proxy import cutting
+
+if TYPE_CHECKING:
+    from tests.clients.stack_client import Root
+    from tests.e2e.conftest import Script
+
+CLIENTS = Path(__file__).parents[2] / "examples" / "clients"
+ANSWER = "Sign each request, “as they say”, with OAuth 1.0a."
+
+
+def _command(name: str) -> list[str]:
+    if name.endswith(".py"):
+        return [sys.executable, str(CLIENTS / name)]
+    if name.endswith(".mts"):
+        return [node(), str(CLIENTS / name)]
+    if not (shutil.which("curl") and shutil.which("awk")):
+        pytest.skip("curl or awk is not installed")
+    return ["sh", str(CLIENTS / name)]
+
+
+def _ask(name: str, url: str, question: str, token: str = "") -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "DUALTRACK_URL": url, "NO_PROXY": "*"}
+    if token:
+        environment["DUALTRACK_TOKEN"] = token
+    return subprocess.run(
+        [*_command(name), question], env=environment, capture_output=True, text=True, timeout=90, check=False
+    )
+
+
+@pytest.mark.parametrize("name", ["stream_chat.py", "stream-chat.mts", "stream-chat.sh"])
+def test_a_client_tells_the_whole_answer_over_a_connection_that_breaks(
+    root: Root, script: Script, name: str
+) -> None:
+    script.asks(("kit_echo", {"text": "a"}), text="Let me look.")
+    script.says(ANSWER, chunk=9)
+    with cutting(root.stack.url, 250, 700) as proxy:
+        run = _ask(name, proxy.url, script.question())
+    assert run.returncode == 0, run
+    assert len(proxy.resumed) >= 3
+    assert proxy.resumed[0] == ""
+    later = [int(one or 0) for one in proxy.resumed]
+    assert later == sorted(later)
+    assert later[2] > 0
+    if name.endswith(".sh"):
+        assert run.stdout.count("\nevent: done\n") == 1
+        assert ANSWER in run.stdout
+    else:
+        assert run.stdout == f"{ANSWER}\n"
+        assert run.stderr.count("[kit_echo") == 1, "no event came twice"
+
+
+@pytest.mark.parametrize("name", ["stream_chat.py", "stream-chat.mts", "stream-chat.sh"])
+def test_a_client_says_what_is_wrong(root: Root, name: str) -> None:
+    run = _ask(name, root.stack.url, "Hello?", token="none")
+    assert run.returncode != 0
+    assert "unauthorized" in run.stdout + run.stderr
+
+
+def test_the_guide_names_each_client() -> None:
+    guide = (CLIENTS.parents[1] / "docs" / "api.md").read_text()
+    named = {path.name for path in CLIENTS.iterdir()} - {"README.md"}
+    assert all(f"examples/clients/{name}" in guide for name in named)

@@ -1,0 +1,126 @@
+"""The OpenAPI document says of everything what it is, and docs/api.md shows what it has (CONTRACT 4, 5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from dualtrack import events
+from dualtrack.api.event_data import EVENTS
+from dualtrack.api.openapi import CODES, TAGS, openapi_document
+from dualtrack.api.table import ROUTES
+from dualtrack.errors import STATUS_OF_CODE
+from jsonschema import ValidationError
+from openapi_spec_validator import OpenAPIV31SpecValidator, validate
+
+from tests.clients.documented import assert_event_documented, validator_of
+from tests.drivers import api_samples
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DOCUMENT = openapi_document(ROUTES)
+OPERATIONS = {
+    f"{method} {path}": operation
+    for path, methods in DOCUMENT["paths"].items()
+    for method, operation in methods.items()
+}
+SCHEMAS = DOCUMENT["components"]["schemas"]
+GUIDE = api_samples.GUIDE.read_text()
+
+
+def test_it_is_valid_openapi_3_1() -> None:
+    validate(DOCUMENT, cls=OpenAPIV31SpecValidator)
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_a_route_says_what_it_does_takes_and_answers(name: str) -> None:
+    operation = OPERATIONS[name]
+    assert operation["summary"]
+    assert operation["description"]
+    assert len(operation["tags"]) == 1
+    assert all(one["description"] for one in operation["responses"].values())
+    assert operation.get("requestBody", {"description": "none"})["description"]
+
+
+def test_tags_are_described_and_each_is_used() -> None:
+    assert {one["name"] for one in DOCUMENT["tags"] if one["description"]} == {name for name, _, _ in TAGS}
+    assert {tag for one in OPERATIONS.values() for tag in one["tags"]} == {name for name, _, _ in TAGS}
+
+
+def _undescribed() -> Iterator[str]:
+    for name, schema in SCHEMAS.items():
+        if not schema.get("description"):
+            yield name
+        yield from (
+            f"{name}.{field}"
+            for field, one in schema.get("properties", {}).items()
+            if not one.get("description")
+        )
+    yield from (name for name, one in DOCUMENT["components"]["parameters"].items() if not one["description"])
+
+
+def test_every_type_field_and_parameter_is_described() -> None:
+    assert list(_undescribed()) == []
+
+
+def test_every_error_code_is_described_there_and_in_the_guide() -> None:
+    assert set(CODES) == set(STATUS_OF_CODE)
+    for code, status in STATUS_OF_CODE.items():
+        assert f"| {status} | `{code}` |" in GUIDE
+    for field in SCHEMAS["Refusal"]["properties"].keys() - {"code", "message"}:
+        assert f"`{field}`" in GUIDE, field
+
+
+# ── events ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_document_has_the_events_that_are_written() -> None:
+    source = events.__file__
+    with open(source, encoding="utf-8") as file:  # noqa: PTH123 - as a reader would
+        text = file.read()
+    written = {part.partition('"')[0] for part in text.split('_event(\n        "')[1:]}
+    written |= {part.partition('"')[0] for part in text.split('_event("')[1:]}
+    assert written == set(EVENTS)
+    listed = SCHEMAS["Event"]["oneOf"]
+    assert [one["properties"]["event"]["const"] for one in listed] == list(EVENTS)
+    assert all(f"### `{name}`" in GUIDE for name in EVENTS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [
+        ("turn", {"turn": 0, "max_turns": 15, "final": False}),
+        ("turn", {"turn": 1, "max_turns": 15}),
+        ("delta", {"turn": 1, "text": "a", "more": 1}),
+        ("retrying", {"turn": 1, "reason": "asleep", "seconds": 1}),
+        ("tool_result", {"id": "q1-t1", "tool": "a", "is_error": False, "seconds": 0, "preview": "x" * 501}),
+    ],
+)
+def test_an_event_that_carries_something_else_is_seen(kind: str, data: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        assert_event_documented(1, kind, {"chat_id": "ch_1", "at": "2026-11-22T18:00:00Z", **data})
+
+
+# ── samples ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_body_and_every_event_has_a_sample_that_fits() -> None:
+    samples = api_samples.stored()
+    for kind, one in samples["bodies"].items():
+        validator_of(f"#/components/schemas/{kind}").validate(one)
+    for one in samples["errors"].values():
+        validator_of("#/components/schemas/Error").validate(one)
+    for one in (*samples["events"].values(), *samples["stream"]):
+        assert_event_documented(int(one["id"]), one["event"], one["data"])
+    assert {one["event"] for one in samples["events"].values()} == set(EVENTS)
+    shown = {kind.__name__ for route in ROUTES for kind in (route.body, *route.answers.values()) if kind}
+    assert shown - set(samples["bodies"]) == {"Event", "OpenAPI", "bytes"}
+
+
+def test_the_guide_shows_the_samples_and_every_route() -> None:
+    """To write it again: see tests/e2e/test_api_samples.py."""
+    assert api_samples.filled(GUIDE, api_samples.stored()) == GUIDE
+    shown = set(api_samples.shown_in(GUIDE))
+    assert {f"events.{name}" for name in api_samples.stored()["events"]} <= shown
+    assert len(shown) == GUIDE.count("<!-- sample ")
