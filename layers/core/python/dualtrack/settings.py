@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the steps need to know. A function has only those that it uses; the rest is empty.
+    """All settings of the functions. Each function has only those that it uses; the others are empty.
 
-    Names are the environment's, in lower case (CONTRACT 2 and ``infra/stacks/function_specs.py``).
+    Names are those of the environment variables, in lower case (CONTRACT 2 and ``infra/stacks/function_specs.py``).
     """
 
     history_table: str = ""
@@ -38,7 +38,7 @@ class Settings:
     dualtrack_thinking_tokens: str = ""
     dualtrack_max_cost: str = ""
     dualtrack_writes: str = ""
-    """A release's number (api/writes.py)."""
+    """The number of a release (api/writes.py)."""
     otel_exporter_otlp_endpoint: str = ""
     otlp_secret: str = ""
     dualtrack_graph_engine: str = ""
@@ -52,9 +52,9 @@ class Settings:
     ledger_retention_days: str = ""
     token_hours: str = ""
     aws_prices: str = ""
-    """Dollars by name, as JSON (infra/prices.toml)."""
+    """Prices in dollars by name, as JSON (infra/prices.toml)."""
     function_sizes: str = ""
-    """MB by function, as JSON."""
+    """Memory in MB by function, as JSON."""
 
 
 def split_origins(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""How a handler is imported: without garbage collection, and so that it can be restored from a snapshot (DESIGN 2.13,
+"""Importing a handler: without garbage collection, and ready to be restored from a snapshot (DESIGN 2.13,
 FACTS 13).
 """
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def collecting_later() -> Iterator[None]:
-    """Garbage collection is off inside; what was imported is then left out of later collections."""
+    """Garbage collection is off inside the block; later collections skip what was imported in it."""
     gc.disable()
     try:
         yield
