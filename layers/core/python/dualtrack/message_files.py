@@ -66,7 +66,7 @@ def not_text(data: bytes) -> str:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         return f"the text is not valid UTF-8 (byte {error.start})"
-    return "the file has a NUL character, so it is no text" if "\0" in text else ""
+    return "the file has a NUL character, so it is not text" if "\0" in text else ""
 
 
 def clean_name(name: str) -> str:

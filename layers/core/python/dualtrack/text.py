@@ -49,13 +49,13 @@ def _letter(plain: str, letter: str) -> str:
 
 _ID: Final = rf"{_GAP}[{_letter(_I, 'I')}]{_GAP}[{_letter(_D, 'D')}]{_GAP}[{_COLON}]"
 
-# What may stand before the marker and leave it the beginning of its line: no letter and no digit, but for
-# the number of a list's item. (So quote and list marks, indentation, brackets, and whatever is invisible.)
+# What may come before the marker at the start of a line: anything but letters and digits, except the number of a
+# list item. (So quote and list marks, indentation, brackets, and invisible characters.)
 _SIGNS: Final = rf"[^\w{LINE_BREAKS}{_OPEN}]++|[_{_FILLERS}]++|[{_OPEN}](?!{_ID})"
 _NUMBER: Final = r"(?:\d{1,9}+|[A-Za-z])[.):]"
 _FORGED: Final = re.compile(rf"(?<![^{LINE_BREAKS}])((?:{_SIGNS}|{_NUMBER})*+)[{_OPEN}]{_ID}")
 
-# An id line as we write it, which is what a model copies: bounded, so that little is ever held back.
+# An id line as we write it, which is what a model copies. Its length is bounded, so that little is held back.
 _BLANKS: Final = r"[ \t]{0,32}+"
 _HIDDEN: Final = rf"[{INVISIBLE}]{{0,4}}+"
 _INSIDE: Final = rf"[^\]{LINE_BREAKS}]{{0,120}}+"

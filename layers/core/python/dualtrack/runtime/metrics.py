@@ -64,6 +64,6 @@ def count_end(status: str, reason: str) -> None:
 
 def count(name: str, value: float = 1, unit: MetricUnit = MetricUnit.Count, **dimensions: str) -> None:
     """Written at once, for events that do not happen in every invocation."""
-    all_dimensions = {"stage": stage(), **dimensions}
-    with single_metric(name=name, unit=unit, value=value, namespace=NAMESPACE, default_dimensions=all_dimensions):
+    defaults = {"stage": stage(), **dimensions}
+    with single_metric(name=name, unit=unit, value=value, namespace=NAMESPACE, default_dimensions=defaults):
         pass  # written when the block ends
