@@ -109,20 +109,20 @@ class TurnDeps:
     sleep: Callable[[float], None] = time.sleep
     thinking: Thinking = field(default_factory=Thinking)
     summary_model: str = ""
-    """Who writes summaries one by one; empty for the turn's own."""
+    """The model that summarises record by record; empty for that of the turn."""
     summary_characters: int = DEFAULT_CHARACTERS
     first_text: Callable[[float], None] = lambda _: None
     max_cost: float = 0.0
-    """The deployment's cap in dollars a chat; 0 for none."""
+    """The deployment's cost cap in dollars a chat; 0 for none."""
     draw: Callable[[], float] = random.random
-    """From 0 to 1: the random part of a wait."""
+    """A random number from 0 to 1, for the random part of a wait."""
     recorded: Callable[[RecordedTurn], None] = lambda _: None
-    """Is told of a turn once it is recorded, by the run that has recorded it."""
+    """Called with a recorded turn, by the run that has recorded it."""
     ended: Ended = lambda *_: None
-    """Is told of a chat that this run has answered or ended as failed."""
+    """Called for a chat that this run has answered or ended as failed."""
     provider: str = ANTHROPIC
     served_by: Callable[[str], Model] | None = None
-    """The model of another provider than ``provider``, for a chat that began with it."""
+    """Opens the model of another provider than ``provider``, for a chat that began with that one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -511,7 +511,7 @@ def _with_refusals(decision: Decision, fits: Sequence[bool]) -> _Paid:
 
 
 def _after_hold(turn: _Turn, paid: _Paid, credits: Credits, thought: Record | None) -> Chat:  # noqa: A002
-    """The chat after the hold. If no call of the turn could run for lack of credits, the next model call is the last."""
+    """The chat after the hold. If no call of the turn could run for lack of credits, the next turn is the last one."""
     documentation = any(
         call.price_class == "documentation" and not call.refused for call in paid.decision.calls
     )

@@ -127,7 +127,7 @@ def _forget(stores: Stores, chat: Chat, repeat: Repeat | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Admission:
-    """A chat that may begin: its conversation (as it was read, or ``is_new``), and the user's message with its files."""
+    """A chat that may begin: its conversation (as it was read, or ``is_new``), the user's message and its files."""
 
     repeat: Repeat | None
     now: float

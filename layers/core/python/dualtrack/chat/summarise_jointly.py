@@ -91,7 +91,7 @@ def _behind(
         {"role": "assistant", "content": thaw(turns[-1].content)},
         user_message([text_block(ask)]),
     ]
-    # one token a character: enough in any script
+    # a token for each character is enough in any script
     return turn_request(agent, state.offered, limit, messages, count * (deps.characters + 50))
 
 

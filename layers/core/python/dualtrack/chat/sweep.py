@@ -1,13 +1,12 @@
-"""The sweep: chats that nobody ends (DESIGN 2.5). Walks the sparse index of open chats.
+"""The sweep: starts or ends chats that are stuck (DESIGN 2.5). It walks the sparse index of open chats.
 
-no execution of its name       it was admitted and never started: start it
+no execution of its name       it was admitted but not started: start it
 past its deadline              end the chat, then stop the execution
 its execution has ended        end the chat (timeouts and crashes bypass every Catch)
-its execution runs             leave it
+its execution is running       leave it
 
-One chat must not keep the others waiting, whatever it holds: each has a time limit, and one that a sweep
-has begun with and not ended is looked at last by the sweeps after. That it begins is written down before,
-so a chat that takes the whole process with it is known as well.
+A chat must not delay the others, whatever it contains: each has a time limit, and later sweeps take a chat that one
+could not end last. Each try is written down before it begins, so a chat that crashes the process is known too.
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ if TYPE_CHECKING:
     from dualtrack.storage.stores import Stores
 
 STARTING_SECONDS: Final = 20
-"""A chat this young may still be about to be started by the request that admitted it."""
+"""The request that admitted a chat this young may still be about to start it."""
 
 ONE_CHAT_SECONDS: Final = 15.0
-"""For one chat of a sweep: ending one takes well below a second, with 300 results some seconds."""
+"""Time limit of one chat in a sweep: ending one takes well below a second, with 300 results some seconds."""
 
 _RESERVE_SECONDS: Final = 5.0
-"""Kept of a sweep's time for saying what it did."""
+"""Part of a sweep's time that is reserved for its report."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Recording what a tool brought: one conditional append, whoever comes first (DESIGN 2.3)."""
+"""Recording a tool's result: one conditional append; the first writer wins (DESIGN 2.3)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from dualtrack.tool import Source
 
 MAX_RESULT_BYTES: Final = 2_000_000
-"""Of a result's text are kept (CONTRACT 6), the note that says so included."""
+"""Maximum size of a stored result in UTF-8, including the note that it was cut (CONTRACT 6)."""
 
 MAX_SOURCES: Final = 50
 MAX_TITLE: Final = 200
 MAX_URL: Final = 1_000
-"""Sources stand in the record's own item, in events and in the chat object, so a server does not set their size."""
+"""Limits for sources, because they are part of the record's item, of events and of the chat object."""
 
 NO_RESULT = ToolResult("Tool execution failed: the tool's process ended without a result.", is_error=True)
 OUTCOME_UNKNOWN = ToolResult(

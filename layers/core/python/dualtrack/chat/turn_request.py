@@ -40,7 +40,7 @@ def turn_request(
 
 
 def fixed_tokens(request: Mapping[str, Any]) -> int:
-    """The estimate of a request's tools and system, which its limit leaves cached."""
+    """The estimate of a request's tools and system, which do not depend on its limit and so stay cached."""
     return estimate_tokens(dumps([request.get("tools", []), request["system"]]))
 
 
