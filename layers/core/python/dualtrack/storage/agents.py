@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from dualtrack.clock import Clock
 
 KEY_PREFIX: Final = "agent#"
-"""What the partition keys begin with; the role of ``turn`` may put no other item of the cache table."""
+"""The prefix of the partition keys; the role of ``turn`` may put no other items of the cache table."""
 
 KEEP_SECONDS: Final = 7 * 86_400
-"""A chat lives 15 minutes, and its process may write an agent anew a day after its last chat."""
+"""A chat lasts 15 minutes, and its process may write an agent again a day after its last chat."""
 
 _FRESH_SECONDS: Final = 86_400
 _MOST: Final = 32

@@ -103,13 +103,14 @@ class Chat:
     pin: Pin | None = None
     model: str = ""
     effort: str = ""
-    """Whom its first recorded turn asked, and so every later one; empty before, and with turns of release 1."""
+    """The model (and effort) of its first recorded turn, which every later turn uses; empty before it, and in chats of
+    release 1."""
     sweeps: int = 0
-    """Sweeps that have begun to start or to end it: more than none is a chat that one of them could not."""
+    """How many sweeps have tried to start or to end it; more than 0 means that a sweep has failed to."""
     spent: Spent | None = None
-    """For its receipt; None of a chat that an earlier release began."""
+    """Data for its receipt; None for a chat of an earlier release."""
     ancestry: Ancestry = field(default_factory=Ancestry)
-    """The conversation's, kept here too: a step of a fork reads no item more to find its past."""
+    """A copy of the conversation's ancestry, so that a step of a fork needs no further read to find its past."""
 
     @property
     def pk(self) -> str:

@@ -75,9 +75,9 @@ class Conversation:
     forks: int = 0
     asked: Asked = ()
     latest: str = ""
-    """Its place in the list by last query; empty where no query of this release has reached it."""
+    """Its position in the list by last query; empty if it has no query of this release."""
     chats_gone: bool = False
-    """Of one that is being deleted: the chats of the queries that forks go on showing are deleted."""
+    """During its deletion: the chats of the queries that forks still show are deleted."""
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -145,7 +145,7 @@ class ConversationStore:
     def by_last_query(
         self, user: str, *, before: str = "", page_size: int
     ) -> Iterator[tuple[str, Conversation | None]]:
-        """A user's conversations by their last query, latest first, each with its position; only those after ``before``.
+        """A user's conversations by their last query, latest first, each with its position; starts after ``before``.
 
         Conversations without a query of this release come last, newest first: their last queries are older. Positions
         without a conversation come in between, where a reader can stop and continue later.
@@ -172,7 +172,7 @@ class ConversationStore:
             yield from ((place, found.get(conversation_id)) for place, conversation_id in places.items())
 
     def create(self, one: Conversation) -> None:
-        """Store a new conversation. Its id is new: an existing item is our own, stored by the first try of a request."""
+        """Store a new conversation. Its id is new: an existing item was stored by the first try of this request."""
         with contextlib.suppress(Lost):
             transact(self.client, [put_absent("conversation", self.table, _item(one))])
 
@@ -181,7 +181,7 @@ class ConversationStore:
         return put_absent("conversation", self.table, _item(one))
 
     def take_action(self, one: Conversation, chat: Chat, title: str, asked: Asked) -> Action:
-        """Take the lease for this chat and count its query; set ``title`` if it has none yet; ``asked`` includes the query.
+        """Take the lease for this chat and count its query; ``title`` if it has none yet; ``asked`` with the query.
 
         The two halves of the condition: the lease is free ──── and no query came in since the conversation was read
         """

@@ -182,11 +182,11 @@ class CorpusStore:
         return self._read(f"{_parts(corpus, job_id)}{name}")
 
     def part_names(self, corpus: str, job_id: str) -> frozenset[str]:
-        """The parts that are there."""
+        """The names of the stored parts."""
         prefix = _parts(corpus, job_id)
         return frozenset(key.removeprefix(prefix) for key in self._listed(prefix))
 
-    # ── what nobody needs any more ────────────────────────────────────────────────────────────────
+    # ── cleaning up ───────────────────────────────────────────────────────────────────────────────
 
     def objects(self, corpus: str) -> list[str]:
         """The keys of all objects of versions and parts."""

@@ -5,9 +5,9 @@
                        sk USER#<user>                  a user, with the terms of the erasure
     pk ERASED#<hash>   sk USER                         (chats) refuses the tokens that a user still has, with ttl
 
-A deletion is noted in the transaction that hides what is deleted, so whatever kills the request, the sweep finds
-it. It is looked at from ``due`` on, and crossed out when nothing is left and nobody can write any more.
-The hash is of a random id, so once the deletions are done nothing here leads to the person.
+A deletion is noted in the transaction that hides its target, so if the request fails, the sweep finds it. The sweep
+works on it from ``due`` on, and crosses it out when nothing is left and no late writer is possible. The hash is that
+of a random id, so after the deletions nothing here identifies the person.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.dynamo import Action, Item
 
 ALIAS: Final = "erased-"
-"""What the names begin with under which the ledgers of erased users are kept; no user's id does."""
+"""The prefix of the aliases under which the ledgers of erased users are kept; no user id begins with it."""
 
 _LIST: Final = "DELETIONS"
 
@@ -38,7 +38,7 @@ Kind = Literal["CONV", "CHAT", "USER"]
 @dataclass(frozen=True, slots=True)
 class Terms:
     """The terms of an erasure: the alias under which the ledger is kept, made up for this erasure, and until when
-    (epoch s); ``salt`` renames its chats and is stored only here; tokens of the pool are valid for ``token_seconds``."""
+    (epoch s); ``salt`` renames its chats and is stored only here; the pool's tokens last ``token_seconds``."""
 
     alias: str
     salt: str

@@ -37,7 +37,7 @@ _LONGEST_RETRY: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """``limit`` leases of a kind for each user; ``seconds`` is longer than what holds one can last."""
+    """``limit`` leases of a kind for each user; ``seconds`` is longer than any stream or request lasts."""
 
     kind: str
     what: str
@@ -51,7 +51,7 @@ WAITS: Final = Bound("WAITS", "waiting requests", limit=3, seconds=35)
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """One that was taken, to be given back."""
+    """A lease that was taken and has to be released."""
 
     user: str
     bound: Bound
@@ -91,7 +91,7 @@ class Leases:
     clock: Clock
 
     def take(self, user: str, bound: Bound) -> Lease:
-        """A lease of the user's own; `ApiError` 429 if all are held, 503 if that cannot be known."""
+        """Take a lease for the user; `ApiError` 429 if all are taken, 503 if the leases cannot be read."""
         lease = Lease(user, bound, uuid4().hex)
         try:
             self._add(lease)
@@ -100,7 +100,7 @@ class Leases:
         return lease
 
     def _add(self, lease: Lease) -> None:
-        """Guesses that none is held; whoever guessed wrong is told what stands there, without a read."""
+        """Assume first that no lease is taken; if one is, the failed write returns the item, without a read."""
         held: Mapping[str, int] = {}
         for _ in range(_ATTEMPTS):
             after = with_lease(held, lease, int(self.clock()))
@@ -108,7 +108,7 @@ class Leases:
                 return transact(self.client, [self._replacement(lease, held, after)])
             except Lost as lost:
                 held = (lost.items["leases"] or {}).get("leases", {})
-        raise _all_taken(lease.bound, 1)  # by others who come and go faster
+        raise _all_taken(lease.bound, 1)  # by other requests, which were faster each time
 
     def _replacement(self, lease: Lease, held: Mapping[str, int], after: Mapping[str, int]) -> Action:
         unchanged = "leases = :held"
@@ -123,7 +123,7 @@ class Leases:
         )
 
     def free(self, lease: Lease) -> None:
-        """Give it back. What goes wrong is left to the lease's end."""
+        """Release it. If that fails, the lease expires."""
         removal = update(
             "lease",
             self.table,

@@ -52,7 +52,7 @@ class Segment:
 
 
 def segments_of(queries: Iterable[tuple[int, Sequence[Passage]]]) -> Iterator[Segment]:
-    """Passages by query number, rising, as segments: the same for the same, whoever makes them."""
+    """Segments of passages, which are ordered by query number; deterministic."""
     key, through, held = "", 0, []  # type: str, int, list[Passage]
     for number, passages in queries:
         for place, passage in enumerate(passages):
@@ -70,7 +70,7 @@ def segments_of(queries: Iterable[tuple[int, Sequence[Passage]]]) -> Iterator[Se
 class SearchIndex:
     """Reads and write-actions of the kept passages and vectors of conversations.
 
-    Reads raise `Gone` where an object is not there any more: the conversation is being deleted.
+    Reads raise `Gone` if an object no longer exists: the conversation is being deleted.
     """
 
     client: DynamoDBClient
@@ -78,7 +78,7 @@ class SearchIndex:
     bodies: BodyStore
 
     def segments(self, user: str, conversation_id: str) -> tuple[Segment, ...]:
-        """The kept segments in order; of very many the newest, up to `PASSAGES_READ` passages."""
+        """The stored segments in order; only the newest ones, up to `PASSAGES_READ` passages."""
         items: list[Item] = []
         passages = 0
         for item in query(
@@ -94,7 +94,7 @@ class SearchIndex:
     def vectors(
         self, user: str, conversation_id: str, model: str, segments: Sequence[Segment]
     ) -> dict[str, bytes]:
-        """The kept vectors of these segments by segment key."""
+        """The stored vectors of these segments by segment key."""
         if not segments:
             return {}
         prefix = _vector_key(model, "")
@@ -105,7 +105,7 @@ class SearchIndex:
         return dict(zip(keys, self._packed(items), strict=True))
 
     def segment_writes(self, user: str, conversation_id: str, segment: Segment) -> list[Write]:
-        """The put of a segment that must not be there yet, and its object if it is not small."""
+        """The put of a segment that must not exist yet, and its object if it is large."""
         listed = [[one.record_id, one.kind, one.text] for one in segment.passages]
         counted = {"through": segment.through, "passages": len(listed)}
         packed = zlib.compress(dumps(listed).encode())
@@ -114,7 +114,7 @@ class SearchIndex:
     def vector_writes(
         self, user: str, conversation_id: str, model: str, key: str, vectors: bytes
     ) -> list[Write]:
-        """Likewise of a segment's vectors."""
+        """The same for a segment's vectors."""
         return self._writes(user, conversation_id, _vector_key(model, key), {}, vectors)
 
     def _writes(
@@ -128,7 +128,7 @@ class SearchIndex:
         return [body, put_absent(sk, self.table, {**item, "body": body.pointer})]
 
     def _packed(self, items: Sequence[Item]) -> list[bytes]:
-        """What the items hold, or point to: many objects at the same time."""
+        """The data in the items, or in the objects that they point to, which are read in parallel."""
         pointers = [item["body"] for item in items if "body" in item]
         if not pointers:
             return [item["z"] for item in items]
@@ -138,7 +138,7 @@ class SearchIndex:
 
 
 def _vector_key(model: str, key: str) -> str:
-    """Of each model its own: vectors of two models are never compared."""
+    """The sort key; it has the model, because vectors of two models are never compared."""
     return f"V#{hashlib.sha256(model.encode()).hexdigest()[:12]}#{key}"
 
 

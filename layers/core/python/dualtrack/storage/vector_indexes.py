@@ -34,8 +34,8 @@ AT_ONCE: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A vector under its key. ``filterable``: what a query may filter by; ``shown``: what it may not. Not all numbers
-    may be zero: the service takes no such vector."""
+    """A vector and its key. ``filterable``: metadata that a query may filter by; ``shown``: other metadata. The service
+    refuses a vector of zeros."""
 
     key: str
     numbers: Sequence[float]
@@ -51,8 +51,8 @@ class VectorIndexes:
     bucket: str
 
     def write(self, name: str, entries: Iterable[Entry], numbers: int, shown: Sequence[str]) -> None:
-        """An index of this name with these entries, each of so many numbers; ``shown`` names the metadata that is not
-        filtered by. What is there already is written over. Raises ValueError for what the service does not take."""
+        """Write an index of this name with these entries, each a vector of ``numbers`` numbers; ``shown`` names the
+        metadata that is not filterable. Overwrites existing entries. Raises ValueError for invalid entries."""
         if not 1 <= numbers <= MAX_NUMBERS:
             raise ValueError(f"a vector of {numbers} numbers: an index takes 1 to {MAX_NUMBERS}")
         self._create(name, numbers, shown)
@@ -63,8 +63,8 @@ class VectorIndexes:
     def nearest(
         self, name: str, numbers: Sequence[float], wanted: Mapping[str, Value], limit: int
     ) -> dict[str, float]:
-        """The keys that are nearest in direction, at most `MAX_NEAREST`, with their cosines; of those alone
-        whose metadata are as ``wanted``. Raises botocore's errors."""
+        """The keys of the nearest vectors, at most `MAX_NEAREST`, with their cosines; only those whose metadata equal
+        ``wanted``. Raises botocore's errors."""
         asked: dict[str, Any] = {
             "vectorBucketName": self.bucket,
             "indexName": name,
@@ -83,14 +83,14 @@ class VectorIndexes:
         return {one["key"]: 1.0 - one["distance"] for one in found}
 
     def names(self, prefix: str) -> list[str]:
-        """The indexes whose names begin so."""
+        """The names of the indexes that begin with ``prefix``."""
         pages = self.client.get_paginator("list_indexes").paginate(
             vectorBucketName=self.bucket, prefix=prefix
         )
         return [one["indexName"] for page in pages for one in page["indexes"]]
 
     def delete(self, name: str) -> None:
-        """Delete an index; one that is gone does no harm."""
+        """Delete an index, if it exists."""
         try:
             self.client.delete_index(vectorBucketName=self.bucket, indexName=name)
         except ClientError as error:
@@ -113,7 +113,7 @@ class VectorIndexes:
 
 
 def index_name(corpus: str, version: str) -> str:
-    """The index of a version, or what the names of all begin with: 3 to 63 small letters, digits and hyphens."""
+    """The name of a version's index, or the prefix of all such names: 3 to 63 lower-case letters, digits, hyphens."""
     return f"{corpus}-{version.replace('_', '-').replace('.', '-')}"
 
 
