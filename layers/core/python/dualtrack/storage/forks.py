@@ -1,11 +1,11 @@
-"""Who shares queries with a conversation, in the history table (CONTRACT 4).
+"""Which forks share queries with a conversation, in the history table (CONTRACT 4).
 
-    pk USER#<user>   sk FORK#<conversation>#<fork>   through, digests: what of its own the fork shares; 0: nothing
-                                                     direct: the fork was made of this very conversation
+    pk USER#<user>   sk FORK#<conversation>#<fork>   through, digests: what the fork shares of its own; 0: nothing
+                                                     direct: the fork was made of this conversation
 
-A fork writes one for each conversation that it shares queries with, and for the one that it was made of. What they
-name is kept when the conversation is deleted; a fork's own deletion removes its own. Each counts itself in the
-conversation's item (``forks``), so that a deletion that has read them knows that none was added since.
+A fork writes such an item for each conversation whose queries it shares, and for the one that it was made of. What
+the items name is kept when the conversation is deleted; the deletion of a fork removes its items. Each new item
+increments ``forks`` in the conversation's item, so a deletion can check that none was added since it read them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.dynamo import Action
 
 PARENT: Final = "parent"
-"""The name of the condition that the conversation is there of which a fork is made."""
+"""The name of the condition that the parent of a new fork exists."""
 
 _ALIVE: Final = "(attribute_not_exists(lease) OR lease <> :deleting)"
 

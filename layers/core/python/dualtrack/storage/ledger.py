@@ -44,15 +44,15 @@ ACTIVE_SHARDS: Final = 8
 """Spreads the index, whose partitions take 1,000 writes a second each. Never lower it."""
 
 DECISION_ATTEMPTS: Final = 60
-"""How often a movement is decided anew when others of the same user are faster. Each round lets at
-least one of them through, so a burst of fifty chats of one user passes."""
+"""Maximum number of tries of a movement when others of the same user are faster. Each round lets at
+least one of them through, so a burst of fifty chats of a user succeeds."""
 
 ACCOUNT: Final = "account"
 ENTRY: Final = "entry#"
 GRANT: Final = "grant#"
 
 _LINES_AT_ONCE: Final = 500
-"""Read per request where only some of the lines may be wanted: about 100 KB."""
+"""Lines per request if only some of them may be needed: about 100 KB."""
 
 # The two halves of the account's condition:  read ──────── decide ──────── write
 #                                             seq 0 or n                    unchanged?

@@ -1,11 +1,11 @@
-"""What searches of a conversation have made and keep, in its partition of the history table.
+"""The index that searches of a conversation make and keep, in its partition of the history table.
 
-pk CONV#<user>#<conv.>    sk K#000003.0000                passages of whole records, from this place on: the
-                                                          query and how many of its passages came before
+pk CONV#<user>#<conv.>    sk K#000003.0000                a segment of passages; the key has the query of its first
+                                                          passage and how many of that query's passages precede it
                           sk V#<model>#000003.0000        their vectors by an embedding model, int8
 
-Made at the first search and never changed: a conversation that is never searched has none. What is not small lies in
-S3, where it costs as much to write as 8 KB do here, and nothing of a partition's thousand units a second.
+Segments are made at the first search and never change. Large ones are stored in S3, where a write costs as much as
+8 KB in the table, and does not use up the partition's thousand units a second.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from dualtrack.storage.dynamo import Item
 
 SEGMENT_PASSAGES: Final = 128
-"""Whose vectors are made and kept together."""
+"""Passages in a segment: their vectors are made and stored together."""
 
 INLINE_LIMIT: Final = 16 * 1_024
-"""Bytes of an item that stay in the table. What one query brings, which each search after it adds, is less: else
-there would be an object for every search."""
+"""Maximum size of an item in the table, in bytes. The passages of a single query, which later searches add, are
+smaller: otherwise each search would make an object."""
 
 PASSAGES_READ: Final = 20_000
-"""The newest passages that one search looks through."""
+"""Maximum number of passages that a search reads, the newest ones."""
 
 _OBJECTS_AT_ONCE: Final = 16
 

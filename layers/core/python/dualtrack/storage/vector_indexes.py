@@ -1,8 +1,8 @@
-"""Vector indexes of Amazon S3 Vectors: one for each version of a corpus, written whole before it is named,
-never changed.
+"""Vector indexes of Amazon S3 Vectors: one for each version of a corpus, complete before it is published, never
+changed.
 
-Limits are the service's (Amazon S3 User Guide, "Limitations and restrictions" of S3 Vectors). Every call is
-one that boto3 has known since the service began (1.39.5), so the version that Lambda brings is enough.
+Limits are those of the service (Amazon S3 User Guide, "Limitations and restrictions" of S3 Vectors). boto3 has had all
+these calls since the service began (1.39.5), so Lambda's version is enough.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 Value = str | int
 
 MAX_NUMBERS: Final = 4_096
-"""Of a vector."""
+"""Maximum numbers of a vector."""
 
 MAX_FILTERABLE_BYTES: Final = 2_048
-"""Of a vector's metadata that a query may filter by."""
+"""Maximum size of a vector's filterable metadata."""
 
 MAX_NEAREST: Final = 100
-"""Vectors that a query may be answered with."""
+"""Maximum vectors in the answer to a query."""
 
 AT_ONCE: Final = 500
-"""Vectors in one request, which may have 20 MiB: 4,096 numbers of five characters are 10 MB."""
+"""Vectors in a write request, which may have 20 MiB: 4,096 numbers of five characters for each are 10 MB."""
 
 
 @dataclass(frozen=True, slots=True)
