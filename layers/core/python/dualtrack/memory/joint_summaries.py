@@ -1,5 +1,5 @@
-"""All summaries of a query asked for at once, behind the call that has just read its records (DESIGN 2.15): the last
-block of that request, what of the answer counts, and whether it costs less than a call for each record. Pure.
+"""All summaries of a query in one call, after the call that has just read its records (DESIGN 2.15): the last block of
+that request, the parts of the answer, and whether it is cheaper than a call for each record. Pure.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from dualtrack.memory.summaries import SummaryRequest
 
 MOST_AT_ONCE: Final = 40
-"""Summaries of one answer. Written one after the other, more of them would not come in the step's time."""
+"""Maximum number of summaries in an answer: the model could not write more in the step's time."""
 
 WARM_SECONDS: Final = CACHE_SECONDS - 150
-"""How long after a turn was recorded its prefix is counted on: it was read up to 120 s before that, and the call
-needs a moment to arrive."""
+"""How long after a turn was recorded its prefix is expected to be cached: it was read up to 120 s before that, and the
+next call needs a moment to arrive."""
 
 _THOUGHT: Final = 300
-"""Tokens that a model which thinks by itself is taken to think about such a request."""
+"""Estimated thinking tokens of such a request, for a model that thinks by default."""
 
 _ASK: Final = """\
 Summarise the records listed below, for later questions that will see each summary in place of its record. The user \

@@ -34,7 +34,7 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallDetail:
-    """What a tool call's record has beside its text. ``input`` is frozen JSON."""
+    """The data of a tool call's record beside its text. ``input`` is frozen JSON."""
 
     tool_use_id: str
     tool: str
@@ -46,7 +46,7 @@ class ToolCallDetail:
     media: tuple[Attachment, ...] = ()
     reference: Mapping[str, Any] | None = None
     asked: tuple[Asked, ...] = ()
-    """What the tool asked of models itself; releases before kept none of it."""
+    """The tool's own model calls; earlier releases did not record them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,15 +42,15 @@ _BY_TYPE: Final[Mapping[str, Reason]] = {
 
 
 def busy_reason(status: int, kind: str, asked: float | None) -> Reason | None:
-    """Why an answer that another try may mend says that the service is busy; None: it does not say so.
+    """Why the service is busy, from a temporary error; None if it is not.
 
-    ``kind``: the error's type; ``asked``: the seconds of ``retry-after``, if it came.
+    ``kind``: the error's type; ``asked``: the seconds of ``retry-after``, if it was sent.
     """
     return _BY_STATUS.get(status) or _BY_TYPE.get(kind) or (None if asked is None else "unavailable")
 
 
 def asked_seconds(headers: Mapping[str, str], now: float) -> float | None:
-    """The seconds that ``retry-after-ms`` or ``retry-after`` ask for (a number, or a date: RFC 9110, 10.2.3)."""
+    """The seconds in ``retry-after-ms`` or ``retry-after`` (a number, or a date: RFC 9110, 10.2.3)."""
     text = headers.get("retry-after-ms", "")
     if (found := _number(text)) is not None:
         return found / 1000
@@ -77,8 +77,8 @@ def _until(text: str, now: float) -> float | None:
 def seconds_to_wait(asked: float, before: float, left: float, draw: float) -> int:
     """Whole seconds until the next try, at least 1; 0 if there is no time left to wait.
 
-    ``asked``: by the service, 0 for nothing; ``before``: the wait before this try; ``left``: the seconds in which a
-    turn may begin that is not forced to be the chat's last; ``draw``: from 0 to 1, at random.
+    ``asked``: by the service, 0 for none; ``before``: the wait before this try; ``left``: the seconds in which a turn
+    may still begin without having to be the chat's last; ``draw``: a random number from 0 to 1.
     """
     if left < 1:
         return 0
@@ -88,16 +88,16 @@ def seconds_to_wait(asked: float, before: float, left: float, draw: float) -> in
 
 
 def waited_before(newest: StoredEvent, turn: int) -> int:
-    """The seconds of the wait that a try of the turn has behind it; 0 for none."""
+    """The seconds waited before this try of the turn; 0 for none."""
     if newest.event != "retrying" or newest.data["turn"] != turn:
         return 0
     return int(newest.data["seconds"])
 
 
 def still_to_wait(newest: StoredEvent, turn: int, now: float) -> int:
-    """Whole seconds that are left of a wait that was announced for the turn; 0 for none.
+    """Whole seconds left of a wait that was announced for the turn; 0 for none.
 
-    So a step whose outcome was lost neither asks the model again nor announces a second wait.
+    So a retry of a step whose outcome was lost neither calls the model again nor announces a second wait.
     """
     announced = waited_before(newest, turn)
     left = epoch_of(newest.data["at"]) + announced - now if announced else 0.0

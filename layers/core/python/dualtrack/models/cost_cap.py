@@ -23,7 +23,7 @@ MAX_COST: Final = 1_000.0
 
 
 def cap_from(text: str) -> float:
-    """The deployment's cap in dollars as the environment has it; empty or 0 for none. Raises ValueError."""
+    """The deployment's cap in dollars from the environment; empty or 0 for none. Raises ValueError."""
     try:
         cap = float(text or "0")
     except ValueError:
@@ -34,17 +34,17 @@ def cap_from(text: str) -> float:
 
 
 def lowest_cap(*caps: float) -> float:
-    """The lowest of caps, of which 0 is none."""
+    """The lowest cap; 0 means no cap."""
     return min((cap for cap in caps if cap), default=0.0)
 
 
 def most_of_a_call(model: str, prompt_tokens: int, output_tokens: int) -> float:
-    """Dollars of a call of that size at most: all of it is written to the cache, and all that may be written is."""
+    """The maximum dollars of a call: the whole prompt is written to the cache, and the output has full length."""
     return dollars(model, Usage(output_tokens=output_tokens, cache_write_tokens=prompt_tokens))
 
 
 def asked_dollars(asked: Asked) -> float:
-    """What a tool's own calls of one model cost."""
+    """Dollars of a tool's own calls to a model."""
     side = asked.side
     if asked.kind == "embedding":
         return embedding_dollars(side.model, side.usage.input_tokens)
@@ -54,7 +54,7 @@ def asked_dollars(asked: Asked) -> float:
 def is_spent(cap: float, spent: Sequence[float], last_call: float) -> bool:
     """Whether the next call has to be the chat's last.
 
-    ``spent``: dollars of each turn so far, with what its tools asked of models; ``last_call``: the most that
-    a last call can cost.
+    ``spent``: dollars of each turn so far, including its tools' model calls; ``last_call``: the most that a last
+    call can cost.
     """
     return bool(cap and spent) and sum(spent) + max(spent) + last_call > cap
