@@ -1,7 +1,7 @@
-"""The OpenAPI 3.1 document of the API, made of the routes' declarations (CONTRACT 4).
+"""The OpenAPI 3.1 document of the API, made from the routes' declarations (CONTRACT 4).
 
-Request bodies are the models that requests are checked with, so they cannot drift; the tests hold every real
-answer to the types of the answers.
+Request bodies are the models that validate requests, so they cannot drift; the tests validate every real answer
+against the types of the answers.
 """
 
 from __future__ import annotations

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MAX_PARTS: Final = 32
-"""Maximum number of conversations that a fork shares queries with: each costs two writes when it is made, and a
-read of the past if that includes it."""
+"""Maximum number of conversations whose queries a fork shares: each costs two writes when the fork is made."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,12 @@
-"""A model that is busy: who counts as one, and how long it is waited for (CONTRACT 7). Pure.
+"""Busy models: which errors mean that a model is busy, and how long a chat waits for it (CONTRACT 7). Pure.
 
-    busy         429, 529; an error event of their types inside a stream; any answer that another try may mend,
-                 with ``retry-after``
-    not busy     other 5xx, a timeout, a stream that was cut, nobody there (a wrong address is told in seconds): the
-                 workflow tries those again by itself, a few times
+    busy         429, 529; an error event of their types inside a stream; any temporary error with ``retry-after``
+    not busy     other 5xx, a timeout, an interrupted stream, no connection (so that a wrong URL is reported within
+                 seconds): the workflow retries these a few times
 
-Waiting times grow from try to try and are drawn at random (decorrelated jitter: AWS Architecture Blog, "Exponential
-Backoff And Jitter"), so that chats that were turned away together do not come back together. What the service asks
-for in ``retry-after`` is kept to, and the random part comes on top.
+Waits grow from try to try and are random (decorrelated jitter: AWS Architecture Blog, "Exponential Backoff And
+Jitter"), so that chats that were refused together do not retry together. A ``retry-after`` of the service is the
+minimum, and the random part is added to it.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ Reason = Literal["overloaded", "rate_limited", "unavailable"]
 
 FIRST_SECONDS: Final = 4.0
 LONGEST_SECONDS: Final = 30.0
-"""Of what is drawn; a service may ask for more."""
+"""Bounds of the random wait; a service may ask for a longer one."""
 
 _HEADER_LENGTH: Final = 64
 _BY_STATUS: Final[Mapping[int, Reason]] = {
@@ -38,7 +37,7 @@ _BY_TYPE: Final[Mapping[str, Reason]] = {
     "rate_limit_error": "rate_limited",
     "overloaded_error": "overloaded",
 }
-"""Types of the Messages API's errors: inside a stream there is no other status than the stream's 200."""
+"""Error types of the Messages API: inside a stream, the status is always 200."""
 
 
 def busy_reason(status: int, kind: str, asked: float | None) -> Reason | None:

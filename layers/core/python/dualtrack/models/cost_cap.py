@@ -1,9 +1,8 @@
-"""What a chat's model calls have cost, and when the next one has to be its last (CONTRACT 8, ``max_cost``). Pure.
+"""The cost of a chat's model calls, and when the next one has to be its last (CONTRACT 8, ``max_cost``). Pure.
 
-Before each turn but the first: what the turns and their tools have asked of models, and as much again as the
-dearest of them, and the most that a last call can cost. If that is more than the cap, the call that begins is
-the last one. So a runaway ends with a written
-answer, and as a rule below its cap.
+Before each turn except the first, this adds up the cost of the turns and their tools so far, the cost of another turn
+as expensive as the most expensive one, and the most that a last call can cost. If the sum is more than the cap, this
+turn is the last one. So even a runaway chat ends with a written answer, and as a rule below its cap.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from dualtrack.models.spent import Asked
 
 MAX_COST: Final = 1_000.0
-"""Dollars: the highest cap that can be set."""
+"""The highest cap that can be set, in dollars."""
 
 
 def cap_from(text: str) -> float:

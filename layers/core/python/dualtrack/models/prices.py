@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 CACHE_WRITE: Final = 1.25
 CACHE_READ: Final = 0.1
-"""Of the price of input."""
+"""Multiples of the price of input."""
 
 CACHE_SECONDS: Final = 300.0
-"""How long a cached prefix lives after it was last used."""
+"""How long a cached prefix is kept after its last use."""
 
 
 @dataclass(frozen=True, slots=True)

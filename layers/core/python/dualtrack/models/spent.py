@@ -1,13 +1,13 @@
-"""What calls of the model took, beside their tokens: what a chat's receipt is made of (CONTRACT 9). Pure.
+"""Data of model calls beside their tokens, for a chat's receipt (CONTRACT 9). Pure.
 
     turn        `Made`       stored with the turn: when it was asked, how long it took, how often it was tried
-    tool call   `Asked`    calls that the tool made inside: of a model, and for embeddings
-    chat        `Lost`       calls of a turn that were begun and of which nothing was recorded
+    tool call   `Asked`    the tool's own calls, to a model and for embeddings
+    chat        `Lost`       calls of a turn that were begun and never recorded
                 `Side`       calls for the summaries of its query, and for a digest
                 ledger       the numbers of its lines in its user's ledger
 
-All of it is written in the transaction that records what it belongs to, so nothing of it can be there twice. Items of
-earlier releases lack it.
+All of it is written in the transaction that records what it belongs to, so it cannot be recorded twice. Items of
+earlier releases do not have it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dualtrack.events import StoredEvent
 
 MAX_LOST: Final = 50
-"""Of one turn; a workflow tries a turn a few times, and the sweep ends what goes on and on."""
+"""Maximum number for a turn: the workflow retries a turn a few times, and the sweep ends a chat that never ends."""
 
 
 @dataclass(frozen=True, slots=True)
