@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from dualtrack.storage.stores import Stores
 
 UPLOAD_SECONDS: Final = 900
-"""For which an address can be used."""
+"""How long an upload URL is valid."""
 
 UPLOAD_TYPE: Final = "application/octet-stream"
-"""Of every file: what it is, its name and its bytes tell."""
+"""The content type of every upload: a file's real type follows from its name and bytes."""
 
 UPLOAD_CLIENT: Final = Config(signature_version="s3v4", s3={"addressing_style": "virtual"})
 """Addresses of the bucket's own region; an endpoint that is an IP address gets the bucket into its path all

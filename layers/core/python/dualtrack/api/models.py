@@ -247,11 +247,11 @@ def _decoded(raw: bytes) -> dict[str, Any]:
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object; which of two fields of one name is meant nobody knows."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    """Reject duplicate keys."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         raise invalid_request("A field stands twice in the body.")
-    return found
+    return fields
 
 
 def _refuse_constant(name: str) -> Any:

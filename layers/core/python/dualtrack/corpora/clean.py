@@ -1,7 +1,7 @@
-"""What nobody needs any more of a corpus: versions that were replaced, and what jobs have left.
+"""Deletes the unused objects of a corpus: replaced versions, and what ended jobs have left.
 
-The order of the reads is what makes it safe: objects and vector indexes first, then the jobs that have not ended, then
-what is current. What a job that has ended by then has left is current or never will be.
+The order of the reads makes it safe: first the objects and vector indexes, then the active jobs, then the current
+version. If a job has ended by then, its version is current or never will be.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.stores import Stores
 
 FORGOTTEN_SECONDS: Final = 30 * 86_400
-"""After which a job that has ended can no longer be looked up."""
+"""After this time an ended job can no longer be looked up."""
 
 
 def clean(stores: Stores, corpus: str) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dualtrack.tools.courses.index import Index
 
 MAX_CHUNKS: Final = 50_000
-"""Maximum chunks of all courses together. The index then takes 70 to 100 MB of memory in every function that searches."""
+"""Maximum chunks of all courses together. The index then takes 70 to 100 MB in every function that searches it."""
 
 MAX_CHUNKS_BESIDE: Final = 100_000
 """Maximum chunks with a vector index: as many as a function can write to it in one call."""

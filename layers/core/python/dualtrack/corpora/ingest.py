@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 Next = Literal["again", "done"]
 
 BATCH: Final = 256
-"""Texts whose vectors are kept in one object: some seconds of the local model's time."""
+"""Texts whose vectors are stored in one object: a few seconds of work for the local model."""
 
 EMBED_SECONDS: Final = 60.0
-"""For one batch."""
+"""Time limit of a batch."""
 
 
 class NotEmbedded(Transient):

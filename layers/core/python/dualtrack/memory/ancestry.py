@@ -22,7 +22,7 @@ MAX_PARTS: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """The queries after those of the previous part, up to ``through``; in the same way the digests up to ``digests``."""
+    """The queries after those of the previous part, up to ``through``; likewise the digests, up to ``digests``."""
 
     conversation_id: str
     through: int

@@ -32,7 +32,7 @@ _CSV: Final = "HEADER=false, PARALLEL=false, DELIM=',', QUOTE='\"', ESCAPE='\"'"
 
 
 def write_tables(folder: Path, schema: Schema, rows: Iterable[Row], label_of: Callable[[str], str]) -> None:
-    """Write a CSV file for each label and each pair of labels, with the columns of the schema. All rows must be valid."""
+    """Write a CSV file for each label and each pair of labels, with the schema's columns. All rows must be valid."""
     labels = {one.name: (at, [p.name for p in one.properties]) for at, one in enumerate(schema.labels)}
     types = {
         one.name: (at, [p.name for p in one.properties], one.ends) for at, one in enumerate(schema.types)
