@@ -109,7 +109,7 @@ def _ancestry(stores: Stores, found: Conversation, through: int) -> Ancestry:
     ancestry, cut = found.ancestry.forked(found.conversation_id, through)
     if len(ancestry.parts) > MAX_PARTS:
         raise invalid_request(
-            f"This conversation is already a fork {MAX_PARTS} levels deep. Fork one of its parents, or an earlier query."
+            f"This is a fork of forks already, {MAX_PARTS} deep. Fork one of them, or an earlier query."
         )
     if not cut:
         return ancestry

@@ -53,7 +53,7 @@ def needed(secret_id: str) -> str:
     stored = _stored(secret_id)
     if not stored:
         raise MissingKey(
-            f"There is no key in the parameter {secret_id}. Set it: aws ssm put-parameter --name {secret_id}"
+            f"There is no key in the parameter {secret_id}. Put it there: aws ssm put-parameter --name {secret_id}"
             f" --type SecureString --value KEY (or {NOT_SET} if the service needs no key)."
         )
     return _key(stored)
