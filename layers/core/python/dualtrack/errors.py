@@ -56,13 +56,13 @@ class DualtrackError(Exception):
 
 
 class Transient(DualtrackError):
-    """A retry of the same step may mend it. Handlers let it through: Step Functions retries."""
+    """A retry of the same step may succeed. Handlers let it through: Step Functions retries."""
 
 
 class ModelUnavailable(Transient):
-    """Claude could not answer this time (408, 409, 429, 5xx, timeout, a stream cut in the middle).
+    """Claude could not answer this time (408, 409, 429, 5xx, timeout, interrupted stream).
 
-    Its text names it: not every runtime hands the class of an exception on to the workflow.
+    The message names the class: not every runtime passes an exception's class on to the workflow.
     """
 
     def __str__(self) -> str:
@@ -70,10 +70,10 @@ class ModelUnavailable(Transient):
 
 
 class ModelBusy(ModelUnavailable):
-    """The model's service has too much to do (429, 529, ``retry-after``).
+    """The model's service is overloaded or limits the rate (429, 529, ``retry-after``).
 
-    ``reason``: one of `dualtrack.models.busy.Reason`; ``seconds``: so long it asks to be left alone, 0 if it does not
-    say.
+    ``reason``: one of `dualtrack.models.busy.Reason`; ``seconds``: how long to wait, as the service asks; 0 if it
+    does not say.
     """
 
     def __init__(self, text: str, reason: str, seconds: float = 0.0) -> None:
@@ -98,25 +98,25 @@ class ModelRefused(DualtrackError):
 
 
 class Contended(Transient):
-    """A transaction met conflicts or throttling more often than its retries allow."""
+    """A transaction still met conflicts or throttling after all its retries."""
 
 
 class Superseded(DualtrackError):
-    """Another run of this step, or the end of the chat, has overtaken this one."""
+    """Another run of this step has overtaken this one, or the chat has ended."""
 
 
 class ChatClosed(Superseded):
-    """The terminal event is written: nothing can be appended any more."""
+    """The terminal event is written: nothing more can be appended."""
 
 
 class TookTooLong(DualtrackError):
-    """Work had more time than it may take; it may still be going on."""
+    """Work exceeded its time limit; it may still be running."""
 
 
 class Gone(DualtrackError):
-    """What an item points to, or what has to stand beside it, was deleted after the item was read.
+    """An item that this one points to, or depends on, was deleted after this one was read.
 
-    The reader's rule: one record or chat is not found, a list is shown without it, a step ends its chat.
+    The reader then answers 404 for a single record or chat, leaves it out of a list, or ends the step's chat.
     """
 
 
@@ -163,5 +163,5 @@ def invalid_request(message: str) -> ApiError:
 
 
 def not_found(message: str = "Not found.") -> ApiError:
-    """404, also for what belongs to somebody else."""
+    """404, also for what belongs to another user."""
     return ApiError("not_found", message)

@@ -26,7 +26,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class StoredEvent:
-    """An event with its place in the log: ``id`` is 1, 2, 3 … without gaps."""
+    """An event with its position in the log: ``id`` is 1, 2, 3 … without gaps."""
 
     id: int
     event: str
@@ -48,7 +48,7 @@ def turn_begins(turn: int, max_turns: int, *, final: bool) -> Event:
 
 
 def retrying(turn: int, reason: str, seconds: int) -> Event:
-    """The model is busy: the turn begins anew after so many seconds (CONTRACT 5)."""
+    """The model is busy: the turn is retried after this many seconds (CONTRACT 5)."""
     return _event("retrying", turn=turn, reason=reason, seconds=seconds)
 
 
@@ -58,7 +58,7 @@ def delta(turn: int, text: str) -> Event:
 
 
 def text_of_turn(events: Sequence[StoredEvent], turn: int) -> str:
-    """What a turn has written so far: its deltas behind its last `turn` event."""
+    """What a turn has written so far: the deltas after its last `turn` event."""
     pieces: list[str] = []
     for event in events:
         if event.event == "turn" and event.data["turn"] == turn:
@@ -74,19 +74,19 @@ def tool_calls_start(turn: int, calls: Sequence[Mapping[str, Any]]) -> Event:
 
 
 def tool_result(call_id: str, tool: str, seconds: float, content: str, *, is_error: bool) -> Event:
-    """A tool has come back, with at most 500 characters of what it said."""
+    """A tool has returned, with at most 500 characters of its result."""
     return _event(
         "tool_result", id=call_id, tool=tool, is_error=is_error, seconds=seconds, preview=preview(content)
     )
 
 
 def credits_now(used: int, held: int, available: int) -> Event:
-    """Where the chat and its user stand."""
+    """The credits of the chat and of its user."""
     return _event("credits", used=used, held=held, available=available)
 
 
 def credits_short(used: int, held: int, available: int, required: int) -> Event:
-    """A tool could not be paid."""
+    """A tool call was refused for lack of credits."""
     return _event(
         "credits", code="insufficient_credits", used=used, held=held, required=required, available=available
     )

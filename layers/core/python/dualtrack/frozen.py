@@ -1,4 +1,4 @@
-"""JSON values that cannot be changed, all the way down."""
+"""Deeply immutable JSON values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any, Final, TypeAlias
 Json: TypeAlias = "str | int | float | bool | list[Json] | tuple[Json, ...] | Mapping[str, Json] | None"
 
 MAX_DEPTH: Final = 100
-"""Levels of a value from outside. Common parsers stop at 128 (serde_json) or 200 (jiter), a request's own included."""
+"""Maximum nesting of a value from outside. Common parsers stop at 128 (serde_json) or 200 (jiter) levels, and the
+request around the value counts too."""
 
 
 def freeze(value: Any) -> Any:
@@ -23,7 +24,7 @@ def freeze(value: Any) -> Any:
 
 
 def thaw(value: Any) -> Any:
-    """Plain dicts and lists again, for a library that insists on them."""
+    """Plain dicts and lists again, for a library that needs them."""
     if isinstance(value, Mapping):
         return {key: thaw(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
@@ -42,10 +43,10 @@ def loads(text: str | bytes) -> Any:
 
 
 def strict_loads(text: str, limit: int, depth: int = MAX_DEPTH) -> Any:
-    """A plain value from foreign JSON that every store and service takes, or ValueError with the reason.
+    """A plain value, which every store and service accepts, from untrusted JSON; or ValueError with the reason.
 
-    Python's parser lets pass what RFC 8259 excludes or others refuse: NaN, numbers beyond a double, halves of
-    surrogate pairs, any depth. ``limit``: characters, ``depth``: levels. Of two members of one name the last counts.
+    Python's parser accepts what RFC 8259 excludes or other parsers refuse: NaN, numbers beyond a double, lone
+    surrogates, any depth. ``limit``: characters, ``depth``: levels. If a key is repeated, its last value counts.
     """
     if len(text) > limit:
         raise ValueError(f"it has more than {limit:,} characters")
@@ -60,7 +61,7 @@ def strict_loads(text: str, limit: int, depth: int = MAX_DEPTH) -> Any:
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise ValueError("a character in it is half of a surrogate pair") from None
+        raise ValueError("it has half of a surrogate pair") from None
     return value
 
 
@@ -71,7 +72,7 @@ def _too_deep(depth: int) -> str:
 def _number(text: str) -> float:
     number = float(text)
     if number - number != 0:  # NaN and the infinities
-        raise ValueError("a number in it is not finite")
+        raise ValueError("it has a number that is not finite")
     return number
 
 
@@ -86,9 +87,9 @@ def _is_deeper(value: Any, levels: int) -> bool:
     for _ in range(levels + 1):
         row = [
             item
-            for one in row
-            if isinstance(one, dict | list)
-            for item in (one.values() if isinstance(one, dict) else one)
+            for branch in row
+            if isinstance(branch, dict | list)
+            for item in (branch.values() if isinstance(branch, dict) else branch)
         ]
         if not row:
             return False

@@ -17,8 +17,8 @@ _KINDS: Final[dict[str, RecordKind]] = {"a": "thought", "f": "file", "t": "tool"
 
 @dataclass(frozen=True, slots=True, order=True)
 class RecordId:
-    """``q3``, ``q3-f1``, ``q3-a1``, ``q3-t2``, ``q3-r``; with ``summary`` the same and ``-sum`` (no file or
-    thought has one)."""
+    """``q3``, ``q3-f1``, ``q3-a1``, ``q3-t2``, ``q3-r``; with ``summary``, ``-sum`` is appended (files and
+    thoughts have no summary)."""
 
     query: int
     kind: RecordKind = "query"
@@ -37,12 +37,12 @@ class RecordId:
 
     @property
     def whole(self) -> RecordId:
-        """The record that a summary stands for; a record is its own."""
+        """The id of the record that this one summarises; for a record, its own id."""
         return RecordId(self.query, self.kind, self.number)
 
 
 def parse_record_id(text: str) -> RecordId | None:
-    """The id, or None for anything that is not one (a file and a thought have no summary)."""
+    """The id, or None if the text is not a record id (files and thoughts have no summary)."""
     match = _RECORD.fullmatch(text)
     if match is None:
         return None
@@ -69,7 +69,7 @@ def thought_id(query: int, number: int) -> str:
 
 
 def tool_id(query: int, number: int) -> str:
-    """``q3-t2``: the second tool call of the query, through all its turns."""
+    """``q3-t2``: the second tool call of the query, counted over all its turns."""
     return str(RecordId(query, "tool", number))
 
 
@@ -89,7 +89,7 @@ def digest_id(number: int) -> str:
 
 
 def parse_digest_id(text: str) -> int | None:
-    """The digest's number, or None for anything else."""
+    """The digest's number, or None if the text is not a digest id."""
     match = _DIGEST.fullmatch(text)
     return int(match[1]) if match else None
 
@@ -109,12 +109,12 @@ def new_conversation_id() -> str:
 
 
 def is_chat_id(text: str) -> bool:
-    """Whether it can be a chat id at all (else it need not be looked up)."""
+    """Whether the text has the form of a chat id (if not, it need not be looked up)."""
     return text.startswith("ch_") and _OPAQUE.fullmatch(text) is not None
 
 
 def is_conversation_id(text: str) -> bool:
-    """Whether it can be a conversation id at all."""
+    """Whether the text has the form of a conversation id."""
     return text.startswith("cv_") and _OPAQUE.fullmatch(text) is not None
 
 
@@ -129,12 +129,12 @@ def new_upload_id() -> str:
 
 
 def job_id_at(epoch: float) -> str:
-    """Less than the id of every job from then on."""
+    """A lower bound: less than the id of every job created at or after ``epoch``."""
     return f"jb_{_digits(int(epoch * 1_000) << 80)}"
 
 
 def is_job_id(text: str) -> bool:
-    """Whether it can be a job's id at all."""
+    """Whether the text has the form of a job id."""
     return text.startswith("jb_") and _OPAQUE.fullmatch(text) is not None
 
 
@@ -142,7 +142,7 @@ def execution_arn(machine_arn: str, name: str) -> str:
     """``…:stateMachine:chat`` or ``…:stateMachine:chat:live`` → ``…:execution:chat:NAME``.
 
     An execution's ARN names neither version nor alias (Step Functions Developer Guide, "How Step Functions associates
-    executions with a version or alias"), so those of every release are found the same way.
+    executions with a version or alias"), so the executions of every release are found in the same way.
     """
     *account, _, machine = machine_arn.split(":")[:7]
     return ":".join([*account, "execution", machine, name])

@@ -1,8 +1,8 @@
-"""Images and PDFs that the model's service takes, and what is said in place of one that it would refuse.
+"""Images and PDFs that the model's service accepts, and the text that replaces a file that it would refuse.
 
-The service refuses a whole request for one file that is not what it claims or is too large. Source of the types
-and limits: the Messages API's pages on vision and PDF (5 MB an image in base64, 32 MB a request; with more than
-20 images each may have 2,000 pixels a side only).
+The service refuses a whole request if a single file is too large or is not of its declared type. Source of the
+types and limits: the Messages API's pages on vision and PDF (5 MB an image in base64, 32 MB a request; in a request
+with more than 20 images, each may have at most 2,000 pixels a side).
 """
 
 from __future__ import annotations
@@ -30,32 +30,32 @@ VIEWABLE: Final = frozenset(_SIGNATURES)
 """The media types that Claude reads."""
 
 MAX_IMAGE: Final = 5 * 1024 * 1024 // 4 * 3
-"""Bytes of an image, decoded: 5 MB in base64."""
+"""Maximum size of a decoded image in bytes: 5 MB in base64."""
 
 MAX_PDF: Final = 10 * 1024 * 1024
 
 MAX_SENT: Final = 20
-"""Files in one request, and in one result."""
+"""Maximum number of files in a request, and in a result."""
 
 MAX_SENT_CHARACTERS: Final = 20 * 1024 * 1024
-"""Base64 in one request; 12 of its 32 MB are left to text."""
+"""Base64 in one request; the other 12 of its 32 MB are for text."""
 
 _MAX_NOTES: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Viewable:
-    """A file that has passed: decoded bytes."""
+    """A file that passed the checks; ``data`` is decoded."""
 
     media_type: str
     data: bytes
 
 
 def refusal(media_type: str, data: bytes) -> str:
-    """Why the service would not take this file; empty if it would, as far as its first bytes tell."""
+    """Why the service would refuse this file; empty if it would not, judging by its first bytes."""
     if media_type not in VIEWABLE:
         return "this type cannot be shown"
-    # the form of a RIFF file stands behind its length
+    # in a RIFF file the format follows the length
     start = data[8:] if media_type == "image/webp" and data.startswith(b"RIFF") else data
     if not start.startswith(_SIGNATURES[media_type]):
         return f"the data is not {media_type}"
@@ -89,7 +89,7 @@ def _not_shown(media_type: str, size: int, problem: str) -> str:
 
 
 def within_request(files: Iterable[Mapping[str, str]], sent: int, characters: int) -> int:
-    """How many of these files, from the first on, still fit a request that has so many already."""
+    """How many of these files, in order, still fit in a request with ``sent`` files and ``characters`` of base64."""
     fitting = 0
     for one in files:
         characters += len(one["data"])
@@ -100,7 +100,7 @@ def within_request(files: Iterable[Mapping[str, str]], sent: int, characters: in
 
 
 def _decoded(data: str) -> bytes | None:
-    """None for what is no base64; line breaks, as MIME has them, are none of the data."""
+    """The decoded bytes, or None if the text is not base64. Line breaks, as in MIME, are ignored."""
     try:
         return base64.b64decode("".join(data.split()), validate=True)
     except (binascii.Error, ValueError):

@@ -1,6 +1,6 @@
-"""Files that come with a message: their limits and names, and which of them are text (images and PDFs: media.py).
+"""Files attached to a message: their limits and names, and which of them are text (images and PDFs: media.py).
 
-Strangers choose types, names and contents, so every function here takes time in proportion to their length.
+Types, names and contents are untrusted, so every function here takes linear time.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dualtrack.text import INVISIBLE, neutralise, one_line
 
 MAX_FILES: Final = 5
 FILES_BYTES: Final = 4 * 1024 * 1024
-"""Of all files of a message, decoded."""
+"""Maximum decoded size of all files of a message together, in bytes."""
 
 _APPLICATIONS: Final = (
     "ecmascript",
@@ -41,8 +41,8 @@ TEXT_TYPE_PATTERN: Final = (
     rf"text/{_SUBTYPE}|application/(?:{'|'.join(_APPLICATIONS)})|"
     r"application/[a-z0-9][a-z0-9!#$&^_.-]{0,89}\+(?:json|xml|yaml)"
 )
-"""Every ``text/*``, the types under ``application`` that programs and data are written in, and ``+json``, ``+xml``,
-``+yaml`` (RFC 6838, RFC 6839). An SVG is none: it says of itself that it is an image."""
+"""Every ``text/*``, the ``application`` types of source code and data, and ``+json``, ``+xml``, ``+yaml`` (RFC 6838,
+RFC 6839). SVG is excluded: its type is ``image/svg+xml``."""
 
 _TEXT_TYPE: Final = re.compile(TEXT_TYPE_PATTERN)
 
@@ -59,21 +59,21 @@ def is_text_type(media_type: str) -> bool:
 
 
 def not_text(data: bytes) -> str:
-    """Why these bytes are no text; empty if they are. What is empty says nothing, so it is none either."""
+    """Why these bytes are not text; empty if they are. An empty file is refused too."""
     if not data:
         return "the file is empty"
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         return f"the text is not valid UTF-8 (byte {error.start})"
-    return "the file has a NUL character, so it is no text" if "\0" in text else ""
+    return "the file has a NUL character, so it is not text" if "\0" in text else ""
 
 
 def clean_name(name: str) -> str:
-    """A file's name on one line, without its folders and whatever is invisible, at most `MAX_NAME` characters.
+    """A file's name on one line, without folders and invisible characters, at most `MAX_NAME` characters.
 
-    No sign in it can end the quotes that it stands in on the wire, and no id can be forged with it. The end of a
-    long name says what the file is, so it is kept.
+    The name cannot close the quotes around it on the wire, and cannot forge an id. A long name keeps its end, because
+    the extension tells the type.
     """
     base = re.split(r"[/\\]", unicodedata.normalize("NFC", name))[-1]
     line = one_line(_HIDDEN.sub("", neutralise(one_line(base)))).replace('"', "'")

@@ -1,7 +1,7 @@
-"""Profiles: an agent is data (DESIGN 5). One JSON file each in ``profiles/``, called by its name.
+"""Profiles: an agent is data (DESIGN 5). Each is a JSON file in ``profiles/``, named after the profile.
 
-A deployment's own files are put beside them when it is packaged, and every file is checked then
-(``infra/profiles.py``). What a function reads here was checked, so that it need not load what checks it.
+Packaging adds a deployment's own profiles and checks every file (``infra/profiles.py``). So functions read checked
+files and need not load the checks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dualtrack.errors import invalid_request
 
 DEFAULT_PROFILE: Final = "assistant"
 PLACEHOLDER: Final = "{query}"
-"""Where a query stands in a profile's ``query_template``."""
+"""The placeholder of the query in a profile's ``query_template``."""
 
 
 Policy = Literal["dual_track", "window", "tool_rounds"]
@@ -38,7 +38,7 @@ class History:
 
     @property
     def is_summed_up(self) -> bool:
-        """Whether the past is sent as its summarised track; every other policy sends records."""
+        """Whether the past is sent as the summarised track; every other policy sends records."""
         return self.policy == DUAL_TRACK
 
 
@@ -46,13 +46,13 @@ class History:
 class Profile:
     """What an agent is: prompt, tools, limits.
 
-    ``tools`` names in-house tools; ``mcp`` names MCP servers of which all listed tools are offered.
-    ``max_turns``: model calls that may use tools; ``max_tokens`` per call in writing; ``result_limit``:
-    characters of one tool result on the wire. ``context_tokens``: what one call may send, system, tools and
-    room for the answer included; ``track_tokens``: what of it the past may take (CONTRACT 6). ``model``: of
-    its turns, empty for the deployment's. ``query_template``: what a query is sent in; its record is what the
-    user wrote. ``suggestions``: first questions that a page may offer. ``max_cost``: US dollars that the
-    model calls of a chat may take before the next one is its last; 0 for no cap.
+    ``tools`` names in-house tools; ``mcp`` names MCP servers whose tools are all offered.
+    ``max_turns``: model calls that may use tools; ``max_tokens``: output of one call; ``result_limit``:
+    characters of one tool result on the wire. ``context_tokens``: size of one call, including system, tools and
+    room for the answer; ``track_tokens``: the part of it that the past may take (CONTRACT 6). ``model``: for
+    the turns; empty for the deployment's. ``query_template``: the text that a query is sent in; the record keeps
+    what the user wrote. ``suggestions``: first questions that a page may offer. ``max_cost``: US dollars that the
+    model calls of a chat may cost before the next call is its last; 0 for no cap.
     """
 
     name: str
@@ -82,7 +82,7 @@ def all_profiles() -> dict[str, Profile]:
 
 
 def profile_named(name: str) -> Profile:
-    """The profile, or a 400 that lists those there are."""
+    """The profile. Raises 400 with the names of all profiles if there is none of this name."""
     profile = all_profiles().get(name)
     if profile is None:
         raise invalid_request(f"Unknown profile. There are: {', '.join(all_profiles())}.")

@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ChatRef:
-    """Which chat. ``turn`` is the last turn that was recorded when the step was asked for."""
+    """A chat. ``turn`` is the last turn that was recorded when the step was requested."""
 
     user: str
     chat_id: str
     conversation_id: str
     turn: int = 0
     waits: bool = False
-    """Whether the workflow that asks has a state in which a turn can be waited for: release 1's has none."""
+    """Whether the calling workflow has a Wait state for a busy model: release 1's has none."""
 
 
 def chat_ref(event: Mapping[str, Any]) -> ChatRef:

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the steps need to know. A function has only those that it uses; the rest is empty.
+    """All settings of the functions. Each function has only those that it uses; the others are empty.
 
-    Names are the environment's, in lower case (CONTRACT 2 and ``infra/stacks/function_specs.py``).
+    Names are those of the environment variables, in lower case (CONTRACT 2 and ``infra/stacks/function_specs.py``).
     """
 
     history_table: str = ""
@@ -39,7 +39,7 @@ class Settings:
     dualtrack_max_cost: str = ""
     error_details: str = ""
     dualtrack_writes: str = ""
-    """A release's number (api/writes.py)."""
+    """The number of a release (api/writes.py)."""
     otel_exporter_otlp_endpoint: str = ""
     otlp_secret: str = ""
     dualtrack_graph_engine: str = ""
@@ -53,9 +53,9 @@ class Settings:
     ledger_retention_days: str = ""
     token_hours: str = ""
     aws_prices: str = ""
-    """Dollars by name, as JSON (infra/prices.toml)."""
+    """Prices in dollars by name, as JSON (infra/prices.toml)."""
     function_sizes: str = ""
-    """MB by function, as JSON."""
+    """Memory in MB by function, as JSON."""
 
 
 def split_origins(text: str) -> list[str]:

@@ -1,11 +1,11 @@
-"""Text that is not ours: forged ids, cuts, estimates.
+"""Untrusted text: forged ids, truncation, estimates of tokens.
 
-Only dualtrack writes id lines (CONTRACT 6). What reads like the beginning of one in user text, documents,
-tool results or summaries is neutralised before it is sent; id lines that the model copies into its answer
-are removed before anybody sees them.
+Only dualtrack writes id lines (CONTRACT 6). Anything that looks like the start of one in user text, documents,
+tool results or summaries is neutralised before it is sent. Id lines that the model copies into its answer
+are removed before a user sees them.
 
-Strangers choose the text and its length, so every function here takes time in proportion to it: patterns
-repeat possessively (``*+``), and no run of characters is looked at from more than one starting point.
+The text may be hostile and long, so every function here takes linear time: patterns use possessive quantifiers
+(``*+``), and no run of characters is scanned from more than one starting point.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import re
 from typing import Final
 
 LINE_BREAKS: Final = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
-"""Everything that a reader or a model may take for the end of a line; what `str.splitlines` splits at."""
+"""Every character that a reader or a model may take for a line break; the same as in `str.splitlines`."""
 
-# Characters without a picture of their own: controls, all format characters (category Cf), combining marks,
+# Characters without a glyph of their own: controls, all format characters (category Cf), combining marks,
 # variation selectors, fillers, and the rest of Unicode's Default_Ignorable_Code_Point.
 _FILLERS: Final = "\u115f\u1160\u3164\uffa0"
 INVISIBLE: Final = (
@@ -28,14 +28,14 @@ INVISIBLE: Final = (
 ) + _FILLERS
 _GAP: Final = rf"[\s{INVISIBLE}]*+"
 
-# The parts of the marker, with everything that Unicode counts as the same sign (NFKC) or that looks like it.
+# The characters of the marker, with their compatibility equivalents in Unicode (NFKC) and lookalikes.
 _OPEN: Final = (
     "\\[\u2045\u2329\u2772\u27e6\u27e8\u27ea\u27ec\u298b\u298d\u298f\u2997\u2e22\u2e24\u2e26\u2e55\u2e57"
     "\u3008\u300a\u300c\u300e\u3010\u3014\u3016\u3018\u301a\ufe17\ufe39\ufe3b\ufe3d\ufe3f\ufe41\ufe43\ufe47"
     "\ufe5d\uff3b\uff62"
 )
 _MATHEMATICAL: Final = 0x1D400, 0x1D6A4, 26
-"""Mathematical alphabets: A to Z again and again, capital and small in turn."""
+"""Mathematical alphabets: A to Z repeatedly, upper and lower case in turn."""
 
 _I: Final = "Ii\u0130\u0131\u0399\u0406\u0456\u1d35\u1d62\u2071\u2110\u2111\u2139\u2148\u2160\u2170\u24be\u24d8\uff29\uff49\U0001f138"
 _D: Final = "Dd\u1d30\u1d48\u2145\u2146\u216e\u217e\u24b9\u24d3\uff24\uff44\U0001f133"
@@ -49,13 +49,13 @@ def _letter(plain: str, letter: str) -> str:
 
 _ID: Final = rf"{_GAP}[{_letter(_I, 'I')}]{_GAP}[{_letter(_D, 'D')}]{_GAP}[{_COLON}]"
 
-# What may stand before the marker and leave it the beginning of its line: no letter and no digit, but for
-# the number of a list's item. (So quote and list marks, indentation, brackets, and whatever is invisible.)
+# What may come before the marker at the start of a line: anything but letters and digits, except the number of a
+# list item. (So quote and list marks, indentation, brackets, and invisible characters.)
 _SIGNS: Final = rf"[^\w{LINE_BREAKS}{_OPEN}]++|[_{_FILLERS}]++|[{_OPEN}](?!{_ID})"
 _NUMBER: Final = r"(?:\d{1,9}+|[A-Za-z])[.):]"
 _FORGED: Final = re.compile(rf"(?<![^{LINE_BREAKS}])((?:{_SIGNS}|{_NUMBER})*+)[{_OPEN}]{_ID}")
 
-# An id line as we write it, which is what a model copies: bounded, so that little is ever held back.
+# An id line as we write it, which is what a model copies. Its length is bounded, so that little is held back.
 _BLANKS: Final = r"[ \t]{0,32}+"
 _HIDDEN: Final = rf"[{INVISIBLE}]{{0,4}}+"
 _INSIDE: Final = rf"[^\]{LINE_BREAKS}]{{0,120}}+"
@@ -69,23 +69,23 @@ _LINE_TO_LOOK_AT: Final = re.compile(rf"[{LINE_BREAKS}](?={_BLANKS}{_HIDDEN}(?:\
 
 
 def neutralise(text: str) -> str:
-    """What reads like the beginning of an id line becomes ``[ ID:``, so that it is text and not an id."""
+    """Replace what looks like the start of an id line by ``[ ID:``, so that it is text and not an id."""
     return _FORGED.sub(r"\1[ ID:", text)
 
 
 def one_line(text: str) -> str:
-    """The text on one line: every run of blanks and line breaks becomes one space."""
+    """The text on one line: each run of white space becomes a single space."""
     return " ".join(text.split())
 
 
 def strip_echoes(text: str) -> str:
-    """Without the id lines that a model copied to the start of its lines."""
+    """The text without the id lines that a model copied to the start of its lines."""
     stripper = EchoStripper()
     return stripper.feed(text) + stripper.end()
 
 
 class EchoStripper:
-    """`strip_echoes` for text that arrives in pieces: any cut gives the same result.
+    """`strip_echoes` for text that arrives in pieces; the result does not depend on where it is split.
 
     Only what may still become an id line is held back: about 200 characters at the start of a line.
     """
@@ -95,11 +95,11 @@ class EchoStripper:
         self._at_start = True
 
     def feed(self, piece: str) -> str:
-        """Text that is certain by now."""
+        """The text that is certain by now."""
         return self._drain(self._held + piece, final=False)
 
     def end(self) -> str:
-        """What was held back."""
+        """The text that was still held back."""
         return self._drain(self._held, final=True)
 
     def _drain(self, text: str, *, final: bool) -> str:
@@ -122,7 +122,7 @@ class EchoStripper:
 
 
 def _is_certain(echo: re.Match[str]) -> bool:
-    """Whether more text could make it no longer; a carriage return may be half of a line break."""
+    """Whether the match is complete: more text could not extend it. A carriage return may be half of a line break."""
     return echo.end() < len(echo.string) or (echo[0][-1] in LINE_BREAKS and echo[0][-1] != "\r")
 
 
@@ -137,35 +137,35 @@ def preview(text: str, limit: int = 500) -> str:
 
 
 def clean(text: str) -> str:
-    """Without lone surrogates, which neither DynamoDB nor the model's API can carry."""
+    """The text without lone surrogates, which neither DynamoDB nor the model's API accepts."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def estimate_tokens(text: str) -> int:
-    """A plain estimate, the same for everything that is compared: four characters a token."""
+    """A rough estimate, for comparisons only: four characters a token."""
     return tokens_of(len(text))
 
 
 def tokens_of(characters: int) -> int:
-    """The same for a text of which only the length is known."""
+    """The same from the length of a text."""
     return math.ceil(characters / 4)
 
 
 _NOT_LATIN: Final = re.compile(r"[^\x00-\u024f\u1e00-\u1eff\u2000-\u206f]")
 _LATIN, _OTHER, _TOKEN = 13, 40, 40
-"""Fortieths of a token: 1.3 / 4 a character, one a character of another script, one token."""
+"""In fortieths of a token: a Latin character (1.3 / 4 token), a character of another script (1 token), a token."""
 
 
 def cautious_tokens(text: str) -> int:
-    """An estimate for budgets, meant to be too high rather than too low (CONTRACT 6): 30 % over four characters a
-    token; a character of another script than Latin counts as one token."""
+    """An estimate for budgets, rather too high than too low (CONTRACT 6): 30 % more than four characters a token;
+    each character of a script other than Latin counts as a token."""
     return -(-_weight(text) // _TOKEN)
 
 
 def within_tokens(text: str, tokens: int) -> int:
-    """How many characters of the text, from the first on, `cautious_tokens` takes for at most so many tokens.
+    """The length of the longest prefix that `cautious_tokens` estimates at no more than ``tokens``.
 
-    Each look is at half as many characters as the one before, so all looks together take linear time.
+    Each step looks at half as many characters as the one before, so all steps together take linear time.
     """
     place, left = 0, max(tokens, 0) * _TOKEN
     step = 1 << len(text).bit_length()

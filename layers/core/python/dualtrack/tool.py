@@ -1,7 +1,7 @@
-"""Tools: what the model may call, which function runs it, what it costs, what comes back.
+"""Tools: what the model may call, which function runs it, what it costs, what it returns.
 
-A tool is data (`ToolSpec`), and an in-house one names the function that runs it (`tools.running.Runner`),
-which never raises for what the model should know: it returns an error result.
+A tool is data (`ToolSpec`). An in-house tool names the function that runs it (`tools.running.Runner`). That function
+does not raise errors that the model should know about: it returns an error result.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 Kind = Literal["tool", "search", "graph", "github", "mcp"]
-"""Which function runs it: in-house tools, searches, the graph, tools of MCP servers (by two names)."""
+"""The Lambda function that runs a tool: in-house tools, searches, the graph, tools of MCP servers (two names)."""
 
 MCP: Final[Kind] = "github"
-"""What is written for a tool of any MCP server. The next release writes ``mcp``, which this one reads already."""
+"""The kind that this release writes for tools of MCP servers. The next will write ``mcp``, which this one reads."""
 
 PriceClass = Literal["documentation", "github", "other"]
-"""How it is charged: `credits.plans` has the figures."""
+"""How a tool is charged: `credits.plans` has the prices."""
 
 MAX_NAME: Final = 64
 """Claude's limit on a tool's name: 1 to 64 characters out of letters, digits, ``_`` and ``-``."""
@@ -30,7 +30,7 @@ _NOT_IN_NAMES: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def name_of(text: str) -> str:
-    """The text as a tool's name: its first 64 characters, with ``_`` for each that no name may have."""
+    """A valid tool name: the first 64 characters of the text, with ``_`` in place of characters not allowed."""
     return _NOT_IN_NAMES.sub("_", text[:MAX_NAME])
 
 
@@ -39,10 +39,10 @@ class ToolSpec:
     """One tool as the model sees it and as we run it.
 
     ``input_schema`` is a frozen JSON Schema (2020-12, type object). ``repeatable``: running it
-    twice does no harm (MCP readOnlyHint or idempotentHint); if false it is marked as begun before
-    it runs and never run again after a crash. ``server`` names the MCP server it belongs to and
-    ``remote_name`` its name there. ``runner``, for an in-house tool: ``module:function``, imported by the
-    Lambda function of its kind alone (`tools.registry.in_house_tools`), so that offering a tool loads nothing of it.
+    twice is harmless (MCP readOnlyHint or idempotentHint); if false, a call is marked as begun before
+    it runs and never run again after a crash. ``server`` names the MCP server of the tool and
+    ``remote_name`` its name there. ``runner``, for an in-house tool: ``module:function``, imported only by the
+    Lambda function of its kind (`tools.registry.in_house_tools`), so that offering a tool does not load its code.
     """
 
     name: str
@@ -58,7 +58,7 @@ class ToolSpec:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A place an answer rests on. ``record_id`` is the tool call that brought it."""
+    """A source of an answer. ``record_id`` is the tool call that returned it."""
 
     title: str
     url: str = ""
@@ -75,7 +75,7 @@ class Media:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool gives the model. ``content`` is untrusted text, whole (cut only on the wire).
+    """What a tool returns to the model. ``content`` is untrusted text in full (it is cut only on the wire).
 
     ``reference``: the result repeats a record (``retrieve_full_context``), so the reference is
     stored and not a copy: ``{"id", "offset", "limit"}``. ``left_out``: what a search had to go without

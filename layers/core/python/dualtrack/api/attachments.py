@@ -1,7 +1,7 @@
 """The files of a record: how they are listed, and their bytes (CONTRACT 4).
 
-A file is a stranger's. Whatever it claims to be, no browser may run it as a page of ours: it is served with its own
-type and never guessed at, in a sandbox without scripts, and only images and PDFs may be shown in place.
+Files are untrusted: a browser must never run one as a page of ours. So a file is served with its own type and without
+type sniffing, in a sandbox without scripts, and only images and PDFs may be shown inline.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from dualtrack.storage.stores import Stores
 
 BINARY_TYPES: Final = (*sorted(VIEWABLE), "application/octet-stream")
-"""What ``Accept`` must name first: API Gateway hands out bytes for these alone, for all else their base64."""
+"""The type that ``Accept`` must name first: for any other, API Gateway returns base64 instead of bytes."""
 
 PIECE_BYTES: Final = 4 * 1024 * 1024
-"""Bytes of a file in one answer: in base64 they stay under the 6 MB that a function may answer."""
+"""Bytes of a file in one answer: in base64 they are less than the 6 MB of a function's response."""
 
 _NO_FILE: Final = "There is no such file."
 _PLACE: Final = re.compile(r"[1-9]\d{0,3}", re.ASCII)
@@ -36,12 +36,12 @@ _HEADERS: Final = {
 
 
 def files_of(record: Record) -> tuple[Attachment, ...]:
-    """A query's files, or those that a tool has brought, in order."""
+    """The files of a query or of a tool's result, in order."""
     return record.call.media if record.call else record.attachments
 
 
 def attachment_json(one: Attachment) -> dict[str, Any]:
-    """A file as records list it."""
+    """A file as it is listed in a record."""
     shown: dict[str, Any] = {"media_type": one.media_type, "size": one.size}
     if one.name:
         shown["name"] = one.name

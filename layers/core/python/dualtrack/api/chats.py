@@ -1,4 +1,4 @@
-"""Chats for the API: found, shown, waited for (CONTRACT 4)."""
+"""Finding, showing and waiting for chats (CONTRACT 4)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def find_chat(stores: Stores, user: str, chat_id: str) -> Chat:
 
 
 def show_chat(stores: Stores, chat: Chat) -> dict[str, Any]:
-    """The chat object. Only the response's text is read. A chat whose records are gone is being deleted."""
+    """The chat object. Of the texts only the response is read. If the records are gone, the chat is being deleted."""
     response = response_id(chat.query)
     records = stores.history.query_records(chat.user, chat.conversation_id, chat.query, texts={response})
     expected = {query_id(chat.query)} | ({response} if chat.status in WITH_RESPONSE else set())
@@ -39,7 +39,7 @@ def show_chat(stores: Stores, chat: Chat) -> dict[str, Any]:
 
 
 def started_json(chat: Chat) -> dict[str, Any]:
-    """A chat that goes on, and where to follow it."""
+    """A running chat, and where to follow it."""
     url = f"/v1/chats/{chat.chat_id}"
     return {
         "chat_id": chat.chat_id,
@@ -52,13 +52,13 @@ def started_json(chat: Chat) -> dict[str, Any]:
 
 
 def await_answer(stores: Stores, chat: Chat, seconds: float) -> Chat:
-    """The chat once it is answered or ended; as it is when the time is up, or too many wait already."""
+    """The chat once it is answered or ended; its current state if the time is up or too many requests wait already."""
     if chat.status != "running" or not seconds:
         return chat
     try:
         lease = stores.leases.take(chat.user, WAITS)
     except ApiError:
-        return chat  # it has been started, and that is what the answer says
+        return chat  # the chat was started, and the response says so
     try:
         return _poll(stores, chat, seconds)
     finally:

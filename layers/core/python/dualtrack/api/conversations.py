@@ -1,4 +1,4 @@
-"""Conversations and their records for the API: made, listed, read, renamed (CONTRACT 4)."""
+"""Creating, listing, reading and renaming conversations and their records (CONTRACT 4)."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ Track = Literal["full", "summarised"]
 
 PAGE_RECORDS: Final = 100
 PAGE_BYTES: Final = 1_000_000
-"""A page stops before this much, as it leaves (`_bytes`), but has one record: a function's answer holds 6 MB."""
+"""Maximum size of a page on the wire (`_bytes`), but it has at least one record: a function's response has 6 MB."""
 
 MOST_LOOKED_AT: Final = 1000
-"""Conversations that one request for a list looks at."""
+"""Maximum number of conversations that a request for a list reads."""
 
 PIECE_BYTES: Final = 4_500_000
-"""As much of a record's text as one answer shows, as it leaves: beside it stands a tool's input of at most 1.2 MB."""
+"""Maximum size of a record's text in an answer, on the wire: a tool's input takes up to 1.2 MB more."""
 
 _BLOCK: Final = 50_000
-"""Characters that are measured at a time; none takes more than 12 bytes (`_bytes`)."""
+"""Characters measured at a time; each takes at most 12 bytes (`_bytes`)."""
 
 
 def conversation_json(one: Conversation, now: float) -> dict[str, Any]:
-    """A conversation as the API shows it, with the chat that runs in it at ``now`` (epoch s), if one does; a fork with
-    what it was made of, be that deleted or not, and with the first query that it does not share."""
+    """A conversation as the API shows it, with the chat that runs in it at ``now`` (epoch s), if any. A fork also has
+    its parent, which may be deleted, and the first query that it does not share."""
     shown = {
         "conversation_id": one.conversation_id,
         "title": one.title,
@@ -66,10 +66,10 @@ def conversation_json(one: Conversation, now: float) -> dict[str, Any]:
 def record_json(
     stores: Stores, user: str, conversation_id: str, record: Record, offset: int = 0
 ) -> dict[str, Any]:
-    """A record as the API shows it; a stored reference is shown as what it refers to.
+    """A record as the API shows it; a stored reference is replaced by the text that it refers to.
 
-    Of its text (a tool call's ``result``, else ``content``) the piece from character ``offset`` on; ``next_offset``
-    says where the next one begins, if there is one.
+    The text (a tool call's ``result``, else ``content``) begins at character ``offset``; ``next_offset`` is the
+    beginning of the next piece, if there is one.
     """
     found = parse_record_id(record.record_id)
     body: dict[str, Any] = {"record_id": record.record_id}
@@ -110,7 +110,7 @@ def _piece(text: str, offset: int, name: str) -> dict[str, Any]:
 
 
 def _end_of_piece(text: str, offset: int) -> int:
-    """As many whole blocks as one answer holds, at least one."""
+    """The end of a piece: as many blocks as fit in an answer, at least one."""
     end = offset + _BLOCK
     size = _bytes(text[offset:end])
     while end < len(text):
@@ -122,7 +122,7 @@ def _end_of_piece(text: str, offset: int) -> int:
 
 
 def create_conversation(stores: Stores, user: str, title: str, profile: str) -> Conversation:
-    """An empty conversation."""
+    """Create an empty conversation."""
     now = iso(stores.clock())
     one = Conversation(
         user, new_conversation_id(), title, profile_named(profile or DEFAULT_PROFILE).name, now, now
@@ -140,10 +140,10 @@ def find_conversation(stores: Stores, user: str, conversation_id: str) -> Conver
 
 
 def list_conversations(stores: Stores, user: str, cursor: str, limit: int, searched: str = "") -> Page:
-    """A page of a user's conversations, by their last query, the latest first.
+    """A page of a user's conversations, by their last query, latest first.
 
-    ``searched``: only those with all of its words in the title or in how the latest queries begin. One request looks
-    at so many conversations at most; so a page may have fewer than it may hold, and still a cursor.
+    ``searched``: only those with all of its words in the title or in the beginnings of the latest queries. A request
+    reads a limited number of conversations, so a page may have fewer than ``limit`` and still a cursor.
     """
     before, words = place_of(cursor), words_of(searched)
     if before and not is_list_place(before):
@@ -171,8 +171,8 @@ def _listed(stores: Stores, page: Iterable[Conversation], cursor: str = "") -> P
 
 
 def list_forks(stores: Stores, user: str, forked_from: str, cursor: str, limit: int) -> Page:
-    """A page of the forks that were made of a conversation, newest first, be that deleted or not; 404 if there are
-    none and it is not there."""
+    """A page of the direct forks of a conversation, which may be deleted, newest first; 404 if there are no forks and
+    no conversation."""
     before = place_of(cursor)
     if before and not is_conversation_id(before):
         raise foreign_cursor()
@@ -192,7 +192,7 @@ def list_forks(stores: Stores, user: str, forked_from: str, cursor: str, limit: 
 
 
 def rename_conversation(stores: Stores, user: str, conversation_id: str, title: str) -> Conversation:
-    """Give it another title."""
+    """Change the title."""
     found = find_conversation(stores, user, conversation_id)
     now = iso(stores.clock())
     try:
@@ -206,10 +206,10 @@ def rename_conversation(stores: Stores, user: str, conversation_id: str, title: 
 
 
 def list_records(stores: Stores, conversation: Conversation, track: Track, cursor: str) -> Page:
-    """A page of a conversation's records in order. The cursor is a place: query and record within it.
+    """A page of a conversation's records in order. The cursor is a position: query, and record within it.
 
-    The summarised track begins with the digest in force, as what is sent does: it stands at place 0. With a policy
-    that sends no summaries it is what the next query sends of the past, and a query that is still running.
+    Like the messages that are sent, the summarised track begins with the digest in force, at position 0. With a policy
+    without summaries, it has what the next query sends of the past, and a query that is still running.
     """
     start, skip = _place(cursor)
     stores = stores.across(conversation.ancestry)
@@ -232,7 +232,7 @@ def list_records(stores: Stores, conversation: Conversation, track: Track, curso
 
 
 def _sent_as_records(stores: Stores, conversation: Conversation) -> Mapping[int, list[Record]] | None:
-    """By query, where the conversation's policy sends records; None where it sends the summarised track."""
+    """Records by query, if the conversation's policy sends records; None if it sends the summarised track."""
     profile = all_profiles().get(conversation.profile)
     if profile is None or profile.history.is_summed_up or not conversation.queries:
         return None
@@ -244,7 +244,7 @@ def _sent_as_records(stores: Stores, conversation: Conversation) -> Mapping[int,
 
 
 def _bytes(shown: dict[str, Any] | str) -> int:
-    """What a record or a text takes in a function's answer at most: JSON as a string within ASCII JSON."""
+    """The maximum size of a record or text in a function's response: JSON as a string within ASCII JSON."""
     return len(json.dumps(dumps(shown)))
 
 
@@ -278,7 +278,7 @@ def _summarised_track(stores: Stores, user: str, conversation_id: str, number: i
 
 
 def find_record(stores: Stores, conversation: Conversation, record_id: str, offset: int) -> dict[str, Any]:
-    """A record of either track, from character ``offset`` of its text on; 404 if it is not there (any more)."""
+    """A record of either track, from character ``offset`` of its text on; 404 if there is none."""
     user, conversation_id = conversation.user, conversation.conversation_id
     stores = stores.across(conversation.ancestry)
     digest = stores.digests.named(user, conversation_id, record_id)

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from dualtrack.storage.stores import Stores
 
 UPLOAD_SECONDS: Final = 900
-"""For which an address can be used."""
+"""How long an upload URL is valid."""
 
 UPLOAD_TYPE: Final = "application/octet-stream"
-"""Of every file: what it is, its name and its bytes tell."""
+"""The content type of every upload: a file's real type follows from its name and bytes."""
 
 UPLOAD_CLIENT: Final = Config(signature_version="s3v4", s3={"addressing_style": "virtual"})
 """Addresses of the bucket's own region; an endpoint that is an IP address gets the bucket into its path all
@@ -38,7 +38,7 @@ the same."""
 
 @dataclass(frozen=True, slots=True)
 class CorpusServices:
-    """What the routes of corpora need beside the stores. ``signer`` signs addresses, and asks nobody."""
+    """What the routes of corpora need beside the stores. ``signer`` signs URLs locally, without a request."""
 
     executions: Executions
     signer: S3Client
@@ -53,7 +53,7 @@ def must_be_corpus(name: str) -> str:
 
 
 def upload_json(services: CorpusServices, corpus: str, name: str, size: int, now: float) -> dict[str, Any]:
-    """An address to put a file of exactly this size to: size, type and key are part of what is signed."""
+    """A URL for uploading a file of exactly this size: size, type and key are signed."""
     upload_id = new_upload_id()
     url = services.signer.generate_presigned_url(
         "put_object",
@@ -109,7 +109,7 @@ def _file_json(job: Job, one: JobFile) -> dict[str, Any]:
 
 
 def corpus_json(stores: Stores, corpus: str) -> dict[str, Any]:
-    """What is published."""
+    """The published version."""
     published, documents = _current(stores, corpus)
     return {
         "corpus": corpus,
@@ -123,7 +123,7 @@ def corpus_json(stores: Stores, corpus: str) -> dict[str, Any]:
 
 
 def _schema_json(stores: Stores, published: Published | None) -> Any:
-    """Labels and types of the graph that is current; none before the first, or while a version is replaced."""
+    """Labels and types of the current graph; none before the first, or while a version is being replaced."""
     try:
         return json.loads(stores.corpora.schema(GRAPH, published.version)) if published else None
     except Gone:
@@ -131,12 +131,12 @@ def _schema_json(stores: Stores, published: Published | None) -> Any:
 
 
 def current_documents(stores: Stores, corpus: str) -> tuple[Document, ...]:
-    """The documents of the version that is current."""
+    """The documents of the current version."""
     return _current(stores, corpus)[1]
 
 
 def _current(stores: Stores, corpus: str) -> tuple[Published | None, tuple[Document, ...]]:
-    """The version that is current, and its documents; a version that was replaced meanwhile is followed."""
+    """The current version and its documents; if it is replaced in between, those of the new one."""
     for _ in range(3):
         published = stores.corpora.published(corpus)
         if published is None:
@@ -149,7 +149,7 @@ def _current(stores: Stores, corpus: str) -> tuple[Published | None, tuple[Docum
 
 
 def document_id(title: str) -> str:
-    """Names a document in an address."""
+    """The id of a document in URLs."""
     return hashlib.sha256(title.encode()).hexdigest()[:32]
 
 

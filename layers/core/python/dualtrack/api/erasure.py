@@ -1,4 +1,4 @@
-"""The erasure of a user, as the API begins it (CONTRACT 4)."""
+"""Starting the erasure of a user from the API (CONTRACT 4)."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ if TYPE_CHECKING:
     from dualtrack.frozen import Json
 
 REQUEST_SECONDS: Final = 12.0
-"""For what an erasure or a deletion does at once; the gateway waits 29 s, and the sweep does the rest."""
+"""Time for the part of an erasure or deletion within the request: the gateway waits 29 s; the sweep does the rest."""
 
 _log: Final = logging.getLogger(__name__)
 
 
 def must_be_there(services: Services, user: str) -> None:
-    """Raise 404 for a user whom neither the pool has nor an erasure that is under way."""
+    """Raise 404 for a user who is not in the pool and has no erasure in progress."""
     is_known = services.user_pool.has(user)
     if not is_known and not (is_user_id(user) and services.stores.deletions.find("USER", user)):
         raise not_found("There is no such user.")
 
 
 def erase(services: Services, user: str) -> dict[str, Json]:
-    """Begin the erasure: refuse the user, end their chats and hide their conversations. The sweep does the rest.
+    """Start the erasure: refuse the user, end their chats and hide their conversations. The sweep does the rest.
 
-    It is on record before anything else is tried, so what goes wrong then is no reason to refuse it.
+    The erasure is noted first, so a later error does not fail the request.
     """
     stores = services.stores
     one = begin_erasure(stores, user, services.retention)
     try:
         stop_user(stores, services.executions, services.user_pool, one, time_for(REQUEST_SECONDS))
-    except Exception:  # noqa: BLE001 - whatever it is, it is tried again
-        _log.exception("An erasure goes on in the sweep")
+    except Exception:  # noqa: BLE001 - the sweep retries
+        _log.exception("The sweep continues an erasure")
     return {"status": "erasing"}

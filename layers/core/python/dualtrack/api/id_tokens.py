@@ -1,4 +1,4 @@
-"""Verifying an ID token where no gateway has done it: signature, issuer, audience, time, kind."""
+"""Verifying an ID token without a gateway: signature, issuer, audience, time, kind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class TokenVerifier:
     audience: str
 
     def verify(self, authorization: str) -> Identity:
-        """The caller, from an ``Authorization: Bearer …`` header; 401 for anything that is not valid."""
+        """The caller, from an ``Authorization: Bearer …`` header; 401 if it is not valid."""
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token:
             raise ApiError("unauthorized", "A valid ID token is needed.")

@@ -1,8 +1,8 @@
-"""Who calls: read off the verified claims of an ID token (CONTRACT 3).
+"""The caller, from the verified claims of an ID token (CONTRACT 3).
 
-API Gateway hands the claim ``cognito:groups`` on as text: ``a,b``, elsewhere ``[a b]``. A group's name may hold
-any punctuation, so ``x,admin`` is two groups or one, and ``[admin]`` may be a name. Only the token itself has the
-list; it is read from the header that the gateway has verified, and believed if it makes just that text.
+API Gateway passes the claim ``cognito:groups`` on as text: ``a,b``, or in some cases ``[a b]``. Group names may have
+any punctuation, so ``x,admin`` may be two groups or a single one, and ``[admin]`` may be a name. Only the token has the
+list: it is read from the header that the gateway has verified, and accepted if it gives exactly this text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ADMIN_GROUP: Final = "admin"
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """A user (the ``sub`` claim) and the groups of the pool that they are in."""
+    """A user (the ``sub`` claim) and their groups in the pool."""
 
     user: str
     groups: frozenset[str] = frozenset()
@@ -35,7 +35,7 @@ class Identity:
         return ADMIN_GROUP in self.groups
 
     def require_admin(self) -> None:
-        """403 for everybody outside the group `admin`."""
+        """Raise 403 unless the user is in the group `admin`."""
         if not self.is_admin:
             raise ApiError("forbidden", "This needs an administrator.")
 
@@ -43,7 +43,7 @@ class Identity:
 def identity_of(claims: Mapping[str, Any], authorizations: Sequence[str] = ()) -> Identity:
     """The identity of an ID token's claims; an access token is refused.
 
-    ``authorizations``: the request's Authorization headers. Of several nobody knows which was verified.
+    ``authorizations``: the request's Authorization headers. With several, it is unknown which was verified.
     """
     user = claims.get("sub")
     if not user or claims.get("token_use") != "id":
@@ -53,13 +53,13 @@ def identity_of(claims: Mapping[str, Any], authorizations: Sequence[str] = ()) -
 
 
 def refuse_erased(deletions: Deletions, user: str) -> None:
-    """401 for a user who was erased while their token is still valid: nothing may come back under their key."""
+    """Raise 401 for an erased user whose token is still valid: nothing may be written under their key again."""
     if deletions.is_refused(user):
         raise ApiError("unauthorized", "This user was erased.")
 
 
 def groups_of(claim: object, listed: Sequence[str] = ()) -> frozenset[str]:
-    """The groups of a verified claim: a list, or text that ``listed`` tells how to read; none if it does not.
+    """The groups of a verified claim: a list, or text that matches ``listed``; none if it does not match.
 
     Group names are compared whole; a name that merely contains another one is another group.
     """
@@ -73,7 +73,7 @@ def groups_of(claim: object, listed: Sequence[str] = ()) -> frozenset[str]:
 
 
 def _listed_groups(authorization: str) -> tuple[str, ...]:
-    """The list in the token of an Authorization header; nothing if it cannot be read."""
+    """The groups in the token of an Authorization header; empty if it cannot be read."""
     try:
         payload = authorization.rsplit(" ", maxsplit=1)[-1].split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))

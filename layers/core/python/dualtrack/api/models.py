@@ -1,6 +1,6 @@
 """The bodies that the API takes (CONTRACT 4): strict, unknown fields refused.
 
-Only ``api`` loads this module. `parse_body` turns what is wrong into one readable 400.
+Only ``api`` loads this module. `parse_body` turns an error into a readable 400.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _plain_text(text: str) -> str:
 
 
 def _media_type(text: str) -> str:
-    """In lower case, without a charset: what is text is UTF-8."""
+    """The media type in lower case, without a charset: text is always UTF-8."""
     plain = _CHARSET.sub("", text[:MEDIA_TYPE_CHARACTERS]).lower()
     if plain not in VIEWABLE and not is_text_type(plain):
         raise ValueError(_UNREADABLE)
@@ -81,7 +81,7 @@ def _query_name(text: str) -> str:
 
 
 def _whole(number: Any) -> Any:
-    """5.0 is an integer, as JSON Schema has it."""
+    """Accept 5.0 as an integer, as JSON Schema does."""
     return int(number) if isinstance(number, float) and number.is_integer() else number
 
 
@@ -90,7 +90,7 @@ def _name_profiles(schema: dict[str, Any]) -> None:
 
 
 class _WithoutNul:
-    """Says so in the OpenAPI document."""
+    """Adds the rule to the OpenAPI document."""
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, inner: GetJsonSchemaHandler) -> JsonSchemaValue:
         return {"pattern": r"^[^\u0000]*$", **inner(core)}
@@ -121,7 +121,7 @@ MediaType = Annotated[
 
 
 class Body(BaseModel):
-    """What every body is."""
+    """The base of all bodies."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -258,12 +258,12 @@ B = TypeVar("B", bound=Body)
 
 
 def parse_body(kind: type[B], raw: bytes) -> B:
-    """The body as its model; 400 that names the first field that is wrong."""
+    """The body as its model; 400 that names the first wrong field."""
     try:
         return kind.model_validate(_decoded(raw))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        # an unknown field's name is the caller's: as short and plain as a message may be
+        # the name of an unknown field is untrusted: shorten it and make it plain ASCII
         place = preview(ascii(".".join(str(part) for part in first["loc"]))[1:-1]) or "body"
         raise invalid_request(f"{place}: {first['msg'].removeprefix('Value error, ')}") from None
 
@@ -279,11 +279,11 @@ def _decoded(raw: bytes) -> dict[str, Any]:
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object; which of two fields of one name is meant nobody knows."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    """Reject duplicate keys."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         raise invalid_request("A field stands twice in the body.")
-    return found
+    return fields
 
 
 def _refuse_constant(name: str) -> Any:
@@ -291,7 +291,7 @@ def _refuse_constant(name: str) -> Any:
 
 
 def canonical(raw: bytes) -> bytes:
-    """The body in one spelling, so that an Idempotency-Key recognises it; raw if it is no JSON."""
+    """The body in a canonical form, so that an Idempotency-Key recognises it; unchanged if it is not JSON."""
     try:
         return json.dumps(json.loads(raw), sort_keys=True).encode()
     except (ValueError, RecursionError):
@@ -299,7 +299,7 @@ def canonical(raw: bytes) -> bytes:
 
 
 def decode_files(attachments: list[AttachmentBody]) -> tuple[File, ...]:
-    """The files' bytes; 400 for what is not what it says, 413 over 4 MB in all."""
+    """The files' bytes; 400 if a file is not of its declared type, 413 if they have more than 4 MB in all."""
     files = tuple(_file(place, one) for place, one in enumerate(attachments))
     if sum(len(one.data) for one in files) > FILES_BYTES:
         raise ApiError("too_large", "Attachments may have 4 MB in all.")

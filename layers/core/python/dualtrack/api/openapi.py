@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of the API, made of the routes' declarations (CONTRACT 4).
+"""The OpenAPI 3.1 document of the API, made from the routes' declarations (CONTRACT 4).
 
 Request bodies are the models that requests are checked with, so they cannot drift; the tests hold every real
 answer and event to the types of the answers. The examples are what a stack has really sent (``samples.json``, which

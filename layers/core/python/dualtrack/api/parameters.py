@@ -1,6 +1,6 @@
-"""The parameters of the API's routes (CONTRACT 4): how each is described, and how it is read.
+"""The parameters of the API's routes (CONTRACT 4): their descriptions and parsers.
 
-The function ``stream`` reads its header here too, so nothing heavy is imported.
+The function ``stream`` uses this module for its header, so it imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 MAX_WAIT_SECONDS: Final = 25.0
 MAX_SEARCHED: Final = 200
-"""Characters of a search of conversations."""
+"""Maximum length of a search of conversations."""
 
 _LIMIT: Final = re.compile(r"\d{1,3}", re.ASCII)
 _WHOLE: Final = re.compile(r"\d{1,9}", re.ASCII)
@@ -37,12 +37,12 @@ PATH_PARAMETERS: Final = {
     "document_id": ("The document, as the corpus lists it", "9f86d081884c7d659a2feaa0c55ad015"),
     "user_id": ("The user: the `sub` of their token", "0b5c4f6e-1111-2222-3333-444455556666"),
 }
-"""Every path parameter: what it is, and an example."""
+"""Every path parameter: its name and an example."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parameter(Generic[T]):
-    """An optional parameter; ``read`` makes its value of the text (None if it was not sent), or raises 400."""
+    """An optional parameter; ``read`` turns the text (None if it was not sent) into its value, or raises 400."""
 
     name: str
     place: Literal["query", "header"]

@@ -1,4 +1,4 @@
-"""A request to the API: who sends it, what it carries, and what is needed to answer it."""
+"""A request to the API: its caller, its content, and what is needed to answer it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ B = TypeVar("B", bound=Body)
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """What the routes work with. ``model``: of the deployment's turns."""
+    """What the routes need. ``model``: the deployment's model for turns."""
 
     stores: Stores
     executions: Executions
@@ -41,12 +41,12 @@ class Services:
     deployment: Deployment = field(default_factory=Deployment)
     model: str = ""
     writes: int = EVERYTHING
-    """The release that must be able to read what is written (`dualtrack.api.writes`)."""
+    """The oldest release that must be able to read what is written (`dualtrack.api.writes`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One that may be served. ``user`` is the caller; nobody where everybody may call."""
+    """An admitted request. ``user`` is the caller; empty for an open route."""
 
     event: APIGatewayProxyEvent
     services: Services
@@ -59,12 +59,12 @@ class Request:
         return self.services.stores
 
     def value(self, parameter: Parameter[T]) -> T:
-        """What was sent for a parameter; 400 if it is wrong."""
+        """The value of a parameter; 400 if it is invalid."""
         sent = self.event.headers if parameter.place == "header" else self.event.query_string_parameters
         return parameter.read((sent or {}).get(parameter.name))
 
     def raw_body(self) -> bytes:
-        """The body as it was sent; 400 if it is no UTF-8."""
+        """The body as it was sent; 400 if it is not UTF-8."""
         try:
             body = self.event.decoded_body if self.event.body else ""
         except ValueError:
@@ -72,12 +72,12 @@ class Request:
         return (body or "").encode("utf-8", "surrogatepass")
 
     def body(self, kind: type[B]) -> B:
-        """The body as its model; 400 that names the first field that is wrong."""
+        """The body as its model; 400 that names the first wrong field."""
         return parse_body(kind, self.raw_body())
 
 
 def admit(event: APIGatewayProxyEvent, services: Services, access: Access) -> Request:
-    """The request, counted for its caller; 401, 429, or 403 for who is no administrator where one is needed."""
+    """The request, counted for its caller; 401, 429, or 403 if the route needs an administrator."""
     if access == "open":
         return Request(event, services)
     identity = _caller(event)
@@ -89,7 +89,7 @@ def admit(event: APIGatewayProxyEvent, services: Services, access: Access) -> Re
 
 
 def _caller(event: APIGatewayProxyEvent) -> Identity:
-    """Who calls, from the claims that the gateway has verified."""
+    """The caller, from the claims that the gateway has verified."""
     raw = event.raw_event
     claims = (raw["requestContext"].get("authorizer") or {}).get("claims") or {}
     headers = (raw.get("multiValueHeaders") or {}).items()

@@ -1,4 +1,4 @@
-"""What a route of the API is: the declaration that stands over the function which serves it.
+"""A route of the API, declared by a decorator on the function that serves it.
 
 The resolver, the OpenAPI document, the gateway and the tests read the same declarations (`dualtrack.api.table`).
 """
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 Access = Literal["open", "user", "admin"]
 
 EVENTS_PATH: Final = "/v1/chats/{chat_id}/events"
-"""Served by the function ``stream``; all else by ``api``."""
+"""The function ``stream`` serves this path; ``api`` serves all others."""
 
 _PATH_PARAMETER: Final = re.compile(r"{(\w+)}")
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A status, the body (JSON, the bytes of a file, none for None) and headers of its own."""
+    """A status, the body (JSON, the bytes of a file, or None for no body) and additional headers."""
 
     status: int
     body: Any = None
@@ -36,11 +36,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Route:
-    """One operation; as a decorator it declares the function below it, which becomes ``serve``.
+    """An operation. It is a decorator: the decorated function becomes ``serve``.
 
-    ``answers``: status → the type of the body (`dualtrack.api.answers`; bytes: a file;
-    None: no body). ``refused``: error codes
-    of the contract beyond those that follow from the rest of the declaration.
+    ``answers``: status → the type of the body (`dualtrack.api.answers`; bytes: a file; None: no body).
+    ``refused``: error codes of the contract in addition to those that follow from the declaration.
     """
 
     method: str
@@ -62,12 +61,12 @@ class Route:
 
     @property
     def path_parameters(self) -> tuple[str, ...]:
-        """Their names, in order."""
+        """The names of the path parameters, in order."""
         return tuple(_PATH_PARAMETER.findall(self.path))
 
     @property
     def refusals(self) -> frozenset[str]:
-        """Every error code that it may answer with (CONTRACT 4)."""
+        """Every error code that the route may return (CONTRACT 4)."""
         codes = {"internal", "unavailable", "timeout", *self.refused}
         if self.access != "open":
             codes |= {"unauthorized", "rate_limited"}

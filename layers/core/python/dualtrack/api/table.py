@@ -1,4 +1,4 @@
-"""Every route of the API: those of the resources, and the two that are open to everybody."""
+"""All routes of the API: those of the resources, and the two open ones."""
 
 from __future__ import annotations
 

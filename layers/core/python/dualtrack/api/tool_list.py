@@ -1,4 +1,4 @@
-"""GET /v1/tools: what can be called, what it costs, and which profile offers it."""
+"""GET /v1/tools: the tools, their prices, and the profiles that offer them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def tools_json(profiles: Iterable[Profile], catalogue: Catalogue, model: str) -> dict[str, Any]:
-    """``{"tools": [...], "profiles": [...]}``; ``model``: the deployment's, of profiles that name none."""
+    """``{"tools": [...], "profiles": [...]}``; ``model``: the deployment's, for profiles that name no model."""
     offered = {profile: offered_tools(profile, in_house_specs(profile), catalogue) for profile in profiles}
     distinct = {name: spec for tools in offered.values() for name, spec in tools.items()}
     return {

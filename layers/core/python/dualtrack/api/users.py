@@ -1,4 +1,4 @@
-"""The users of the pool: whom a grant is for (a typo in an id must not cost a payment), and who is erased
+"""The users of the pool: recipients of grants (a typo in an id must not lose a payment), and erased users
 (CONTRACT 8)."""
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from botocore.exceptions import BotoCoreError, ClientError
 from dualtrack.errors import Transient, not_found
 
 _ID: Final = re.compile(r"[\w-]{1,128}", re.ASCII)
-"""No quote of a filter and no key of a table can be made of it. Cognito's own are UUIDs."""
+"""The form of a user id: it cannot break out of a quoted filter or a table's key. Cognito's own ids are UUIDs."""
 
 
 def is_user_id(text: str) -> bool:
-    """Whether it can be a user's id at all."""
+    """Whether the text has the form of a user id."""
     return _ID.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class UserPool:
-    """Who is in a user pool. ``cognito`` is a cognito-idp client. What cannot be asked or done raises `Transient`."""
+    """A user pool. ``cognito`` is a cognito-idp client. Raises `Transient` if the pool cannot be reached."""
 
     cognito: Any
     pool_id: str
@@ -37,7 +37,7 @@ class UserPool:
         return self._name_of(user) is not None
 
     def delete(self, user: str) -> bool:
-        """Take the user out of the pool, with their refresh tokens; false if there is none."""
+        """Delete the user from the pool, with their refresh tokens; false if there is no such user."""
         name = self._name_of(user)
         if name is None:
             return False
@@ -46,11 +46,11 @@ class UserPool:
         except (ClientError, BotoCoreError) as error:
             if isinstance(error, ClientError) and error.response["Error"]["Code"] == "UserNotFoundException":
                 return False
-            raise Transient("The user cannot be taken out of the pool.") from error
+            raise Transient("The user could not be deleted from the pool.") from error
         return True
 
     def _name_of(self, user: str) -> str | None:
-        """By ListUsers, because users are looked up by name everywhere else:
+        """The user's name, by ListUsers, because all other calls look users up by name:
         https://docs.aws.amazon.com/cognito/latest/developerguide/how-to-manage-user-accounts.html
         """
         if not is_user_id(user):
@@ -58,5 +58,5 @@ class UserPool:
         try:
             found = self.cognito.list_users(UserPoolId=self.pool_id, Filter=f'sub = "{user}"', Limit=1)
         except (ClientError, BotoCoreError) as error:
-            raise Transient("The user pool cannot be asked.") from error
+            raise Transient("The user pool cannot be reached.") from error
         return str(found["Users"][0]["Username"]) if found["Users"] else None

@@ -1,8 +1,8 @@
 """What may be written while release 1 may still have to read it (DESIGN 9: readers before writers).
 
-Release 1's steps fail at a text file's record, at a profile that it has not got, and at a fork; a deploy that may have
-to go back to it is made with ``writes = 1`` (docs/releases.md; tests/property/test_mixed_releases.py has what
-it reads). Each of these begins with a request, so the API is the only place that asks.
+Steps of release 1 fail on records of text files, on profiles that it does not have, and on forks. A deployment that
+may have to be rolled back to it sets ``writes = 1`` (docs/releases.md; tests/property/test_mixed_releases.py shows
+what it reads). All of these begin with a request, so only the API checks the setting.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from dualtrack.chat.attached_files import File
 
 EVERYTHING: Final = 2
-"""The release from which on all of it can be read."""
+"""The first release that can read all of it."""
 
 
 def writes_from(text: str) -> int:
-    """``DUALTRACK_WRITES``, everything where it is not set. Raises ValueError for a release that there is not."""
+    """``DUALTRACK_WRITES``; everything if it is not set. Raises ValueError for an unknown release."""
     writes = int(text or EVERYTHING)
     if not 1 <= writes <= EVERYTHING:
         raise ValueError(f"must be from 1 to {EVERYTHING}, not {writes}")
@@ -33,7 +33,7 @@ def writes_from(text: str) -> int:
 def refuse_unreadable(
     writes: int, *, profile: str = "", files: Sequence[File] = (), is_fork: bool = False
 ) -> None:
-    """Raises 400 for what the release ``writes`` could not go on with."""
+    """Raises 400 for a request whose data the release ``writes`` could not read."""
     if writes >= EVERYTHING:
         return
     if is_fork:

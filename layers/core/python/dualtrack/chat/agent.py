@@ -1,10 +1,10 @@
-"""What a chat's agent is: profile, provider, model, thinking, in-house tools. Pinned by a hash when the query starts.
+"""A chat's agent: profile, provider, model, thinking, in-house tools. A hash pins it when the query starts.
 
     first turn   today's agent ─► kept in the cache table under its hash ─► the chat's pin names the hash
-    later        the pin's hash ─► the same agent, whatever was deployed meanwhile
+    later        the pin's hash ─► the same agent, even after a deployment
 
-So turns, retries and summaries of a chat send the same (PROFILES 1). The tools of MCP servers are pinned by the
-version of their catalogue. A chat that an earlier release pinned names no agent: it has today's.
+So all turns, retries and summaries of a chat use the same agent (PROFILES 1). The tools of MCP servers are pinned
+by the version of their catalogue. The pin of an earlier release names no agent: such a chat uses today's.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Agent:
-    """Whom a chat asks and how. ``tools``: its in-house tools; ``provider``: who serves its model."""
+    """The model that a chat calls, and how. ``tools``: its in-house tools; ``provider``: who serves the model."""
 
     profile: Profile
     model: str
@@ -42,7 +42,7 @@ class Agent:
 
     @cached_property
     def text(self) -> str:
-        """All of it as JSON."""
+        """The agent as JSON."""
         tools = [_fields_of(tool) for tool in self.tools]
         return dumps(
             {
@@ -56,15 +56,15 @@ class Agent:
 
     @cached_property
     def version(self) -> str:
-        """The hash of it."""
+        """The hash of `text`."""
         return hashlib.sha256(self.text.encode()).hexdigest()[:32]
 
 
 def agent_of(stores: Stores, chat: Chat, model: str, thinking: Thinking, provider: str = ANTHROPIC) -> Agent:
     """The chat's agent: the pinned one, else today's. ``model``, ``thinking``, ``provider``: the deployment's.
 
-    What is pinned lies in a cache. Without it the chat goes on with today's agent. Raises `Gone` if there is none,
-    because the profile was removed.
+    Pinned agents are kept in a cache. If the entry is missing, the chat continues with today's agent. Raises `Gone`
+    if there is none, because the profile was removed.
     """
     pinned = chat.pin.agent if chat.pin else ""
     today = _today(chat, model, thinking, provider)
@@ -78,7 +78,7 @@ def agent_of(stores: Stores, chat: Chat, model: str, thinking: Thinking, provide
 
 
 def _today(chat: Chat, model: str, thinking: Thinking, provider: str) -> Agent | None:
-    """As it is deployed now, but for model and effort of a chat that has a recorded turn."""
+    """The agent as deployed now, but with the recorded model and effort if the chat has a recorded turn."""
     profile = all_profiles().get(chat.profile)
     if profile is None:
         return None
@@ -87,7 +87,7 @@ def _today(chat: Chat, model: str, thinking: Thinking, provider: str) -> Agent |
 
 
 def agent_from(text: str) -> Agent:
-    """Of its JSON. Fields that another release has and this one does not know are left out."""
+    """The agent from its JSON. Unknown fields, written by another release, are ignored."""
     data = json.loads(text)
     profile = _known(Profile, data["profile"])
     lists = {name: tuple(profile[name]) for name in ("tools", "mcp", "suggestions")}

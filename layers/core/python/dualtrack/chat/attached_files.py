@@ -1,4 +1,4 @@
-"""The files of a message: text becomes records of its own (``q3-f1``), images and PDFs bodies of the query's."""
+"""The files of a message: text files become records (``q3-f1``), images and PDFs bodies of the query's record."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """An attachment as it came: decoded bytes that have been checked, and a cleaned name or none."""
+    """A received attachment: decoded and checked bytes, and a cleaned name or none."""
 
     media_type: str
     data: bytes
@@ -28,7 +28,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """All files as the query names them, in order; what is to be written with it."""
+    """All files in the query's order, and what has to be written with the query."""
 
     listed: tuple[Attachment, ...]
     bodies: tuple[Body, ...]
@@ -36,7 +36,7 @@ class Attached:
 
 
 def attached_files(stores: Stores, chat: Chat, files: Sequence[File]) -> Attached:
-    """The files of the query that ``chat`` begins."""
+    """The files of the query that starts ``chat``."""
     pictures = [one for one in files if not is_text_type(one.media_type)]
     kept, bodies = stores.history.files(
         chat.user, chat.conversation_id, ((one.media_type, one.data) for one in pictures)
@@ -52,7 +52,7 @@ def attached_files(stores: Stores, chat: Chat, files: Sequence[File]) -> Attache
 
 
 def _text_record(chat: Chat, number: int, file: File) -> Record:
-    """The whole text as a record; it lists itself, so that it is read and downloaded by one id."""
+    """The full text as a record. It lists itself as its attachment, so that one id serves to read and to download."""
     record_id = file_id(chat.query, number)
     itself = Attachment(file.media_type, len(file.data), name=file.name, record_id=record_id)
     return Record(record_id, "message", "user", file.data.decode(), chat.created_at, attachments=(itself,))

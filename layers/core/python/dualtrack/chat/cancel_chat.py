@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def cancel_chat(stores: Stores, executions: Executions, chat: Chat) -> Chat:
-    """The chat as it is afterwards. The chat is closed first: whatever still runs is fenced off."""
+    """Cancel the chat and return its new state. The log is closed first, which fences off steps that still run."""
     if chat.status != "running":
         return chat
     ended = end_chat(stores, ChatRef(chat.user, chat.chat_id, chat.conversation_id), Cancelled())

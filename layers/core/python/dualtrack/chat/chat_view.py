@@ -10,7 +10,7 @@ from dualtrack.memory.sources import sources_of
 from dualtrack.storage.chats import usage_json
 
 WITH_RESPONSE: Final = frozenset({"answered", "done", "cancelled"})
-"""The statuses of a chat whose response is on record, or that it has none."""
+"""The statuses of a chat that has a response record (which may say that there is no answer)."""
 
 if TYPE_CHECKING:
     from dualtrack.memory.records import QueryTrack, Record
@@ -41,7 +41,7 @@ def chat_json(chat: Chat, records: tuple[Record, ...], track: QueryTrack | None)
 
 
 def _response(chat: Chat, records: tuple[Record, ...]) -> str | None:
-    """The answer, or what a cancelled chat had written. Without a stop reason its record says that there is none."""
+    """The answer, or what a cancelled chat had written. A record without a stop reason says that there is no answer."""
     if chat.status not in WITH_RESPONSE:
         return None
     wanted = response_id(chat.query)

@@ -1,15 +1,15 @@
-"""The scheduled reset: brings the accounts that were used up to date (docs/credits.md has the cost).
+"""The scheduled reset: brings used accounts up to date (docs/credits.md has the cost).
 
-Nothing depends on it. Days and months turn when an account is read (`Account.at`), so a reset that
-runs late, twice or half changes no balance; it makes the stored items true for reports, frees dead
-holds, and takes accounts at rest out of the index of used ones::
+No balance depends on it. Days and months change when an account is read (`Account.at`), so a reset that runs late,
+twice or only partly changes no balance. It updates the stored items for reports, frees dead holds, and removes idle
+accounts from the index of used ones::
 
-    first use of a day      the account stands in the index under that day
-    reset, nothing held     day turned, usage 0, out of the index
-    reset, still held       day turned, stays: the next reset looks again
+    first use of a day      the account enters the index under that day
+    reset, nothing held     new day, usage 0, out of the index
+    reset, still held       new day, stays in the index for the next reset
 
-So the index itself is the list of what is left to do: a run that stopped is resumed by the next one,
-and its cost is that of the accounts in use, however many there are.
+So the index is the list of work left: the next run resumes one that stopped, and the cost depends only on the
+number of accounts in use.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
     from dualtrack.storage.ledger import Ledger
 
 PAGE: Final = 200
-"""Accounts between two looks at the time left."""
+"""Accounts between two checks of the time left."""
 
 WRITERS: Final = 16
-"""Accounts in work at once; each takes a read, a write and the index's own write."""
+"""Accounts in parallel; each needs a read, a write and the index's own write."""
 
 
 class ResetUnfinished(Transient):
-    """Something is left to do. It stays in the index; a retry or the next run goes on with it."""
+    """Some accounts are left. They stay in the index; a retry or the next run continues."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a run did, in accounts: ``reset`` brought up to date; ``moved`` were used meanwhile, which
-    did the same; ``failed`` are left to the next run (``error``: why the last of them failed).
-    ``out_of_time``: it stopped before the end of the index."""
+    """Numbers of accounts of a run: ``reset`` were brought up to date; ``moved`` were used meanwhile, which has the
+    same effect; ``failed`` are left to the next run (``error``: why the last of them failed).
+    ``out_of_time``: the run stopped before the end of the index."""
 
     reset: int = 0
     moved: int = 0
@@ -52,7 +52,7 @@ class Report:
 
     @property
     def unfinished(self) -> bool:
-        """Whether another run has something to do."""
+        """Whether there is work left for another run."""
         return self.out_of_time or self.failed > 0
 
 
@@ -63,7 +63,7 @@ def reset_accounts(
     page: int = PAGE,
     writers: int = WRITERS,
 ) -> Report:
-    """Bring up to date every account last used before today, page by page while there is time."""
+    """Bring every account last used before today up to date, page by page while there is time."""
     report = Report()
     with ThreadPoolExecutor(writers) as pool:
         for users in ledger.used_before(day_of(now), page):
@@ -79,7 +79,7 @@ def _reset(ledger: Ledger, user: str, now: float) -> Callable[[Report], Report]:
         ledger.rest(ledger.expire(user, now), now)
     except Lost:
         return lambda report: replace(report, moved=report.moved + 1)
-    except Exception as error:  # noqa: BLE001 - one broken account must not stop the others: counted
+    except Exception as error:  # noqa: BLE001 - a broken account must not stop the others: it is counted
         why = type(error).__name__
         return lambda report: replace(report, failed=report.failed + 1, error=why)
     return lambda report: replace(report, reset=report.reset + 1)

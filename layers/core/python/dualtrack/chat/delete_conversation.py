@@ -1,14 +1,13 @@
-"""The deletion of a conversation with everything that belongs to it, however long it is (CONTRACT 4).
+"""Deletes a conversation of any length, with everything that belongs to it (CONTRACT 4).
 
-    hidden and noted ─► its items, page by page from the end ─► empty ─► looked at again ─► crossed out
-    one transaction      a query's chat before the query's item            when nobody can write any more
+    hidden and noted ─► its items, page by page from the end ─► empty ─► checked again ─► crossed out
+    one transaction      a query's chat before the query's item            when no late writer is possible
 
-What is killed on the way is found in the list of deletions, and the partition itself is what is left to do.
-It is deleted whole, whatever kinds of items it holds, but for what living forks show: of the queries up to
-the last one that any of them shares the records, tracks and digests stay with their bodies, and the
-conversation's item, hidden and without its title. Whoever releases them last has the rest deleted. A step of
-a chat that is late may write behind the deletion's back until its chat's deadline: after that the
-conversation and its last chats are looked at once more.
+If a step fails, the sweep finds the deletion in the list of deletions; the items left in the partition are the work
+left. All kinds of items are deleted, except what existing forks show: the records, tracks and digests of the queries
+up to the last shared one, their bodies, and the conversation's item, hidden and without its title. When the last of
+these forks is deleted, so is the rest. A late step of a chat can still write until the chat's deadline: after that,
+the conversation and its last chats are checked once more.
 """
 
 from __future__ import annotations
@@ -36,18 +35,19 @@ if TYPE_CHECKING:
 
 _LATE_SECONDS: Final = 60
 WRITERS_SECONDS: Final = CHAT_SECONDS + _LATE_SECONDS
-"""Whoever was about to write when something was hidden has written, or is dead: a chat's time and a step's more."""
+"""After this time, every writer that was active when something was hidden has written or is dead: the time of a chat
+and of one more step."""
 
 _REQUEST_SECONDS: Final = 30
-"""The request that deletes goes on by itself for at most so long; then the sweep does."""
+"""Time limit of the request that deletes; after that the sweep continues."""
 
 _LEFTOVERS_SECONDS: Final = 5
-"""What a request that was refused spends on what it had written."""
+"""Time that a refused request spends on deleting what it had written."""
 
 _TRIES: Final = 8
 
 _AT_ONCE: Final = 8
-"""Chats that are deleted at the same time: each takes three requests, which are all waiting."""
+"""Chats deleted in parallel: each takes three requests, which only wait for DynamoDB and S3."""
 
 
 def delete_conversation(
@@ -61,15 +61,15 @@ def delete_conversation(
 
 
 def note_conversation(stores: Stores, user: str, conversation_id: str) -> None:
-    """Note a conversation that is about to be made: if it is not, the sweep deletes what was written for it."""
+    """Note a conversation before it is created: if its creation fails, the sweep deletes what was written for it."""
     now = int(stores.clock())
     stores.deletions.note(Deletion("CONV", user, conversation_id, now, now + WRITERS_SECONDS))
 
 
 def delete_leftovers(stores: Stores, user: str, conversation_id: str) -> None:
-    """Remove what was written for a conversation that is not there, or is being deleted; else nothing.
+    """Remove what was written for a conversation that does not exist or is being deleted; otherwise do nothing.
 
-    What it has no time for is left to the sweep: such a conversation is in the list of deletions.
+    The sweep does what is left when the time is up: such a conversation is in the list of deletions.
     """
     found, has_time = stores.conversations.find(user, conversation_id), time_for(_LEFTOVERS_SECONDS)
     if found is None:
@@ -79,7 +79,7 @@ def delete_leftovers(stores: Stores, user: str, conversation_id: str) -> None:
 
 
 def hide(stores: Stores, found: Conversation, *, whoever_holds_it: bool = False) -> Deletion:
-    """Hide a conversation and note its deletion. Raises 409 if a chat was faster."""
+    """Hide a conversation and note its deletion. Raises 409 if a chat has started meanwhile."""
     now = int(stores.clock())
     one = Deletion("CONV", found.user, found.conversation_id, now, now + _REQUEST_SECONDS)
     lock = stores.conversations.lock_action(found, now + _LATE_SECONDS, whoever_holds_it=whoever_holds_it)
@@ -91,7 +91,7 @@ def hide(stores: Stores, found: Conversation, *, whoever_holds_it: bool = False)
 
 
 def _free(stores: Stores, found: Conversation) -> Conversation:
-    """The conversation, without a chat in it; a dead one is ended."""
+    """The conversation when no chat runs in it; ends a dead chat. Raises 409 if a chat is running."""
     if not found.lease or found.is_being_deleted:
         return found
     if found.lease_until > stores.clock():
@@ -101,10 +101,10 @@ def _free(stores: Stores, found: Conversation) -> Conversation:
 
 
 def continue_deletion(stores: Stores, one: Deletion, has_time: Callable[[], bool]) -> None:
-    """Delete what there is while there is time. Harmless at any time and any number of times."""
+    """Delete what is left while there is time. Idempotent."""
     found = stores.conversations.find(one.user, one.what)
     if found and not found.is_being_deleted:
-        stores.deletions.cross_out(one)  # noted ahead, and then it was made
+        stores.deletions.cross_out(one)  # noted before its creation, which succeeded
         return
     if found is None:
         if _empty(stores, one.user, one.what, has_time):
@@ -121,8 +121,8 @@ def continue_deletion(stores: Stores, one: Deletion, has_time: Callable[[], bool
 
 
 def _release(stores: Stores, found: Conversation) -> list[Deletion]:
-    """Note that a deleted fork shows nothing of others any more. The deletions of those that are deleted themselves
-    begin anew: there may be less to keep now."""
+    """Note that a deleted fork no longer shows queries of other conversations. Deletions of those conversations
+    restart: they may have less to keep now. Returns these deletions."""
     waiting = []
     for other in found.sources:
         if stores.forks.shares(found.user, other, found.conversation_id):
@@ -141,15 +141,15 @@ def _released(stores: Stores, found: Conversation, other: str) -> list[Deletion]
             anew = Deletion("CONV", found.user, other, now, now + _REQUEST_SECONDS)
             stores.deletions.note(anew, actions)
         except Lost:
-            continue  # its own deletion has just begun, or ended
+            continue  # its own deletion has just started, or ended
         return [anew]
     raise Contended("A conversation that was shared changed too often.")
 
 
 def _kept(stores: Stores, found: Conversation) -> Kept:
-    """What living forks show of a conversation that is being deleted; from now on nobody can share more of it.
+    """What existing forks show of a conversation that is being deleted. This can only become less from now on:
 
-    None can be made of it any more, and one that is made of a fork shares no more than that does.
+    no new fork can be made of it, and a fork of a fork shares no more than that fork does.
     """
     for _ in range(_TRIES):
         if not found.forks:
@@ -168,7 +168,7 @@ def _kept(stores: Stores, found: Conversation) -> Kept:
 
 
 def _empty_but_kept(stores: Stores, found: Conversation, kept: Kept, has_time: Callable[[], bool]) -> bool:
-    """Delete the conversation's items but what is kept, its chats all of them; whether that is done."""
+    """Delete the conversation's items except what is kept, and all its chats; returns whether that is done."""
     user, conversation_id = found.user, found.conversation_id
     if not kept.through:
         return _empty(stores, user, conversation_id, has_time)
@@ -193,7 +193,7 @@ def _is_kept(sk: str, kept: Kept) -> bool:
 
 
 def _empty(stores: Stores, user: str, conversation_id: str, has_time: Callable[[], bool]) -> bool:
-    """Delete the conversation's items, each query's chat before the item that names it; whether all are gone."""
+    """Delete the conversation's items, each query's chat before the item that names it; return whether all are gone."""
     while items := stores.history.last_items(user, conversation_id):
         chats = [item["chat"] for item in items if "chat" in item]
         if not _delete_chats(stores, user, chats, has_time):
@@ -204,7 +204,7 @@ def _empty(stores: Stores, user: str, conversation_id: str, has_time: Callable[[
 
 
 def _conclude(stores: Stores, one: Deletion) -> None:
-    """Nothing is left: cross it out if nobody can write any more, else look at it again then."""
+    """Nothing is left: cross the deletion out if no late writer is possible any more, else check again later."""
     nobody_writes_after = one.since + WRITERS_SECONDS
     if stores.clock() < nobody_writes_after:
         stores.deletions.put_off(one, nobody_writes_after)
@@ -213,13 +213,13 @@ def _conclude(stores: Stores, one: Deletion) -> None:
 
 
 def continue_chat_deletion(stores: Stores, one: Deletion) -> None:
-    """The second look at a chat: whatever late writers have left, and the blank end that kept them out."""
+    """The second pass over a chat: delete what late writers have left, and the blank end that kept them out."""
     stores.chats.delete(one.user, one.what)
     stores.deletions.cross_out(one)
 
 
 def _delete_chats(stores: Stores, user: str, chat_ids: list[str], has_time: Callable[[], bool]) -> bool:
-    """Delete chats while there is time; whether all are gone."""
+    """Delete chats while there is time; returns whether all are gone."""
 
     def delete(chat_id: str) -> bool:
         if not has_time():
@@ -244,18 +244,18 @@ def _delete_chat(stores: Stores, user: str, chat_id: str) -> None:
 
 
 def _finish(stores: Stores, chat: Chat) -> None:
-    """Its summaries are still being written: close it first, so that whoever follows it sees its end."""
+    """Close a chat whose summaries are still being written, so that its followers see the end."""
     try:
         end_chat(stores, ChatRef(chat.user, chat.chat_id, chat.conversation_id), Failure("internal", ""))
-    except Exception:  # noqa: BLE001 - what cannot be read any more can still be deleted
+    except Exception:  # noqa: BLE001 - a chat that cannot be read can still be deleted
         return
 
 
 def _blank_end(stores: Stores, chat: Chat) -> str:
-    """The sort key of what stays of a chat that was broken off a moment ago: the end of its log, blank.
+    """The sort key of the only item that stays of a chat that was just interrupted: the end of its log, blanked.
 
-    A tool or a model call of it may still be running. Its log stays closed until none can be, so that
-    nothing is written into a conversation that is gone.
+    A tool or a model call of the chat may still be running. The log stays closed until none can be, so that
+    nothing is written into a deleted conversation.
     """
     nobody_writes_after = chat.deadline + _LATE_SECONDS
     if chat.status not in ("failed", "cancelled") or stores.clock() > nobody_writes_after:

@@ -1,12 +1,12 @@
-"""The end of a chat, whatever ended it: idempotent, and read off the status (DESIGN 2.5).
+"""The end of a chat, whatever ended it: idempotent, decided by the status (DESIGN 2.5).
 
 running  ──► failed | cancelled   hold released or settled, response record, terminal event
-answered ──► done                 with the track that is there, else with mechanical summaries: a delivered answer
+answered ──► done                 with the stored track, else with mechanical summaries: a delivered answer
                                   stays delivered
 ended    ──► nothing
 
-The response record says that there is no answer. Only a cancelled chat whose running turn has written something
-keeps that text, with the stop reason `cancelled` (CONTRACT 6).
+The response record says that there is no answer. Only a cancelled chat keeps the text that its running turn has
+written, if any, with the stop reason `cancelled` (CONTRACT 6).
 """
 
 from __future__ import annotations
@@ -62,11 +62,11 @@ class Failure:
 _NO_DETAILS: Final = Details()
 
 TIMED_OUT: Final = Failure("timeout", "The chat took too long. Nothing was charged.")
-"""A chat past its deadline, whoever finds it."""
+"""A chat past its deadline."""
 
 
 INCOMPLETE: Final = Failure("internal", "Something of this conversation is missing. Nothing was charged.")
-"""A chat that cannot go on, because what it has to send is gone."""
+"""A chat that cannot continue, because something that it has to send was deleted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,21 +75,21 @@ class Cancelled:
 
 
 Ended: TypeAlias = Callable[[str, str], None]
-"""Is told of a chat's end by the one that has committed it: ``answered`` and the stop, ``failed`` and the code."""
+"""Called by the run that committed a chat's end: with ``answered`` and the stop reason, or ``failed`` and the code."""
 
 
 def end_chat(
     stores: Stores, ref: ChatRef, how: Failure | Cancelled, ended: Ended = lambda *_: None
 ) -> Chat | None:
-    """End the chat if it has not ended; the chat as it is then, or None if there is none.
+    """End the chat if it has not ended; returns the chat afterwards, or None if there is none.
 
-    ``ended`` is told if this is what has ended it as failed.
-    Raises `Contended` if it goes on and on meanwhile.
+    ``ended`` is called if this call has ended the chat as failed.
+    Raises `Contended` if the chat keeps moving on.
     """
     for left in reversed(range(_TRIES)):
         log = stores.log(ref)
         try:
-            # The tail comes before the state: what is committed behind it takes the slot, and is noticed.
+            # Read the tail before the state: a later commit takes the slot, and so is noticed.
             log.next_slot()
         except ChatClosed:
             return stores.chats.load(ref.user, ref.chat_id)
@@ -108,11 +108,11 @@ def end_chat(
         except (Superseded, Lost):
             continue
         return stores.chats.load(ref.user, ref.chat_id)
-    raise Contended("The chat moved on every time that it was to be ended.")
+    raise Contended("The chat moved on at each attempt to end it.")
 
 
 def _too_late(chat: Chat, how: Failure | Cancelled) -> bool:
-    """An answer that is delivered is not cancelled: its summaries are on their way."""
+    """A delivered answer is not cancelled: its summaries are being written."""
     return chat.status in ("done", "failed", "cancelled") or (
         chat.status == "answered" and isinstance(how, Cancelled)
     )
@@ -127,12 +127,12 @@ def finish(
 ) -> None:
     """Answered → done: the summarised track of the query's ``records``, and the terminal event with the chat object.
 
-    A follow-up may have made the track final before (query_state.py): then the chat closes with that one.
-    What was ``spent`` on summaries counts either way; None: nobody knows, for the step that asked for them is dead.
+    A follow-up may have made the track final before (query_state.py): then the chat closes with that track.
+    What was ``spent`` on summaries counts either way; None if unknown, because the step that asked for them died.
     """
     after = replace(with_summaries(chat, spent.usage if spent else Usage()), status="done")
     after = replace(after, spent=after.spent and replace(after.spent, summaries=spent))
-    # none are left when the conversation was deleted meanwhile: then the closed log refuses what follows
+    # there are none if the conversation was deleted meanwhile: then the closed log rejects the next write
     track = track_of(records, summaries, iso(stores.clock())) if records else QueryTrack(chat.query, (), 0)
     try:
         writes = stores.history.track_writes(chat.user, chat.conversation_id, track)
@@ -158,7 +158,7 @@ def _close_answered(
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """Of a running chat, as it was read: what it is charged, and its query's tracks."""
+    """How a running chat ends: the chat as it was read, its charge, and its query's tracks."""
 
     chat: Chat
     how: Failure | Cancelled
@@ -169,7 +169,7 @@ class _End:
 
     @property
     def response(self) -> Record:
-        """The last record: the text that is kept, or that there is no answer."""
+        """The last record: the text that is kept, or the note that there is no answer."""
         return self.records[-1]
 
 
@@ -180,7 +180,7 @@ def _end_running(
     how: Failure | Cancelled,
     fence: Callable[[StoredEvent], None],
 ) -> None:
-    """Close a running chat: everything about it in one transaction."""
+    """Close a running chat in one transaction."""
     now = stores.clock()
     events = log.events()
     charge = _charge(chat, how, events)
@@ -199,18 +199,18 @@ def _end_running(
 
 
 def _cost(stores: Stores, chat: Chat, records: Sequence[Record]) -> int:
-    """What the chat's turns and their tools took of models (10⁻⁹ dollars), whatever it is charged."""
+    """What the model calls of the chat's turns and tools cost (10⁻⁹ dollars), whatever the user is charged."""
     if not chat.turn:
         return model_nanodollars(chat, (), ())
     try:
         found = stores.chats.load_with_turns(chat.user, chat.chat_id)
-    except Gone:  # the conversation is being deleted, or that is why the chat ends
+    except Gone:  # the conversation is being deleted, or missing data is why the chat ends
         return 0
     return model_nanodollars(chat, found[1], records) if found else 0
 
 
 def _response(chat: Chat, how: Failure | Cancelled, events: Sequence[StoredEvent], now: str) -> Record:
-    """The text of the running turn of a cancelled chat, or that there is no answer."""
+    """The text of a cancelled chat's running turn, or the note that there is no answer."""
     turn, is_cancelled = chat.turn + 1, isinstance(how, Cancelled)
     text, stop = text_of_turn(events, turn) if is_cancelled else "", "cancelled"
     if not text.strip():
@@ -257,18 +257,18 @@ def _status(how: Failure | Cancelled) -> Literal["failed", "cancelled"]:
 
 
 def _decide_anew(event: StoredEvent) -> None:
-    """Something happened while the end was being written: look at the chat again."""
+    """An event arrived while the end was being written: read the chat again."""
     if event.event != "delta":
         raise Superseded(event.event)
 
 
 def _read_anew(event: StoredEvent) -> None:
-    """The same, and text that came in between is kept, too."""
+    """The same, so that text that arrived in between is kept too."""
     raise Superseded(event.event)
 
 
 def _charge(chat: Chat, how: Failure | Cancelled, events: Sequence[StoredEvent]) -> int:
-    """A failure costs nothing; a cancelled chat all that it holds, once a model call has begun."""
+    """Credits to charge: 0 for a failure; all that is held for a cancelled chat, if a model call has begun."""
     if isinstance(how, Failure):
         return 0
     begun = chat.turn > 0 or any(event.event == "turn" for event in events)

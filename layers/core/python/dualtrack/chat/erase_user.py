@@ -1,13 +1,13 @@
-"""The erasure of a user with everything that is theirs (CONTRACT 4, docs/privacy.md).
+"""The erasure of a user and all their data (CONTRACT 4, docs/privacy.md).
 
     refused and noted ─► chats ended, conversations hidden, out of the pool ─► connections, requests, bodies
     one transaction       at once, by the request                              ledger lines without the person
                                                                                               │
-    crossed out  ◄─ the account closed ◄─ nothing found, nobody can write any more ◄──────────┘
+    crossed out  ◄─ the account closed ◄─ nothing left, no late writer possible ◄─────────────┘
 
-Every look does all of it again and is harmless at any time. While one finds something (a request that was admitted
-just before the refusal may take half a minute) there is another. The deletion of each conversation is noted by itself,
-so neither the number nor the length of them matters.
+Each pass repeats all steps and is idempotent. There is another pass while one finds something: a request that was
+admitted just before the refusal may take half a minute. Each conversation's deletion is noted separately, so their
+number and length do not matter.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ if TYPE_CHECKING:
 
 _DAY_SECONDS: Final = 86_400
 _CLOCKS_SECONDS: Final = 300
-"""By how much the clocks of those who make and who check a token may differ."""
+"""Maximum clock difference between the issuer of a token and those who check it."""
 
 
 class Users(Protocol):
-    """Who may sign in."""
+    """The users who may sign in."""
 
     def delete(self, user: str) -> bool:
-        """Let the user sign in no more; false if there is none."""
+        """Remove the user, who can then no longer sign in; false if there is no such user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """A stage's settings: how long the ledger is kept, and how long a token lasts."""
+    """Settings of a stage: how long the ledger is kept, and how long a token is valid."""
 
     ledger_days: int
     token_hours: int
 
 
 def begin_erasure(stores: Stores, user: str, retention: Retention) -> Deletion:
-    """Refuse the user from now on and note the erasure. Again it changes nothing."""
+    """Refuse the user from now on and note the erasure. Idempotent."""
     now = int(stores.clock())
     terms = Terms(
         alias=f"{ALIAS}{secrets.token_hex(12)}",
@@ -67,9 +67,9 @@ def begin_erasure(stores: Stores, user: str, retention: Retention) -> Deletion:
 def stop_user(
     stores: Stores, executions: Executions, users: Users, one: Deletion, has_time: Callable[[], bool]
 ) -> bool:
-    """End the user's chats, hide their conversations, take them out of the pool; whether anything of it was left.
+    """End the user's chats, hide their conversations, remove them from the pool; returns whether anything was left.
 
-    A conversation that makes trouble keeps no other one waiting: the first trouble is raised at the end.
+    An error in one conversation does not delay the others: the first error is raised at the end.
     """
     found, trouble = False, None
     for conversation in stores.conversations.newest(one.user):
@@ -82,7 +82,7 @@ def stop_user(
             trouble = trouble or error
     if users.delete(one.user):
         found = True
-        stores.deletions.refuse(one)  # a token may have been given out until now
+        stores.deletions.refuse(one)  # a token may have been issued until now
     if trouble:
         raise trouble
     return found
@@ -96,7 +96,7 @@ def _hide(stores: Stores, executions: Executions, found: Conversation) -> None:
         try:
             end_chat(stores, ChatRef(found.user, found.lease, found.conversation_id), Cancelled())
         except Exception:
-            if not is_overdue:  # one that cannot be read cannot be ended: it is deleted once its time is up
+            if not is_overdue:  # an unreadable chat cannot be ended: it is deleted after its deadline
                 raise
         stop_execution(executions, found.lease)
     now_free = stores.conversations.find(found.user, found.conversation_id)
@@ -104,15 +104,15 @@ def _hide(stores: Stores, executions: Executions, found: Conversation) -> None:
         try:
             hide(stores, now_free, whoever_holds_it=is_overdue)
         except ApiError:
-            return  # a chat was faster: the next look ends it
+            return  # a chat has started meanwhile: the next pass ends it
 
 
 def continue_erasure(
     stores: Stores, executions: Executions, users: Users, one: Deletion, has_time: Callable[[], bool]
 ) -> None:
-    """Everything that is left of the user, while there is time; closes the account when there is nothing else."""
+    """Delete what is left of the user while there is time; close the account when nothing else is left."""
     if one.terms is None:
-        raise ValueError("An erasure without its terms.")  # the log must not name the user
+        raise ValueError("The erasure has no terms.")  # the log must not name the user
     found = stop_user(stores, executions, users, one, has_time)
     found |= any(True for _ in stores.deletions.others_of(one.user))
     found |= stores.requests.forget_user(one.user)
@@ -121,6 +121,6 @@ def continue_erasure(
     found |= stores.kept_ledger.move_lines(one.user, one.terms, has_time) or bool(account.holds)
     if found or not has_time() or stores.clock() < one.since + WRITERS_SECONDS:
         return
-    stores.bodies.delete_objects(one.user)  # those of conversations went with them
+    stores.bodies.delete_objects(one.user)  # bodies of conversations are deleted with them
     stores.kept_ledger.close(account, one.terms)
     stores.deletions.cross_out(one)

@@ -1,4 +1,4 @@
-"""A chat's execution: its name is the chat's id, its input what the steps of the workflow are asked to do."""
+"""A chat's execution: its name is the chat's id, its input is a `ChatRef` for the steps of the workflow."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ if TYPE_CHECKING:
 
 
 def start_execution(executions: Executions, ref: ChatRef) -> None:
-    """Start the chat's execution; one that exists is as good as started."""
+    """Start the chat's execution; does nothing if it exists."""
     given = {"user": ref.user, "chat_id": ref.chat_id, "conversation_id": ref.conversation_id, "turn": 0}
     executions.start(ref.chat_id, given)
 
 
 def stop_execution(executions: Executions, chat_id: str) -> None:
-    """Stop it if it runs."""
+    """Stop it if it is running."""
     executions.stop(chat_id, "The chat has ended.")
 
 
 def owner_of(executions: Executions, chat_id: str) -> str:
-    """The user whose chat it is, by its execution's input; empty where that is not kept (any more)."""
+    """The chat's user, from the input of its execution; empty if Step Functions no longer has it."""
     given = executions.given(chat_id)
     return str(given["user"]) if given else ""

@@ -1,4 +1,4 @@
-"""What is on record of a chat, read for its receipt: its item, turns, calls and lines of the ledger."""
+"""Reads what a chat's receipt is made of: its item, turns, calls and ledger lines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def evidence(stores: Stores, chat: Chat, *, with_ledger: bool = True) -> Evidence:
-    """All of it; 404 if the chat is being deleted meanwhile. Without the ledger it takes no permission for that."""
+    """The evidence; 404 if the chat is being deleted. ``with_ledger=False`` needs no permission to read the ledger."""
     try:
         found = stores.chats.load_with_turns(chat.user, chat.chat_id)
     except Gone:

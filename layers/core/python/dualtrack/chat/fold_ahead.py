@@ -1,7 +1,7 @@
 """The next digest, written by the model before a query needs it (DESIGN 2.16).
 
-Nobody waits for it: it is made when the chat is done. Where it is missing, be it that the model would not, that the
-step died or that the next query was faster, that query makes one mechanically.
+It is made after the chat is done, so it delays no answer. If it is missing, because the model failed, the step died or
+the next query was faster, that query makes a mechanical digest.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from dualtrack.storage.chats import Chat
 
 _CALL_SECONDS: Final = 25.0
-"""What the step has left behind its summaries."""
+"""Time that the step has left after its summaries."""
 
 
 def fold_ahead(chat: Chat, profile: Profile, deps: SummariseDeps) -> None:
-    """Write the digest that a coming query may take, if the past up to this chat nears its budget."""
+    """Write the digest for a later query, if the past up to this chat approaches its budget."""
     stores, budget = deps.stores.across(chat.ancestry), track_budget(profile)
     digest, ahead = stores.digests.newest(chat.user, chat.conversation_id)
     after = digest.through if digest else 0
@@ -45,6 +45,6 @@ def fold_ahead(chat: Chat, profile: Profile, deps: SummariseDeps) -> None:
         return
     if text := words_of_model(said):
         written = digest_of(digest, folded, text, budget, iso(stores.clock()))
-        with contextlib.suppress(Lost):  # another was faster, or the conversation is being deleted
+        with contextlib.suppress(Lost):  # another run wrote it, or the conversation is being deleted
             seconds = round(time.monotonic() - clock, 3)
             stores.write_ahead(chat, written, Side(at, deps.model_name, seconds, 1, 1, usage))

@@ -1,7 +1,7 @@
 """POST /v1/conversations/{id}/fork: a new conversation whose past is the first queries of another (CONTRACT 4).
 
-Nothing is copied. What is written is the new conversation's item and two small ones for each conversation whose
-queries it shares (`dualtrack.memory.ancestry`), in one transaction: as much for 3 queries as for 1,000.
+Nothing is copied. One transaction writes the new conversation's item and two small ones for each conversation whose
+queries it shares (`dualtrack.memory.ancestry`): the same cost for 3 queries as for 1,000.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _TRIES: Final = 8
 
 
 def first_fork(stores: Stores, user: str, repeat: Repeat) -> Conversation | None:
-    """The fork that this key has made within 24 hours, or None. Raises 409 for another request, 404 if it is gone."""
+    """The fork that this key made in the last 24 hours, or None. Raises 409 for another request, 404 if it is gone."""
     first = stores.requests.first(user, repeat.key, stores.clock())
     if first is None:
         return None
@@ -53,7 +53,7 @@ def fork_conversation(
         try:
             return _fork(stores, user, conversation_id, before, repeat)
         except Lost:
-            # the same request may have come in twice at once: then the other one's fork is the answer
+            # the same request may have arrived twice at once: then return the fork of the other
             if repeat and (first := first_fork(stores, user, repeat)):
                 return first
     raise Contended("The conversation changed too often.")
@@ -88,7 +88,7 @@ def _fork(
 
 
 def _parent(stores: Stores, user: str, conversation_id: str, before: int) -> Conversation:
-    """The conversation, in which every query before this one has ended; a dead chat is ended if it is one of them."""
+    """The conversation, if every query before ``before`` has ended; ends a dead chat among them."""
     found = stores.conversations.find(user, conversation_id)
     if found is None or found.is_being_deleted:
         raise not_found("There is no such conversation.")
@@ -105,7 +105,7 @@ def _parent(stores: Stores, user: str, conversation_id: str, before: int) -> Con
 
 
 def _ancestry(stores: Stores, found: Conversation, through: int) -> Ancestry:
-    """What the fork shares: of digests those that the parent's next query sent, or would have."""
+    """What the fork shares. Of the digests, those that the parent's next query sent or would have sent."""
     ancestry, cut = found.ancestry.forked(found.conversation_id, through)
     if len(ancestry.parts) > MAX_PARTS:
         raise invalid_request(
@@ -117,10 +117,10 @@ def _ancestry(stores: Stores, found: Conversation, through: int) -> Ancestry:
 
 
 def _make_final(stores: Stores, found: Conversation, ancestry: Ancestry) -> None:
-    """Write the tracks of the parent's own queries that are still being summed up, mechanically, as a follow-up does.
+    """Write mechanical tracks for the parent's own queries that are still being summarised, as a follow-up does.
 
-    A fork finds the track of every query that it shares, and never writes into another conversation: a deletion of
-    that one would not know.
+    So a fork finds the track of every query that it shares. It must never write into another conversation, because
+    the deletion of that conversation would not notice.
     """
     user, own = found.user, found.conversation_id
     if not ancestry.parts or ancestry.parts[-1].conversation_id != own:

@@ -1,4 +1,4 @@
-"""How the latest queries of a conversation begin, which a search of conversations looks at (CONTRACT 4)."""
+"""The beginnings of a conversation's latest queries, for the search of conversations (CONTRACT 4)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def asked_up_to(stores: Stores, found: Conversation, through: int, message: str = "") -> Asked:
-    """The latest queries up to number ``through`` with how they begin, oldest first; ``message``: one more after them.
+    """The beginnings of the latest queries up to number ``through``, oldest first, then that of ``message``.
 
-    What the conversation's item does not know (an earlier release wrote it, or a fork begins far back) is read.
+    Those that the conversation's item lacks (an earlier release wrote it, or a fork begins far back) are read.
     """
     last = through + 1 if message else through
     wanted = range(max(1, last - QUERIES_KEPT + 1), through + 1)
@@ -32,7 +32,7 @@ def _read(stores: Stores, found: Conversation, numbers: list[int]) -> dict[int, 
     try:
         records = history.records(found.user, found.conversation_id, [query_id(one) for one in numbers])
     except Gone:
-        return {}  # a search finds less; no chat fails for it
+        return {}  # a search finds less, but the chat must not fail
     return {
         place.query: start_of(one.content) for one in records if (place := parse_record_id(one.record_id))
     }

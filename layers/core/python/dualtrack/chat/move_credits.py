@@ -1,8 +1,8 @@
-"""Credits move with what a step records, in one transaction.
+"""Credits move in the same transaction as what a step records.
 
-account ─► decide ─► what is recorded with the decision ─► { events, items, account, ledger lines }
-   ▲                                                                      │
-   └────────────────────── the account has moved ─────────────────────────┘
+account ─► decide ─► recorded(decision) ─► { events, items, account, ledger lines }
+   ▲                                                       │
+   └──────────────── the account has moved ────────────────┘
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def lines_of(decision: Decision, chat_id: str) -> tuple[int, ...]:
-    """The numbers that the chat's own lines of the ledger get if the decision is written."""
+    """The numbers of the chat's own ledger lines, if the decision is written."""
     first = decision.account.seq - len(decision.movements) + 1
     return tuple(first + place for place, one in enumerate(decision.movements) if one.chat_id == chat_id)
 
@@ -42,10 +42,10 @@ def move_credits(
     recorded: Callable[[Decision], Recorded],
     fence: Callable[[StoredEvent], None] | None = None,
 ) -> D:
-    """The decision that was committed with what ``recorded`` makes of it, or the refusal; then nothing was written.
+    """Commit a decision with what ``recorded`` makes of it, and return it; or return a refusal and write nothing.
 
-    Both functions are pure: they are called anew while other chats of the user move the account. Raises `Lost` for
-    a condition outside the ledger, what ``fence`` raises, `ChatClosed` and `Contended`.
+    Both functions are pure: they are called again each time that another chat of the user moves the account. Raises
+    `Lost` for a condition outside the ledger, what ``fence`` raises, `ChatClosed` and `Contended`.
     """
 
     def commit(account: Account, decision: Decision) -> None:

@@ -1,4 +1,4 @@
-"""The past of a query: read as far as it is sent, folded where it must be, fixed once (CONTRACT 6, DESIGN 2.16)."""
+"""The past of a query: read as far as it is sent, folded if too long, then pinned (CONTRACT 6, DESIGN 2.16)."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _TRIES: Final = 6
 
 
 def track_budget(profile: Profile) -> TrackBudget:
-    """What the past may take in this profile."""
+    """The token budget of the past in this profile."""
     return TrackBudget(profile.track_tokens, profile.query_template)
 
 
 def read_past(stores: Stores, chat: Chat, *, is_fixed: bool) -> Past:
-    """The digest and the tracks behind it: those that are fixed, or those that a new query finds.
+    """The digest and the tracks after it: the pinned ones, or for a new query the current ones.
 
-    However long the conversation is, only what is behind the digest is read. Raises `Gone`.
+    Only what follows the digest is read, however long the conversation is. Raises `Gone`.
     """
     user, conversation_id = chat.user, chat.conversation_id
     digest, ahead = None, None
@@ -44,8 +44,8 @@ def read_past(stores: Stores, chat: Chat, *, is_fixed: bool) -> Past:
 def fix_past(stores: Stores, chat: Chat, past: Past, profile: Profile, pin: Pin) -> tuple[Past, Chat]:
     """What the query sends of its past, and the chat with its pin: ``pin`` with the digest that is sent.
 
-    A fold is one transaction: the new digest, the mark that it is in force, the pin. Whoever is faster counts, be it
-    another first attempt of this query or the summariser with the same digest. Raises `Superseded`, `Gone` and, if
+    A fold is one transaction: the new digest, the mark that it is in force, the pin. The first writer wins: it may be
+    another first attempt of this query, or the summariser with the same digest. Raises `Superseded`, `Gone` and, if
     the chat has ended, `ChatClosed`.
     """
     for _ in range(_TRIES):
@@ -64,11 +64,11 @@ def fix_past(stores: Stores, chat: Chat, past: Past, profile: Profile, pin: Pin)
                 return past, chat
         else:
             return sent, replace(chat, pin=pin)
-    raise Contended("The past was folded by others every time.")
+    raise Contended("Other runs folded the past at each attempt.")
 
 
 def _take(stores: Stores, chat: Chat, past: Past, sent: Past, pin: Pin) -> None:
-    """Put the digest in force, and write it if nobody has."""
+    """Put the digest in force, and write it if it is not stored yet."""
     user, conversation_id = chat.user, chat.conversation_id
     if sent.digest is None:
         raise ValueError(conversation_id)
@@ -91,6 +91,6 @@ def _as_it_is_now(stores: Stores, chat: Chat) -> Chat:
 
 
 def _is_cold(past: Past, now: float) -> bool:
-    """Whether the last call is so long ago that nothing is in the prompt cache. The last track was written after it."""
+    """Whether the prompt cache has expired since the last call. The last track was written after that call."""
     written = [block.created_at for track in past.tracks[-1:] for block in track.blocks]
     return bool(written) and now - epoch_of(max(written)) > CACHE_SECONDS

@@ -47,25 +47,25 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _TRACK_WAIT_SECONDS: Final = 0.2
-"""A follow-up is held up by summaries for half a second at most (CONTRACT 6), what it does behind the wait included."""
+"""Summaries delay a follow-up by at most half a second (CONTRACT 6), including its own work after the wait."""
 _POLL_SECONDS: Final = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class QueryState:
-    """Everything a model call of this query is made from."""
+    """All data for a model call of this query."""
 
     chat: Chat
-    """With its pin, if there was something to pin."""
+    """Has its pin, if there was something to pin."""
     view: View
     offered: Mapping[str, ToolSpec]
     records: tuple[Record, ...]
-    """The query's records so far, in order, whole."""
+    """The query's records so far, in order and in full."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """What the tables say."""
+    """What was read from the tables."""
 
     past: Past
     records: tuple[Record, ...]
@@ -86,10 +86,10 @@ def read_query(
     complete: Callable[[RecordedTurn], None],
     sleep: Callable[[float], None],
 ) -> QueryState:
-    """The query with its past pinned. ``complete`` gives the last turn's calls without a record one.
+    """The query with its past pinned. ``complete`` writes the missing records of the last turn's calls.
 
-    Raises `Gone` if something that has to be sent is not there any more, and `Superseded` if another first attempt
-    has pinned another agent.
+    Raises `Gone` if something that has to be sent was deleted, and `Superseded` if another first attempt has pinned
+    another agent.
     """
     profile, stores = agent.profile, stores.across(chat.ancestry)
     read = _read(stores, chat, profile, turns)
@@ -121,7 +121,7 @@ def read_query(
 
 
 def _is_new(chat: Chat, turns: Sequence[RecordedTurn]) -> bool:
-    """Whether nothing of what is sent is fixed yet."""
+    """Whether nothing of what will be sent is pinned yet."""
     return chat.pin is None and not turns and chat.status == "running"
 
 
@@ -137,7 +137,7 @@ def _replay(stores: Stores, chat: Chat, profile: Profile, offered: Mapping[str, 
 
 
 def _read(stores: Stores, chat: Chat, profile: Profile, turns: Sequence[RecordedTurn]) -> _Read:
-    """Three reads that do not need each other, at once. Later turns get the tools that the first pinned."""
+    """Three independent reads in parallel. Later turns get the tools that the first turn pinned."""
     version = chat.pin.catalogue if chat.pin else ("" if turns else None)
     user, conversation_id = chat.user, chat.conversation_id
     with ThreadPoolExecutor(2) as pool:
@@ -154,10 +154,10 @@ def _read_past(stores: Stores, chat: Chat, profile: Profile, *, is_fixed: bool) 
 def _pin(
     stores: Stores, chat: Chat, agent: Agent, read: _Read, sleep: Callable[[float], None]
 ) -> tuple[_Read, Chat]:
-    """Fix what is sent: the agent, the tools of servers, the digest. Every track of the past is final then.
+    """Pin what is sent: the agent, the tools of servers, the digest. Every track of the past is final by then.
 
-    Nothing else has to be remembered: tracks and records never change once they are there, so a retry finds the same
-    ones. The agent is kept before the pin names it; nobody misses one that no pin names.
+    Nothing else has to be pinned: stored tracks and records never change, so a retry reads the same ones. The agent is
+    stored before the pin names it; an agent that no pin names does no harm.
     """
     profile = agent.profile
     stores.agents.keep(agent.version, agent.text)
@@ -171,7 +171,7 @@ def _pin(
 
 
 def _with_every_track(stores: Stores, chat: Chat, read: _Read, sleep: Callable[[float], None]) -> _Read:
-    """Tracks that are still missing are waited for, for a moment; then they are made final here, mechanically."""
+    """Wait briefly for missing tracks; then write the rest of them here, mechanically."""
 
     def reread() -> _Read:
         return replace(read, past=read_past(stores, chat, is_fixed=False))
@@ -187,9 +187,9 @@ def _with_every_track(stores: Stores, chat: Chat, read: _Read, sleep: Callable[[
 
 
 def _make_final(stores: Stores, chat: Chat, number: int) -> None:
-    """Write the mechanical track of an earlier query. Another may be first: what is stored counts, whoever wrote it.
+    """Write the mechanical track of an earlier query. If another run was first, its track counts.
 
-    The earlier chat may still be answered and not done: whoever closes it then closes it with this track.
+    The earlier chat may be answered and not yet done: it is then closed with this track.
     """
     user, conversation_id = chat.user, chat.conversation_id
     records = stores.history.query_records(user, conversation_id, number)
@@ -219,7 +219,7 @@ def _tracks(stores: Stores, chat: Chat, profile: Profile, past: Past) -> tuple[Q
 
 
 def _standing_in(stores: Stores, chat: Chat, number: int, limit: int) -> QueryTrack:
-    """What release 1 pinned in place of a track that was missing: the chat sends it to its end."""
+    """What release 1 pinned in place of a missing track: such a chat sends it in all its turns."""
     records = stores.history.query_records(chat.user, chat.conversation_id, number)
     _there(next(iter(records), None))
     return stand_in(records, number, limit)
@@ -232,7 +232,7 @@ def _there(found: T | None) -> T:
 
 
 def _result(stores: Stores, chat: Chat, record: Record) -> Result:
-    """What a call's record brings to the model."""
+    """What the model gets from a call's record."""
     call = record.call
     if call is None:
         raise ValueError(record.record_id)

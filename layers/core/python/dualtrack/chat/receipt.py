@@ -1,13 +1,13 @@
-"""The receipt of a chat: what it did and what each thing cost, from what is on record (CONTRACT 9). Pure.
+"""The receipt of a chat: what it did and what each step cost, from the stored data (CONTRACT 9). Pure.
 
-    turns     ─► model     one line a turn, and one for each call that was begun and never recorded, estimated
-    records   ─► tool      seconds, credits, whether it went wrong; tool_model, embedding: what it asked of models
-    chat      ─► chat      the credits of the chat itself; summary, fold: the calls that no turn made
-    ledger    ─► ledger    what moved
-    all of it ─► aws       states, GB-seconds, units: an estimate, by the formula of `dualtrack aws cost`
+    turns     ─► model     one line a turn, and an estimate for each call that was begun and never recorded
+    records   ─► tool      seconds, credits, whether it failed; tool_model, embedding: its own model calls
+    chat      ─► chat      the credits of the chat itself; summary, fold: model calls outside the turns
+    ledger    ─► ledger    credit movements
+    all       ─► aws       states, GB-seconds, units: an estimate, by the formula of `dualtrack aws cost`
 
-It holds no text of anybody's, and at most a chat's turns, their calls and a few lines more. ``differences`` says where
-the lines do not add up to what the chat and the ledger say.
+A receipt has no user text. Its size is bounded by the chat's turns and their calls. ``differences`` lists where the
+lines do not add up to the figures of the chat and the ledger.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ _FIXED_WRITES: Final = 55
 _FIXED_READS: Final = 18
 _ROUND_UNITS: Final = 6
 _TOOL_UNITS: Final = 5
-"""Units of DynamoDB, fitted to what `tests.bench.chat_cost` counts: of a chat without tools, and what a turn with
-tools and each of its calls add. Large results take more."""
+"""DynamoDB units, fitted to the counts of `tests.bench.chat_cost`: for a chat without tools, and in addition for each
+turn with tools and each of its calls. Large results take more."""
 
 _WRITE_SECONDS: Final = 0.13
-"""`dualtrack.streaming.delta_writer.WRITE_SECONDS`: deltas are written at most so often."""
+"""`dualtrack.streaming.delta_writer.WRITE_SECONDS`: the shortest interval between two writes of deltas."""
 
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """The prices of AWS in dollars and the functions' sizes in MB, by name; without them there is no AWS part."""
+    """AWS prices in dollars and memory of the functions in MB, by name; without them the receipt has no AWS part."""
 
     prices: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     megabytes: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
@@ -55,8 +55,8 @@ class Deployment:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is on record of a chat. ``records``: of its query, their text is not looked at; ``entries``: its lines of
-    the ledger as the API shows them; ``summed_up``: whether summaries are asked for in its profile."""
+    """The stored data of a chat. ``records``: of its query (their text is not used); ``entries``: its ledger lines as
+    the API shows them; ``summed_up``: whether its profile asks for summaries."""
 
     chat: Chat
     turns: Sequence[RecordedTurn]
@@ -67,7 +67,7 @@ class Evidence:
 
 
 def receipt_of(found: Evidence, deployment: Deployment) -> dict[str, Any]:
-    """The receipt as the API answers it."""
+    """The receipt as the API returns it."""
     chat = found.chat
     lines = [*_model_lines(found), *_credit_lines(found), *_asked_lines(found.records)]
     lines += [*_side_lines(found), *_ledger_lines(found)]
@@ -93,29 +93,29 @@ def receipt_of(found: Evidence, deployment: Deployment) -> dict[str, Any]:
 
 
 def model_nanodollars(chat: Chat, turns: Sequence[RecordedTurn], records: Sequence[Record]) -> int:
-    """What the chat's turns and their tools took of models; 10⁻⁹ dollars, for sums of them are to be exact.
+    """What the model calls of the chat's turns and tools cost, in 10⁻⁹ dollars (integers, so that sums are exact).
 
-    ``records``: of its query. Summaries come after a chat is settled.
+    ``records``: of its query. Summaries are not included: they come after the chat is settled.
     """
     lines = [*_model_lines(Evidence(chat, turns, records, ())), *_asked_lines(records)]
     return spent_nanodollars(lines)
 
 
 def spent_nanodollars(lines: Iterable[Mapping[str, Any]]) -> int:
-    """The same of a receipt's lines."""
+    """The same from a receipt's lines."""
     return round(math.fsum(line["dollars"] for line in lines if line["kind"] in _SPENT) * 1e9)
 
 
 def differences(chat: Chat, lines: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Where the lines do not add up to what the chat says of itself, or say a thing twice."""
+    """Where the lines do not add up to the chat's own figures, or repeat something."""
     found = []
     ids = [(line["kind"], line.get("id")) for line in lines if line.get("id")]
     ids += [(line["call"], line["model"]) for line in lines if line["kind"] in _INSIDE]
-    twice = sorted({f"{kind} {one}" for kind, one in ids if ids.count((kind, one)) > 1})
-    found += [f"{one} is there twice" for one in twice]
+    twice = sorted({f"{kind} {name}" for kind, name in ids if ids.count((kind, name)) > 1})
+    found += [f"{name} is listed twice" for name in twice]
     usage = [line["usage"] for line in lines if line["kind"] == "model" and not line["estimated"]]
     for mine, theirs in _TOKENS.items():
-        added, said = sum(one[mine] for one in usage), chat.usage.get(theirs, 0)
+        added, said = sum(tokens[mine] for tokens in usage), chat.usage.get(theirs, 0)
         if added != said:
             found.append(f"{mine}: the calls add up to {added}, the chat says {said}")
     if chat.status == "running":
@@ -138,13 +138,13 @@ _TOKENS: Final = MappingProxyType(
         "output": "output_tokens",
     }
 )
-"""The names of a line's tokens, and the chat's own."""
+"""Names of tokens: in a line, and in the chat."""
 
 _INSIDE: Final = ("tool_model", "embedding")
 _SPENT: Final = ("model", *_INSIDE)
-"""What is known when a chat is settled."""
+"""Model calls that are known when a chat is settled."""
 _ASKED: Final = (*_SPENT, "summary", "fold")
-"""All that was asked of models."""
+"""All model calls."""
 
 
 def _line(kind: str, at: str | None, line_id: str, **more: Any) -> dict[str, Any]:
@@ -186,8 +186,8 @@ def _model_lines(found: Evidence) -> Iterator[dict[str, Any]]:
 
 
 def _lost_lines(chat: Chat, lost: Sequence[Lost], prompt: int) -> Iterator[dict[str, Any]]:
-    """Calls of which nothing was recorded: the prompt of the turn that was, or of the one before, all of it fresh,
-    and the text that they had shown."""
+    """Estimates for calls that were never recorded: the prompt of the recorded turn or of the turn before, all of it
+    uncached, and the text that they had streamed."""
     for place, one in enumerate(lost, start=1):
         usage = Usage(prompt, tokens_of(one.written))
         yield _line(
@@ -205,7 +205,7 @@ def _lost_lines(chat: Chat, lost: Sequence[Lost], prompt: int) -> Iterator[dict[
 
 
 def _earlier_lines(found: Evidence, known: Usage) -> Iterator[dict[str, Any]]:
-    """The calls of turns that release 1 recorded: it counted their tokens for the chat alone."""
+    """The calls of turns that release 1 recorded: it counted tokens only per chat."""
     turns = [turn.number for turn in found.turns if turn.usage is None]
     if not turns:
         return
@@ -252,7 +252,7 @@ def _side(kind: str, side: Side) -> dict[str, Any]:
 
 
 def _unknown_summaries(found: Evidence) -> dict[str, Any]:
-    """The step that sums up died, and with it what it knew: one call as long as the last turn's is taken for it."""
+    """The estimate for a step that died while summarising: one call as long as that of the last turn."""
     last = found.turns[-1].usage if found.turns else None
     usage = Usage(last.prompt_tokens, last.output_tokens) if last else Usage()
     return _line(
@@ -268,8 +268,8 @@ def _unknown_summaries(found: Evidence) -> dict[str, Any]:
 
 
 def _earlier_summaries(chat: Chat) -> dict[str, Any]:
-    """Of an earlier release, which kept the tokens alone; who wrote the summaries is not known: the chat's model is
-    taken."""
+    """The summaries of an earlier release, which stored only their tokens and not the model: the chat's model is
+    assumed."""
     names = Usage.__dataclass_fields__
     usage = Usage(**{name: chat.usage.get(f"summary_{name}", 0) for name in names})
     return _line(
@@ -288,8 +288,8 @@ def _earlier_summaries(chat: Chat) -> dict[str, Any]:
 
 
 def _credit_lines(found: Evidence) -> Iterator[dict[str, Any]]:
-    """The chat's own price, and a line for each tool call that was asked for; of one that was cancelled before it
-    asked the model, and of one that failed, nothing is charged."""
+    """The chat's own price, and a line for each requested tool call. A chat that failed, or was cancelled before its
+    first model call, is charged nothing."""
     chat, charged = found.chat, found.chat.status != "failed"
     if chat.status == "cancelled":
         charged = chat.credits_used > 0
@@ -320,7 +320,7 @@ def _credit_lines(found: Evidence) -> Iterator[dict[str, Any]]:
 
 
 def _asked_lines(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
-    """What tools asked of models themselves: a line for each model that a call asked."""
+    """The model calls that tools made: a line for each tool call and model."""
     for record in records:
         for place, one in enumerate(record.call.asked if record.call else (), start=1):
             side = one.side
@@ -356,7 +356,7 @@ def _ledger_lines(found: Evidence) -> Iterator[dict[str, Any]]:
 def _aws_lines(
     found: Evidence, lines: Sequence[Mapping[str, Any]], deployment: Deployment
 ) -> list[dict[str, Any]]:
-    """All of it an estimate: the seconds are those that were measured, the units are a formula's."""
+    """All lines are estimates: the seconds were measured, the units come from a formula."""
     if not deployment.prices or not deployment.megabytes:
         return []
     bill = work_lines(work_of(found, lines), deployment.megabytes, deployment.prices)
@@ -368,7 +368,7 @@ def _aws_lines(
 
 
 def work_of(found: Evidence, lines: Sequence[Mapping[str, Any]]) -> Work:
-    """What the chat made AWS do, by its lines."""
+    """The chat's use of AWS, computed from its lines."""
     chat = found.chat
     model = [line for line in lines if line["kind"] == "model"]
     waited = sum(line["seconds"] or 0.0 for line in model)
@@ -398,7 +398,7 @@ def work_of(found: Evidence, lines: Sequence[Mapping[str, Any]]) -> Work:
 
 
 def _totals(lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Sums over the lines; those of estimates are in them and told apart."""
+    """Sums over the lines. They include estimates, whose part is also given separately."""
     model = [line for line in lines if line["kind"] in _ASKED]
     said = [line["usage"] for line in model if line["kind"] != "embedding"]
     aws = [line for line in lines if line["kind"] == "aws"]

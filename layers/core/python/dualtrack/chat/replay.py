@@ -1,6 +1,6 @@
-"""The past as the policies `window` and `tool_rounds` send it: read newest first, no further than is sent.
+"""The past as the policies `window` and `tool_rounds` send it: read newest first, only as far as it is sent.
 
-Records of ended queries never change, so every turn and every retry of a query reads and sends the same.
+Records of ended queries never change, so every turn and retry of a query reads and sends the same text.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ if TYPE_CHECKING:
     from dualtrack.storage.stores import Stores
 
 MOST_QUERIES: Final = 200
-"""Past queries that are looked at: short ones alone would fill no budget."""
+"""Maximum number of past queries read: short ones might never fill the budget."""
 
 _WINDOW_LOOKS: Final = 5
-"""Times that as many queries as the window has are looked at, where some of them have no answer."""
+"""Maximum number of reads, each of as many queries as the window has: queries without an answer do not count."""
 
 _RESULTS_AT_ONCE: Final = 8
-"""Tool results in memory that may not be sent; one has up to 2 MB."""
+"""Tool results in memory before it is known whether they are sent; each has up to 2 MB."""
 
 
 def wire_of(profile: Profile, offered: Collection[str]) -> Wire:
-    """How a profile writes the past, by the names of the tools that it offers."""
+    """How a profile sends the past, given the names of the tools that it offers."""
     return Wire(
         profile.query_template,
         profile.result_limit,
@@ -79,7 +79,7 @@ def read_replay(
 def records_to_send(
     stores: Stores, user: str, conversation_id: str, before: int, profile: Profile
 ) -> dict[int, list[Record]]:
-    """What the query ``before`` sends of the past, by query, as the API shows it; empty if it is being deleted."""
+    """What the query ``before`` sends of the past, by query, as the API shows it; empty if that is being deleted."""
     wire = wire_of(profile, (*profile.tools, *profile.mcp))
     try:
         sent = past_queries(stores, user, conversation_id, before, profile, wire)
@@ -91,7 +91,7 @@ def records_to_send(
 def past_queries(
     stores: Stores, user: str, conversation_id: str, before: int, profile: Profile, wire: Wire
 ) -> tuple[PastQuery, ...]:
-    """What is sent of the queries before one, oldest first. Raises `Gone`."""
+    """The past queries that the query ``before`` sends, oldest first. Raises `Gone`."""
     if profile.history.policy == WINDOW:
         queries = _exchanges(stores, user, conversation_id, before, profile.history.exchanges)
     else:
@@ -105,7 +105,7 @@ def past_queries(
 def _exchanges(
     stores: Stores, user: str, conversation_id: str, before: int, exchanges: int
 ) -> tuple[PastQuery, ...]:
-    """The window, by key: no tool call is read."""
+    """The queries of the window, read by key: tool calls are not read."""
     found: tuple[PastQuery, ...] = ()
     end = before
     for _ in range(_WINDOW_LOOKS):
@@ -138,7 +138,7 @@ def _there(records: Sequence[Record]) -> PastQuery:
 def _rounds(
     stores: Stores, user: str, conversation_id: str, before: int, rounds: int, wire: Wire
 ) -> tuple[PastQuery, ...]:
-    """The queries whose texts fit, with the results of as many rounds as are sent in full and fit."""
+    """The queries whose texts fit in the budget, with the results of the latest rounds, as far as they fit."""
     queries = _said(stores, user, conversation_id, before, wire)
     whole = tool_rounds(queries, 0)
     room = rounds_room(whole, wire)
@@ -156,7 +156,7 @@ def _rounds(
 
 
 def _said(stores: Stores, user: str, conversation_id: str, before: int, wire: Wire) -> tuple[PastQuery, ...]:
-    """Newest first, until what stands there fills the budget even where it is cut; then in order."""
+    """Read newest first until the texts fill the budget even when cut; returned in order."""
     found: list[PastQuery] = []
     left = wire.tokens
     for records in itertools.islice(stores.history.newest_first(user, conversation_id, before), MOST_QUERIES):
@@ -169,7 +169,7 @@ def _said(stores: Stores, user: str, conversation_id: str, before: int, wire: Wi
 
 
 def _in_parts(newest: Sequence[Round]) -> Iterator[list[Round]]:
-    """Rounds in parts of about as many results as may be in memory; no round is split."""
+    """Batches of rounds, each with about as many results as may be in memory; no round is split."""
     part: list[Round] = []
     for turn in newest:
         part.append(turn)
@@ -192,7 +192,7 @@ def _results(stores: Stores, user: str, conversation_id: str, record_ids: Sequen
 
 
 def _result(stores: Stores, user: str, conversation_id: str, record: Record) -> Result:
-    """Files of past queries are named and not sent."""
+    """A past call's result. Its files are named but not sent."""
     if record.call is None:
         raise ValueError(record.record_id)
     text = result_text(stores, user, conversation_id, record)

@@ -1,7 +1,7 @@
-"""One tool call: run it once, record what it brought, whatever happens (DESIGN 2.3).
+"""One tool call: run it once and record its result, whatever happens (DESIGN 2.3).
 
-A tool never fails the chat: what goes wrong becomes an error result that the model reads. Only
-trouble with our own stores is raised, because a retry of the step may mend that.
+A tool never fails the chat: its errors become an error result for the model. Only errors of our own stores are
+raised, because a retry of the step may succeed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _RESERVE_SECONDS: Final = 5.0
 
 Recorded: TypeAlias = Callable[[ToolResult, tuple[Asked, ...]], None]
-"""Is told of a result that was recorded, and of what its tool asked of models."""
+"""Called with a recorded result, and with the model calls that its tool made."""
 
 
 def run_tool(
@@ -41,9 +41,9 @@ def run_tool(
     seconds: float,
     recorded: Recorded = lambda *_: None,
 ) -> dict[str, Any]:
-    """Run a call of turn ``ref.turn`` unless its record is there, within ``seconds`` in all.
+    """Run a call of turn ``ref.turn``, unless it has its record, within ``seconds`` in all.
 
-    A chat that has ended or is gone gets nothing. ``recorded`` is told of a result that this run has recorded.
+    Does nothing for a chat that has ended or was deleted. ``recorded`` is called if this run records the result.
     """
     try:
         _run(ref, call_id, stores, execute, seconds, recorded)
@@ -83,7 +83,7 @@ def _call(stores: Stores, chat: Chat, turn: int, call_id: str) -> ToolCall | Non
 def _within(execute: Execute, running: Running, seconds: float, meter: Meter) -> ToolResult:
     """The tool's result, or an error result if it raises or takes too long.
 
-    It runs in a thread of its own: a tool that hangs is left behind, and the step still records.
+    It runs in its own thread: a tool that hangs is abandoned, and the step still records a result.
     """
 
     def metered() -> ToolResult:
@@ -99,7 +99,7 @@ def _within(execute: Execute, running: Running, seconds: float, meter: Meter) ->
 
 
 def _failure(error: Exception) -> ToolResult:
-    """Our own stores' trouble is raised for a retry; anything else is for the model to read."""
+    """Errors of our own stores are raised for a retry; all others become a result for the model."""
     if isinstance(error, Transient | ClientError | BotoCoreError):
         raise error
     return failed(f"{type(error).__name__}.")

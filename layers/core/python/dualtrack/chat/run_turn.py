@@ -1,13 +1,13 @@
 """One turn: a model call, what it means, and the one transaction that records it (DESIGN 2.3, 3).
 
-    read the log's tail ─► recorded already? return it
-      └► a wait announced that is not over? return the rest of it
-      └► results of the turn before complete ─► `turn` event ─► Claude, text as `delta` events
-           └► busy ─► `retrying` event ─► wait: the workflow waits, and comes again
+    read the log's tail ─► turn already recorded? return it
+      └► an announced wait is not over? return the rest of it
+      └► complete the results of the turn before ─► `turn` event ─► Claude, text as `delta` events
+           └► busy ─► `retrying` event ─► wait: the workflow waits and retries
            └► decide ─► commit { turn, chat, thought or response, credits, events }
 
-Every step of it may run twice. A run that has been overtaken finds somebody else's event where its
-own should go, and stops (`Superseded`).
+Each of these steps may run twice. A run that has been overtaken finds the event of another run in its slot and stops
+(`Superseded`).
 """
 
 from __future__ import annotations
@@ -91,17 +91,17 @@ _OVERTAKES: Final = 6
 _POLL_SECONDS: Final = 1.0
 _STILL_POLLS: Final = 8
 _LEAST_SECONDS: Final = 10.0
-"""A second try is not begun with less than this left of a call's time."""
+"""Minimum time left for a second try of a call."""
 _FOR_ITS_CONTENT: Final = 400
-"""What the model's service answers to a file that only it can read to the end: then the files are left out."""
+"""Statuses with which the model's service may reject a file that only it can fully check: the files are left out."""
 _UNPAID: Final = "Tool execution failed: not enough credits, so it was not run."
 
 
 @dataclass(frozen=True, slots=True)
 class TurnDeps:
-    """What a turn needs beside the stores. ``model_name``: of a profile that names none of its own;
-    ``invalid`` checks a tool's input against its schema; ``first_text`` is told the seconds from a request to the
-    first text of its answer, if it has any."""
+    """What a turn needs beside the stores. ``model_name``: for profiles that name no model;
+    ``invalid`` checks a tool's input against its schema; ``first_text`` is called with the seconds from a request to
+    the first text of its answer, if it has any."""
 
     stores: Stores
     model: Model
@@ -110,17 +110,17 @@ class TurnDeps:
     sleep: Callable[[float], None] = time.sleep
     thinking: Thinking = field(default_factory=Thinking)
     summary_model: str = ""
-    """Who writes summaries one by one; empty for the turn's own."""
+    """The model that summarises record by record; empty for that of the turn."""
     summary_characters: int = DEFAULT_CHARACTERS
     first_text: Callable[[float], None] = lambda _: None
     max_cost: float = 0.0
-    """The deployment's cap in dollars a chat; 0 for none."""
+    """The deployment's cost cap in dollars a chat; 0 for none."""
     draw: Callable[[], float] = random.random
-    """From 0 to 1: the random part of a wait."""
+    """A random number from 0 to 1, for the random part of a wait."""
     recorded: Callable[[RecordedTurn], None] = lambda _: None
-    """Is told of a turn once it is recorded, by the run that has recorded it."""
+    """Called with a recorded turn, by the run that has recorded it."""
     ended: Ended = lambda *_: None
-    """Is told of a chat that this run has answered or ended as failed."""
+    """Called for a chat that this run has answered or ended as failed."""
     provider: str = ANTHROPIC
     served_by: Callable[[str], Model] | None = None
     """The model of another provider than ``provider``, for a chat that began with it."""
@@ -141,13 +141,13 @@ class _Run:
     number: int
     limit: Limit
     waits: bool
-    """Whether the workflow can wait for the model."""
+    """Whether the workflow can wait for a busy model."""
     waited: int
-    """Seconds that it has waited before this attempt."""
+    """Seconds waited before this attempt."""
     turns: tuple[RecordedTurn, ...] = ()
     """Those before it."""
     began_before: tuple[int, tuple[LostCall, ...]] = (0, ())
-    """How often the turn was begun before this attempt, and the calls that were lost with it."""
+    """How often the turn was begun before this attempt, and the calls lost in those attempts."""
 
     @property
     def profile(self) -> Profile:
@@ -158,9 +158,9 @@ class _Run:
 def run_turn(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
     """Run turn ``ref.turn`` + 1 and return ``{"turn", "next", "calls": [{"id", "fn"}]}``.
 
-    Raises `Transient` for what a retry may mend. ``next`` is ``failed`` when the chat has ended
-    meanwhile or when the model's service will not take the request; ``wait``, with ``seconds`` and ``turn`` as it
-    was, when the model is busy and the workflow has said that it can wait.
+    Raises `Transient` if a retry may succeed. ``next`` is ``failed`` if the chat has ended meanwhile or the model's
+    service rejects the request. It is ``wait``, with ``seconds`` and the unchanged ``turn``, if the model is busy and
+    the workflow has said that it can wait.
     """
     for _ in range(_OVERTAKES):
         try:
@@ -176,11 +176,11 @@ def run_turn(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
         except Gone:
             end_chat(deps.stores, ref, INCOMPLETE, deps.ended)
             return _outcome(ref.turn + 1, "failed")
-    raise Contended("Other runs of this turn were faster every time.")
+    raise Contended("Other runs of this turn were faster at each attempt.")
 
 
 def _attempt(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
-    """The log's tail is read before anything else: whoever commits after this moves it, and is noticed."""
+    """Reads the log's tail before anything else: a later commit moves it, and so is noticed."""
     stores = deps.stores
     log = stores.log(ref)
     newest = _newest(log)
@@ -217,7 +217,7 @@ def _attempt(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
 def limit_of(chat: Chat, turn: int, max_turns: int, now: float, *, is_capped: bool = False) -> Limit:
     """Why a turn that begins ``now`` (epoch seconds) is the chat's last one (CONTRACT 7, 8).
 
-    A retry may begin later and decide otherwise. The turn that is recorded counts, whichever run it was.
+    A retry may begin later and decide differently. The recorded turn counts, whichever run recorded it.
     """
     if chat.limit:
         return chat.limit
@@ -231,8 +231,8 @@ def limit_of(chat: Chat, turn: int, max_turns: int, now: float, *, is_capped: bo
 def _is_capped(
     stores: Stores, chat: Chat, agent: Agent, turns: Sequence[RecordedTurn], max_cost: float
 ) -> bool:
-    """Whether the turns and their tools have cost so much that one more turn is the last; a turn of release 1 counts as
-    the dearest."""
+    """Whether the turns and their tools have cost so much that one more turn must be the last. A turn of release 1
+    counts as much as the most expensive one."""
     profile, model = agent.profile, agent.model
     cap = lowest_cap(profile.max_cost, max_cost)
     if not cap or not turns:
@@ -247,15 +247,15 @@ def _is_capped(
 
 
 def _inside(records: Sequence[Record], turn: int) -> float:
-    """Dollars of what the tools of a turn asked of models."""
+    """Dollars of the model calls that the tools of a turn made."""
     calls = [record.call for record in records if record.call and record.turn == turn]
     return sum(asked_dollars(one) for call in calls for one in call.asked)
 
 
 def _let_the_other_finish(run: _Run) -> None:
-    """Wait until the other run has recorded the turn, or its events have stood still for a while.
+    """Wait until the other run has recorded the turn, or has written no event for a while.
 
-    Two runs that both went on at once would overtake each other in turns, at a model call each.
+    If both runs continued, they would overtake each other again and again, and each time pay for a model call.
     """
     tail, still = 0, 0
     while still < _STILL_POLLS and run.deps.stores.chats.turn(run.chat, run.number) is None:
@@ -265,7 +265,7 @@ def _let_the_other_finish(run: _Run) -> None:
 
 
 def _newest(log: EventLog) -> StoredEvent | None:
-    """The chat's last event; None if nothing can follow."""
+    """The chat's last event; None if the log is closed."""
     try:
         return log.newest()
     except ChatClosed:
@@ -273,9 +273,9 @@ def _newest(log: EventLog) -> StoredEvent | None:
 
 
 def _call_or_wait(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
-    """A model that is busy is waited for until the chat's last call is due, and not in here (DESIGN 9).
+    """Call the model; if it is busy, return a wait, at most until the chat's last call is due (DESIGN 9).
 
-    What it had written before it broke off is void with the turn's next event.
+    Text of an interrupted answer becomes void with the turn's next event.
     """
     try:
         return _call_model(run, turns)
@@ -316,8 +316,8 @@ def _call_model(run: _Run, turns: tuple[RecordedTurn, ...]) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What the model said to what. ``without_room``: nothing, because even the least was too long for it;
-    ``refused``: requests that it would not take."""
+    """A request and the model's reply. ``without_room``: there is no reply, because even the smallest request was too
+    long; ``refused``: the number of rejected requests."""
 
     reply: ModelReply
     sent: Sent
@@ -328,7 +328,7 @@ class _Said:
 
 
 def _made(run: _Run, said: _Said, asked_at: str, seconds: float) -> Made:
-    """How the call went, for the receipt."""
+    """Data of the call for the receipt."""
     tries, lost = run.began_before
     calls = 0 if said.without_room else said.reply.calls
     tries += said.refused + calls
@@ -341,9 +341,9 @@ def _with_frame(said: _Said, fixed: int) -> _Said:
 
 
 def _ask_for_less(run: _Run, frame: Mapping[str, Any], view: View, on_text: Callable[[str], None]) -> _Said:
-    """The model's answer to the view, or to less of it where the service will not take so much.
+    """The model's answer to the view, or to less of it if the service rejects its size.
 
-    What is too long for it in the end is answered by us: the user gets a written answer (CONTRACT 6, 8).
+    If even the smallest request is too long, we write the answer ourselves (CONTRACT 6, 8).
     """
     steps, refusals = iter(STEPS), 0
     while True:
@@ -365,14 +365,14 @@ def _ask_for_less(run: _Run, frame: Mapping[str, Any], view: View, on_text: Call
 
 
 def _less(view: View, sent: Sent, refused: ModelRefused, steps: Iterator[Step]) -> View | None:
-    """What to send in place of what was refused; each step is taken once, and files are left out once."""
+    """What to send after a rejection; each step is taken once, and files are left out once."""
     if refused.too_long:
         return smaller(view, steps)
     return without_files(view) if refused.status == _FOR_ITS_CONTENT and sent.files else None
 
 
 def _is_read_again(run: _Run, state: QueryState, frame: Mapping[str, Any], view: View) -> bool:
-    """Whether another call may begin with this one. Behind a chat's last call only that of the summaries can."""
+    """Whether another call may begin with this request. After a chat's last call, only that of the summaries can."""
     if not run.limit:
         return True
     if not run.profile.history.is_summed_up:
@@ -389,7 +389,7 @@ def _is_read_again(run: _Run, state: QueryState, frame: Mapping[str, Any], view:
 
 
 def _ask(run: _Run, request: Mapping[str, Any], on_text: Callable[[str], None]) -> ModelReply:
-    """The model's answer. One that was cut off in its thinking is asked for once more without; both are counted."""
+    """The model's answer. If it was cut off while thinking, ask again without thinking; both calls are counted."""
     asked_at = time.monotonic()
     on_text = _telling_first(on_text, run.deps.first_text, asked_at)
     reply = run.deps.model.stream(request, on_text)
@@ -408,7 +408,7 @@ def _ask(run: _Run, request: Mapping[str, Any], on_text: Callable[[str], None]) 
 def _telling_first(
     on_text: Callable[[str], None], first_text: Callable[[float], None], asked_at: float
 ) -> Callable[[str], None]:
-    """``on_text``, which also tells how long its first text took."""
+    """``on_text``, which also reports the time to the first text."""
     is_first = True
 
     def told(text: str) -> None:
@@ -422,13 +422,13 @@ def _telling_first(
 
 
 def _no_commit(event: StoredEvent) -> None:
-    """While announcing: another run has announced or committed since the tail was read."""
+    """The fence while announcing: another run has announced or committed since the tail was read."""
     if event.event in ("turn", "retrying", "credits", "answer"):
         raise Superseded(event.event)
 
 
 def _no_other_run(event: StoredEvent) -> None:
-    """After announcing: a newer run of this turn has begun."""
+    """The fence after announcing: a newer run of this turn has begun."""
     if event.event == "turn":
         raise Superseded(event.event)
 
@@ -438,7 +438,7 @@ def _no_other_run(event: StoredEvent) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Turn:
-    """A turn that is to be recorded: what the model said, what it means, and the chat but for its credits."""
+    """A turn to be recorded: the reply, the decision on it, and the chat without its new credits."""
 
     run: _Run
     reply: ModelReply
@@ -450,7 +450,8 @@ class _Turn:
 
 
 def _record(run: _Run, state: QueryState, said: _Said, decision: Decision) -> dict[str, Any]:
-    """Commit the turn with its credits; a lost account is decided anew, a lost turn was recorded by another."""
+    """Commit the turn with its credits. If the account has moved, decide again; if the turn is lost, another run has
+    recorded it."""
     reply, sent = said.reply, said.sent
     after = with_usage(run.chat, reply.usage, sent.sent_tokens, sent.full_history_tokens)
     after = replace(after, turn=run.number, calls=run.chat.calls + len(decision.calls))
@@ -474,14 +475,14 @@ def _record(run: _Run, state: QueryState, said: _Said, decision: Decision) -> di
 
 @dataclass(frozen=True, slots=True)
 class _Paid:
-    """A turn's calls after the ledger has spoken: what could not be paid is refused."""
+    """A turn's calls after the ledger's decision: those that could not be paid are refused."""
 
     decision: Decision
     unpaid: tuple[ToolCall, ...]
 
 
 def _commit_tools(turn: _Turn) -> Decision:
-    """Hold the price of every call that fits, refuse the rest, and record all of it."""
+    """Hold the price of every call that fits, refuse the rest, and record the turn."""
     run, chat = turn.run, turn.run.chat
     classes = [call.price_class for call in turn.decision.calls if not call.refused]
 
@@ -516,7 +517,7 @@ def _with_refusals(decision: Decision, fits: Sequence[bool]) -> _Paid:
 
 
 def _after_hold(turn: _Turn, paid: _Paid, credits: Credits, thought: Record | None) -> Chat:  # noqa: A002
-    """If nothing of the turn could run for want of credits, the next call is the last one."""
+    """The chat after the hold. If no call of the turn could run for lack of credits, the next turn is the last one."""
     documentation = any(
         call.price_class == "documentation" and not call.refused for call in paid.decision.calls
     )
@@ -533,7 +534,7 @@ def _after_hold(turn: _Turn, paid: _Paid, credits: Credits, thought: Record | No
 
 
 def _thought(turn: _Turn) -> Record | None:
-    """What the assistant thought and wrote before its tools: full track only."""
+    """What the assistant thought and wrote before its tools; only for the full track."""
     thinking = [block["thinking"] for block in turn.reply.content if block["type"] == "thinking"]
     text = turn.decision.text
     content = "\n\n".join(part for part in (*thinking, text) if part.strip())
@@ -558,7 +559,7 @@ def _tools_events(run: _Run, paid: _Paid, thought: Record | None, after: Chat) -
 
 
 def _commit_answer(turn: _Turn, records: Sequence[Record]) -> None:
-    """Store the response, settle, and give the conversation back."""
+    """Store the response, settle the credits, and release the conversation."""
     run, chat = turn.run, turn.run.chat
 
     this = RecordedTurn(run.number, (), (), "answered", usage=turn.reply.usage, made=turn.made)
@@ -592,7 +593,7 @@ def _recorded_answer(turn: _Turn, sources: Sequence[Source], credits: Credits) -
 
 
 def _after_settle(turn: _Turn, credits: Credits) -> Chat:  # noqa: A002
-    """The chat once it has its answer."""
+    """The chat after its answer."""
     return replace(
         turn.after,
         status="answered",

@@ -1,7 +1,7 @@
-"""An ended chat's spans, sent to the stage's collector. Imported only where one is set.
+"""Sends an ended chat's spans to the stage's collector. Imported only if a collector is set.
 
-It comes last, behind the terminal event: it can neither fail a chat nor hold one up for more than `SECONDS` on the
-wire. Spans that are lost are lost: nothing sends them again, and the receipt has all of it.
+It runs after the terminal event, so it can neither fail a chat nor delay it by more than `SECONDS` on the wire. Lost
+spans are not sent again; the receipt has the same data.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 
 def send_spans(stores: Stores, ref: ChatRef, settings: Settings, logger: Logger | StandardLogger) -> None:
-    """Send them if the chat has ended; what goes wrong is logged and never raised."""
+    """Send the spans if the chat has ended; errors are logged and never raised."""
     try:
         document = _document(stores, ref, settings.dualtrack_provider or ANTHROPIC)
         if document:
             within_time(partial(_send, settings, document))
     except Exception as error:  # noqa: BLE001 - the chat has its answer
-        # no traceback and no foreign message: they could show a header's value
+        # no traceback and no message of a library: they could show a header's value
         reason = str(error) if isinstance(error, NotSent) else type(error).__name__
         logger.warning("Spans not sent", extra={"reason": reason})
 

@@ -2,15 +2,15 @@
 
     chat                    ─► invoke_agent <profile>    the root; the chat's tokens, its stop, its error
     model, summary, fold    ─► chat <model>              a child; tokens, tries, seconds to the first piece
-    tool                    ─► execute_tool <name>       a child of the root likewise
-    tool_model              ─► chat <model>              a child of its tool: what that asked itself
-    embedding               ─► embeddings <model>        likewise
+    tool                    ─► execute_tool <name>       a child of the root
+    tool_model              ─► chat <model>              a child of its tool: the tool's own model calls
+    embedding               ─► embeddings <model>        a child of its tool
 
 Names are those of the semantic conventions for GenAI (OpenTelemetry, "Semantic conventions for generative client AI
-spans", "… for GenAI agent and framework spans"; still in development there), what they lack is under ``dualtrack.``.
-The form is OTLP/JSON (OTLP specification, "JSON Protobuf Encoding"): ids in hex, 64-bit numbers as decimal strings.
-Ids follow from the chat's id and the line's, so that the same chat sent twice is the same spans. No text of a message,
-a result or an argument is in it, and no user's name. A line without a time is left out.
+spans", "… for GenAI agent and framework spans"; experimental); other attributes begin with ``dualtrack.``. The format
+is OTLP/JSON (OTLP specification, "JSON Protobuf Encoding"): ids in hex, 64-bit numbers as decimal strings. Ids are
+derived from the ids of chat and line, so that sending a chat twice gives the same spans. Spans have no text of
+messages, results or arguments, and no user names. A line without a time is left out.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _ROOT: Final = "chat"
 _OWN: Final = ("model", "summary", "fold")
 _INSIDE: Final = ("tool_model", "embedding")
 _EMBEDDER: Final = "voyage_ai"
-"""The conventions have no well-known value for it."""
+"""The conventions have no well-known value for this provider."""
 
 _ENDED: Final = ("done", "failed", "cancelled")
 
 
 def spans_of(receipt: Mapping[str, Any], provider: str, error: str = "") -> dict[str, Any] | None:
-    """The ExportTraceServiceRequest of an ended chat, as JSON; None of one that has not ended.
+    """The ExportTraceServiceRequest of an ended chat, as JSON; None if the chat has not ended.
 
     ``provider``: who serves the model (`dualtrack.models.providers`); ``error``: the code of a failed chat's error.
     """
@@ -94,7 +94,7 @@ def _root(receipt: Mapping[str, Any], shared: Mapping[str, str], error: str) -> 
 
 
 def _call(line: Mapping[str, Any], shared: Mapping[str, str]) -> tuple[str, dict[str, Any]]:
-    """Of a call that was never recorded the end is not known, nor what it took: it has no length and no tokens."""
+    """A model call's span. A call that was never recorded has no duration and no tokens, because they are unknown."""
     model, is_lost = line["model"], line["estimated"]
     operation = "embeddings" if line["kind"] == "embedding" else "chat"
     attributes = {
@@ -129,7 +129,7 @@ def _tool(line: Mapping[str, Any], shared: Mapping[str, str]) -> tuple[str, dict
 
 
 def _usage(usage: Mapping[str, int]) -> dict[str, int]:
-    """Anthropic's input tokens leave out those of the cache; the conventions' are all of them."""
+    """The tokens. Anthropic's input tokens exclude cached ones; those of the conventions include them."""
     return {
         "gen_ai.usage.input_tokens": usage["fresh"] + usage["cache_write"] + usage["cache_read"],
         "gen_ai.usage.cache_creation.input_tokens": usage["cache_write"],
@@ -146,7 +146,7 @@ def _ids(chat_id: str, line_id: str) -> dict[str, str]:
 
 
 def _times(at: str, seconds: float | None) -> tuple[str, str]:
-    """Nanoseconds since the epoch, of which the milliseconds are known."""
+    """Start and end in nanoseconds since the epoch, with a precision of milliseconds."""
     start = round(epoch_of(at) * 1_000)
     end = start + max(round((seconds or 0.0) * 1_000), 0)
     return f"{start}000000", f"{end}000000"

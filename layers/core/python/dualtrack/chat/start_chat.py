@@ -1,6 +1,6 @@
-"""POST /v1/chats: everything that must be true before an execution exists, in one transaction.
+"""POST /v1/chats: one transaction makes everything true that an execution relies on.
 
-idempotency key known? ─► the first chat again, or 409
+idempotency key known? ─► return the first chat, or 409
 hold 5 credits · take the conversation's lease · number and store the query · first event
 ─► one transaction ─► StartExecution(name = chat id)
 """
@@ -51,7 +51,7 @@ _TRIES: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class NewChat:
-    """What the user asks for; ``profile`` empty: the conversation's, else the default."""
+    """A user's request; ``profile`` empty: that of the conversation, else the default."""
 
     user: str
     message: str
@@ -62,21 +62,21 @@ class NewChat:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """An Idempotency-Key and the fingerprint of the body it came with."""
+    """An Idempotency-Key and the fingerprint of its request's body."""
 
     key: str
     fingerprint: str
 
 
 def fingerprint(body: bytes) -> str:
-    """The same for the same body."""
+    """A hash of the body."""
     return hashlib.sha256(body).hexdigest()
 
 
 def first_chat(stores: Stores, executions: Executions, user: str, repeat: Repeat) -> Chat | None:
-    """The chat that this key has made within 24 hours, or None. Raises 409 for another body.
+    """The chat that this key made in the last 24 hours, or None. Raises 409 for another body.
 
-    A chat that was admitted but whose execution was not started is started now.
+    If the chat was admitted but its execution was not started, it is started now.
     """
     first = stores.requests.first(user, repeat.key, stores.clock())
     if first is None:
@@ -97,7 +97,7 @@ def start_chat(stores: Stores, executions: Executions, new: NewChat, repeat: Rep
         try:
             chat = _admit(stores, new, repeat)
         except (Lost, ApiError) as refusal:
-            # the same request may have come in twice at once: then the other one's chat is the answer
+            # the same request may have arrived twice at once: then return the chat of the other
             first = first_chat(stores, executions, new.user, repeat) if repeat else None
             if first:
                 return first
@@ -120,14 +120,14 @@ def _start(stores: Stores, executions: Executions, chat: Chat, repeat: Repeat | 
 
 
 def _forget(stores: Stores, chat: Chat, repeat: Repeat | None) -> None:
-    """Let the key make a chat that starts: the client is told to try again."""
+    """Free the key for a retry: the client is told to try again."""
     if repeat:
         stores.requests.forget(chat.user, repeat.key, chat.chat_id)
 
 
 @dataclass(frozen=True, slots=True)
 class _Admission:
-    """A chat that may begin, in a conversation as it was read or ``is_new``; what the user has sent, with its files."""
+    """A chat that may begin: its conversation (as it was read, or ``is_new``), the user's message and its files."""
 
     repeat: Repeat | None
     now: float
@@ -140,19 +140,19 @@ class _Admission:
 
     @property
     def has_bodies(self) -> bool:
-        """Whether bodies are written before the conversation is there: they would outlive one that is not made."""
+        """Whether bodies are written before the conversation exists: if its creation fails, they must be deleted."""
         texts = (self.query, *self.attached.texts)
         return bool(self.attached.bodies) or any(len(one.content.encode()) > INLINE_LIMIT for one in texts)
 
     def paid(self, credits: Credits) -> Chat:  # noqa: A002
-        """The chat with what its hold has left."""
+        """The chat with the credits after its hold."""
         spent = Spent(lines_of(credits, self.chat.chat_id))
         remaining = credits.account.available(self.now)
         return replace(self.chat, credits_remaining=remaining, spent=spent)
 
 
 def _admit(stores: Stores, new: NewChat, repeat: Repeat | None) -> Chat:
-    """Commit the new chat, or raise why not; `Lost` if the conversation moved in between."""
+    """Commit the new chat or raise an error; `Lost` if the conversation has changed since it was read."""
     admission = _admission(stores, new, repeat)
     chat = admission.chat
     log = stores.log(chat)
@@ -166,7 +166,7 @@ def _admit(stores: Stores, new: NewChat, repeat: Repeat | None) -> Chat:
     try:
         held = move_credits(stores, log, new.user, hold, partial(_recorded, stores, admission))
     except (Lost, Contended):
-        # its bodies are written; a conversation that was never made, or is gone, would not take them with it
+        # its bodies are written; if the conversation does not exist, no deletion would remove them
         delete_leftovers(stores, chat.user, chat.conversation_id)
         raise
     if isinstance(held, Refused):
@@ -224,7 +224,7 @@ def _text_writes(stores: Stores, chat: Chat, texts: tuple[Record, ...]) -> list[
 
 
 def _conversation(stores: Stores, new: NewChat) -> Conversation | None:
-    """The conversation to go on with, free for a chat; None if a new one is to be made."""
+    """The conversation to continue, free for a chat; None if a new one has to be created."""
     if not new.conversation_id:
         profile_named(new.profile or DEFAULT_PROFILE)
         return None
@@ -254,7 +254,7 @@ def _new_conversation(new: NewChat, now: float) -> Conversation:
 
 
 def _lease(stores: Stores, admission: _Admission) -> Action:
-    """Take the conversation for this chat and count its query."""
+    """Take the conversation's lease for this chat and count its query."""
     conversation, chat, asked = admission.conversation, admission.chat, admission.asked
     if not admission.is_new:
         title = title_of(admission.query.content)

@@ -1,6 +1,6 @@
 """The step after the answer: all summaries of the query at once, then `done`, then perhaps a digest (DESIGN 2.6).
 
-It cannot turn a delivered answer into a failure: what the model does not sum up within the time gets
+It cannot turn a delivered answer into a failure: a record that the model does not summarise in time gets
 a mechanical extract.
 """
 
@@ -52,7 +52,7 @@ _PARALLEL: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class SummariseDeps:
-    """What the step needs beside the stores. ``model_name``: who sums up one by one."""
+    """What the step needs beside the stores. ``model_name``: the model that summarises record by record."""
 
     stores: Stores
     model: Model
@@ -60,10 +60,10 @@ class SummariseDeps:
     sleep: Callable[[float], None] = time.sleep
     thinking: Thinking = field(default_factory=Thinking)
     characters: int = DEFAULT_CHARACTERS
-    """What a summary may have."""
+    """Maximum length of a summary."""
     provider: str = ANTHROPIC
     served_by: Callable[[str], Model] | None = None
-    """The model of another provider than ``provider``, for a chat that began with it."""
+    """Opens the model of another provider than ``provider``, for a chat that began with that one."""
 
 
 class _Tries:
@@ -81,7 +81,7 @@ class _Tries:
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """Summaries by record id, and what their calls took. ``model``: who was asked; ``calls`` have answered."""
+    """Summaries by record id, and the usage of their calls. ``model``: the model called; ``calls``: those answered."""
 
     texts: Mapping[str, str]
     usage: Usage = field(default_factory=Usage)
@@ -118,7 +118,7 @@ def summarise(ref: ChatRef, deps: SummariseDeps) -> dict[str, Any]:
 
 
 def _agent_that_is_summed_up(chat: Chat, deps: SummariseDeps) -> Agent | None:
-    """The chat's agent, if its policy sends summaries; None also if nothing of it is left."""
+    """The chat's agent, if its policy sends summaries; None also if the agent no longer exists."""
     try:
         agent = agent_of(deps.stores, chat, deps.model_name, deps.thinking, deps.provider)
     except Gone:
@@ -129,13 +129,13 @@ def _agent_that_is_summed_up(chat: Chat, deps: SummariseDeps) -> Agent | None:
 def _make(
     chat: Chat, agent: Agent, requests: tuple[SummaryRequest, ...], deps: SummariseDeps, tries: _Tries
 ) -> _Made:
-    """All summaries of the query: by one call on the cached prefix where that costs less, else one by one."""
+    """All summaries of the query: by one call on the cached prefix if that costs less, else one call a record."""
     if not requests:
         return _Made({})
     deadline = time.monotonic() + SUMMARIES_SECONDS
     try:
         jointly = _jointly(chat, agent, requests, deps, deadline, tries)
-    except ModelRefused:  # it cost nothing
+    except ModelRefused:  # a rejected request costs nothing
         jointly = None
     return jointly or _one_by_one(requests, deps, deadline, tries)
 
@@ -163,7 +163,7 @@ def _jointly(
 
 
 def _unseen(text: str) -> None:
-    """Nobody watches a summary being written."""
+    """Ignores text: summaries are not streamed to anyone."""
 
 
 def _one_by_one(
@@ -179,7 +179,7 @@ def _one_by_one(
 def _summarise_one(
     request: SummaryRequest, deps: SummariseDeps, deadline: float, tries: _Tries
 ) -> tuple[str, Usage]:
-    """The summary and what it took; empty if the model would not or could not in time."""
+    """The summary and its usage; empty if the model refused or did not finish in time."""
     asked = summary_call(request, deps.model_name, deps.thinking, deps.characters)
 
     def ask(seconds: float) -> tuple[str, Usage]:
@@ -192,7 +192,7 @@ def _summarise_one(
 
 
 def _tried(ask: Callable[[float], T], deps: SummariseDeps, deadline: float, tries: _Tries) -> T | None:
-    """What the model says, asked up to three times while there is time. Raises `ModelRefused`."""
+    """The model's answer, with up to three tries while there is time. Raises `ModelRefused`."""
     for attempt in range(_ATTEMPTS):
         left = deadline - time.monotonic()
         if left < 1:

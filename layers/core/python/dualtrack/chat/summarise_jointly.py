@@ -1,7 +1,7 @@
-"""All summaries of a query by one more call on the prefix that its last turn has left in the cache (DESIGN 2.15).
+"""All summaries of a query by one more call, on the prefix that its last turn has left in the cache (DESIGN 2.15).
 
-The request is that of the last turn to the letter, then the assistant's reply as it was, then one block that asks
-for the summaries. What the answer lacks gets an extract: a second call would cost what the first has saved.
+The request is exactly that of the last turn, then the assistant's unchanged reply, then one block that asks for the
+summaries. Records that the answer omits get an extract: a second call would cost what the first has saved.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from dualtrack.storage.chats import Chat, RecordedTurn
 
 _NOT_FOLLOWED: Final = ("refusal", "context_window")
-"""Answers behind which nothing more can be asked: the model has declined, or there is no room."""
+"""Stop reasons after which nothing more can be asked: the model has declined, or there is no room."""
 _CUT: Final = ("max_tokens", "refusal", "model_context_window_exceeded")
 
 
 def joint_request(
     chat: Chat, agent: Agent, requests: Sequence[SummaryRequest], mark: str, deps: SummariseDeps
 ) -> dict[str, Any] | None:
-    """The call to the Messages API; None if the summaries are to be made one by one."""
+    """The body of the call to the Messages API; None if the summaries have to be made record by record."""
     try:
         found = deps.stores.chats.load_with_turns(chat.user, chat.chat_id)
         turns = found[1] if found else ()
@@ -51,21 +51,21 @@ def joint_request(
 
 
 def joint_summaries(reply: ModelReply, mark: str, requests: Sequence[SummaryRequest]) -> dict[str, str]:
-    """What the answer says, by record id."""
+    """The summaries of the answer, by record id."""
     text = "".join(block["text"] for block in reply.content if block["type"] == "text")
     asked = frozenset(one.record_id for one in requests)
     return summaries_in(text, mark, asked, cut=reply.stop_reason in _CUT)
 
 
 def new_mark() -> str:
-    """What the parts of one answer begin with."""
+    """A random mark with which the parts of an answer begin."""
     return secrets.token_hex(4)
 
 
 def _is_followed(
     chat: Chat, last: RecordedTurn, requests: Sequence[SummaryRequest], deps: SummariseDeps
 ) -> bool:
-    """Whether the answer is one that can be sent back with a question behind it, and that costs less."""
+    """Whether the answer can be sent back with a question after it, and whether that costs less."""
     kinds = [block["type"] for block in last.content]
     if not chat.model or last.usage is None or chat.stop in _NOT_FOLLOWED:
         return False
@@ -81,7 +81,7 @@ def _known(chat: Chat, usage: Usage, deps: SummariseDeps) -> LastCall:
 def _behind(
     chat: Chat, agent: Agent, turns: Sequence[RecordedTurn], ask: str, count: int, deps: SummariseDeps
 ) -> dict[str, Any]:
-    """The last turn's request with its answer and the question behind it."""
+    """The last turn's request, its answer, and the question after it."""
     limit = limit_behind(chat.stop)
     pinned = replace(chat, pin=chat.pin or Pin())  # no pin: there was nothing to pin when the query started
     state = read_query(deps.stores, pinned, agent, turns[:-1], limit, _nothing_to_complete, deps.sleep)
@@ -91,7 +91,7 @@ def _behind(
         {"role": "assistant", "content": thaw(turns[-1].content)},
         user_message([text_block(ask)]),
     ]
-    # one token a character: enough in any script
+    # a token for each character is enough in any script
     return turn_request(agent, state.offered, limit, messages, count * (deps.characters + 50))
 
 

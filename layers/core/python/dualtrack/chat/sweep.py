@@ -1,13 +1,12 @@
-"""The sweep: chats that nobody ends (DESIGN 2.5). Walks the sparse index of open chats.
+"""The sweep: starts or ends chats that are stuck (DESIGN 2.5). It walks the sparse index of open chats.
 
-no execution of its name       it was admitted and never started: start it
+no execution of its name       it was admitted but not started: start it
 past its deadline              end the chat, then stop the execution
 its execution has ended        end the chat (timeouts and crashes bypass every Catch)
-its execution runs             leave it
+its execution is running       leave it
 
-One chat must not keep the others waiting, whatever it holds: each has a time limit, and one that a sweep
-has begun with and not ended is looked at last by the sweeps after. That it begins is written down before,
-so a chat that takes the whole process with it is known as well.
+A chat must not delay the others, whatever it contains: each has a time limit, and later sweeps take a chat that one
+could not end last. Each try is written down before it begins, so a chat that crashes the process is known too.
 """
 
 from __future__ import annotations
@@ -32,18 +31,18 @@ if TYPE_CHECKING:
     from dualtrack.storage.stores import Stores
 
 STARTING_SECONDS: Final = 20
-"""A chat this young may still be about to be started by the request that admitted it."""
+"""The request that admitted a chat this young may still be about to start it."""
 
 ONE_CHAT_SECONDS: Final = 15.0
-"""For one chat of a sweep: ending one takes well below a second, with 300 results some seconds."""
+"""Time limit of one chat in a sweep: ending one takes well below a second, with 300 results some seconds."""
 
 _RESERVE_SECONDS: Final = 5.0
-"""Kept of a sweep's time for saying what it did."""
+"""Part of a sweep's time that is reserved for its report."""
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What one sweep did, in chats; not ``complete`` if its time ran out before it had seen all."""
+    """Numbers of chats of one sweep; not ``complete`` if its time ran out before it had checked all."""
 
     seen: int = 0
     started: int = 0
@@ -58,11 +57,11 @@ def sweep(
     one_chat: float = ONE_CHAT_SECONDS,
     ended: Ended = lambda *_: None,
 ) -> Swept:
-    """Look at every open chat once, within ``seconds``. Harmless at any time and any number of times.
+    """Check every open chat once, within ``seconds``. Idempotent.
 
-    A chat that makes trouble, or takes longer than ``one_chat`` seconds, does not keep the others waiting: what
-    it raised is raised at the end. What a sweep has no time for is left to the next. ``ended`` is told of each chat
-    that it ends.
+    A chat that raises an error, or takes longer than ``one_chat`` seconds, does not delay the others: its error is
+    raised at the end. The next sweep does what this one has no time for. ``ended`` is called for each chat that the
+    sweep ends.
     """
     ends = time.monotonic() + seconds - _RESERVE_SECONDS
     outcomes: list[str] = []
@@ -84,7 +83,7 @@ def sweep(
 
 
 def _looks(stores: Stores, executions: Executions, ended: Ended) -> Iterator[Callable[[], str]]:
-    """A look at each open chat, the oldest first; then at those that earlier sweeps could not end."""
+    """Checks of each open chat, oldest first; those that earlier sweeps could not end come last."""
     later: list[Chat] = []
     for ref in stores.chats.open_chats():
         yield partial(_look_at, stores, executions, ended, ref, later)
@@ -114,7 +113,7 @@ def _look_after(stores: Stores, executions: Executions, ended: Ended, chat: Chat
 
 
 def _needed(stores: Stores, executions: Executions, ended: Ended, chat: Chat) -> Callable[[], str] | None:
-    """What is to be done with the chat, if anything."""
+    """What has to be done with the chat, if anything."""
     now = stores.clock()
     if now >= chat.deadline:
         return partial(_end_overdue, stores, executions, ended, chat)
@@ -129,8 +128,8 @@ def _needed(stores: Stores, executions: Executions, ended: Ended, chat: Chat) ->
 
 
 def _end_overdue(stores: Stores, executions: Executions, ended: Ended, chat: Chat) -> str:
-    """Closed first, so that the chat ends as what it is: a stopped execution is reported to `abort`, which
-    knows no more than that it was stopped. What still runs is fenced off by the closed log.
+    """End the chat, then stop its execution. In the other order `abort` would end the chat, and it only knows that
+    the execution was stopped. The closed log fences off steps that still run.
     """
     end_chat(stores, _ref(chat), TIMED_OUT, ended)
     stop_execution(executions, chat.chat_id)

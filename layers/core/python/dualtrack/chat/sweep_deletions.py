@@ -1,5 +1,5 @@
-"""Goes on with every deletion that is due: conversations, chats, users. Each has a time limit, so none stops
-the rest."""
+"""Continues every deletion that is due: conversations, chats, users. Each has a time limit, so none blocks the
+others."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     from dualtrack.storage.stores import Stores
 
 ONE_DELETION_SECONDS: Final = 60.0
-"""For one deletion of a sweep, or its share of the time if that is more. What is longer goes on in the next."""
+"""Time limit of one deletion in a sweep, or its share of the time if that is more. The next sweep continues it."""
 
 _RESERVE_SECONDS: Final = 5.0
-"""Kept of a deletion's time for the requests that are under way when it is up."""
+"""Part of a deletion's time that is reserved for requests in progress at its end."""
 
 
 @dataclass(frozen=True, slots=True)
 class SweptDeletions:
-    """How many deletions a sweep has looked at; not ``complete`` if its time ran out before all that were due."""
+    """How many deletions a sweep has worked on; not ``complete`` if its time ran out before all that were due."""
 
     seen: int = 0
     complete: bool = True
@@ -42,9 +42,9 @@ def sweep_deletions(
     seconds: float,
     one_deletion: float = ONE_DELETION_SECONDS,
 ) -> SweptDeletions:
-    """Look at each deletion that is due once, within ``seconds``: those that were tried least come first.
+    """Continue each due deletion once, within ``seconds``, those with the fewest tries first.
 
-    What one raises is raised at the end, when the others have had their turn.
+    Errors are raised at the end, after all others had their turn.
     """
     ends = time.monotonic() + seconds
     seen, troubles = 0, []

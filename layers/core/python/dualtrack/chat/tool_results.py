@@ -1,4 +1,4 @@
-"""Recording what a tool brought: one conditional append, whoever comes first (DESIGN 2.3)."""
+"""Recording a tool's result: one conditional append; the first writer wins (DESIGN 2.3)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from dualtrack.tool import Source
 
 MAX_RESULT_BYTES: Final = 2_000_000
-"""Of a result's text are kept (CONTRACT 6), the note that says so included."""
+"""Maximum size of a stored result in UTF-8, including the note that it was cut (CONTRACT 6)."""
 
 MAX_SOURCES: Final = 50
 MAX_TITLE: Final = 200
 MAX_URL: Final = 1_000
-"""Sources stand in the record's own item, in events and in the chat object, so a server does not set their size."""
+"""Limits for sources, because they are part of the record's item, of events and of the chat object."""
 
 NO_RESULT = ToolResult("Tool execution failed: the tool's process ended without a result.", is_error=True)
 OUTCOME_UNKNOWN = ToolResult(
@@ -47,10 +47,9 @@ def record_result(
     seconds: float,
     asked: tuple[Asked, ...] = (),
 ) -> bool:
-    """Store the call's record and its events, unless a record is there already; then nothing happens. Whether they
-    were stored.
+    """Store the call's record and its events, unless the call has a record already. Returns whether they were stored.
 
-    ``asked``: what the tool asked of models. Raises `ChatClosed` if the chat has ended.
+    ``asked``: the tool's own model calls. Raises `ChatClosed` if the chat has ended.
     """
     record, files = _record(stores, chat, turn, call, result, round(seconds, 3), asked)
     stored = stores.history.record_writes(chat.user, chat.conversation_id, record)
@@ -67,14 +66,14 @@ def record_result(
 
 
 def complete_results(stores: Stores, chat: Chat, turn: RecordedTurn, *, dead: bool) -> None:
-    """Give the refused calls of a turn their results, and with ``dead`` all others that have none."""
+    """Record results for the refused calls of a turn, and with ``dead`` for all other calls without one."""
     for call in turn.calls:
         if (call.refused or dead) and not stores.history.has_record(chat.user, chat.conversation_id, call.id):
             record_result(stores, chat, turn.number, call, _stand_in(call), 0.0)
 
 
 def _stand_in(call: ToolCall) -> ToolResult:
-    """For a call without a result. Nobody can say whether a tool that changes the world has done so."""
+    """The result of a call that has none. It is unknown whether a tool with side effects has had them."""
     if call.refused:
         return ToolResult(call.refused, is_error=True)
     return NO_RESULT if call.repeatable else OUTCOME_UNKNOWN
@@ -119,7 +118,7 @@ def _record(
 
 
 def _sources(result: ToolResult) -> tuple[Source, ...]:
-    """The first ones, with short titles; an address that is cut would be another one, so it is left out."""
+    """The first sources, with short titles. A long URL is left out, because a truncated one would be wrong."""
     return tuple(
         replace(
             one,
@@ -131,7 +130,7 @@ def _sources(result: ToolResult) -> tuple[Source, ...]:
 
 
 def kept(text: str) -> str:
-    """The text as it is stored: at most 2 MB of UTF-8, and the note that the rest is lost."""
+    """The text to store: at most 2 MB of UTF-8, with a note if it was cut."""
     size = len(text.encode())
     if size <= MAX_RESULT_BYTES:
         return text

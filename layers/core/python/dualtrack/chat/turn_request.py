@@ -1,5 +1,5 @@
-"""The body of a turn's call of the Messages API. It is made in one place, because what is asked behind a turn must
-begin with the very same request: any difference would read its messages anew (DESIGN 2.15). Pure.
+"""The body of a turn's call to the Messages API. It is built only here, because a call after the turn must begin with
+exactly the same request: any difference would miss the prompt cache (DESIGN 2.15). Pure.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def turn_request(
     messages: Sequence[Mapping[str, Any]],
     max_tokens: int,
 ) -> dict[str, Any]:
-    """The call. The last one of a chat keeps its tools, so that it keeps the cached prefix."""
+    """The body. The last call of a chat keeps its tools, so that it keeps the cached prefix."""
     system = {"type": "text", "text": agent.profile.system, "cache_control": {"type": "ephemeral"}}
     request: dict[str, Any] = {
         **turn_fields(agent.model, max_tokens, agent.thinking),
@@ -40,7 +40,7 @@ def turn_request(
 
 
 def fixed_tokens(request: Mapping[str, Any]) -> int:
-    """The estimate of a request's tools and system, which its limit leaves cached."""
+    """The estimate of a request's tools and system, which do not depend on its limit and so stay cached."""
     return estimate_tokens(dumps([request.get("tools", []), request["system"]]))
 
 

@@ -1,7 +1,7 @@
-"""What nobody needs any more of a corpus: versions that were replaced, and what jobs have left.
+"""Deletes the unused objects of a corpus: replaced versions, and what ended jobs have left.
 
-The order of the reads is what makes it safe: objects and vector indexes first, then the jobs that have not ended, then
-what is current. What a job that has ended by then has left is current or never will be.
+The order of the reads makes it safe: first the objects and vector indexes, then the active jobs, then the current
+version. If a job has ended by then, its version is current or never will be.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from dualtrack.storage.stores import Stores
 
 FORGOTTEN_SECONDS: Final = 30 * 86_400
-"""After which a job that has ended can no longer be looked up."""
+"""After this time an ended job can no longer be looked up."""
 
 
 def clean(stores: Stores, corpus: str) -> None:
-    """Delete what is due; objects of a job that goes on stay, and are looked at when it has ended."""
+    """Delete what is due; objects of an active job stay, and are checked after it has ended."""
     due, now = stores.corpus_jobs.clean_due(corpus), stores.clock()
     if due is None or due > now:
         return
@@ -30,7 +30,7 @@ def clean(stores: Stores, corpus: str) -> None:
     going_on = {job.job_id for job in stores.corpus_jobs.open_jobs(corpus)}
     published = stores.corpora.published(corpus)
     if published and published.at + CLEAN_AFTER > now:
-        return  # what it replaced may still be read; its job has put the date off
+        return  # the replaced version may still be read; the job has postponed the cleanup
     current = published.version if published else None
     stores.corpora.delete(one for one in objects if _is_left(corpus, one, going_on, current))
     for name in indexes:
@@ -42,7 +42,7 @@ def clean(stores: Stores, corpus: str) -> None:
 
 
 def _is_unused(corpus: str, name: str, going_on: set[str], current: str | None) -> bool:
-    """Whether a vector index is neither the current version's nor that of a job that goes on."""
+    """Whether a vector index belongs neither to the current version nor to an active job."""
     begun = tuple(index_name(corpus, f"{job}.") for job in going_on)
     return not name.startswith(begun) and (current is None or name != index_name(corpus, current))
 

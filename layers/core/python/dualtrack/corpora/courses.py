@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from dualtrack.tools.courses.index import Index
 
 MAX_CHUNKS: Final = 50_000
-"""Of all courses together. The index has 70 to 100 MB then, in the memory of every function that searches it."""
+"""Maximum chunks of all courses together. The index then takes 70 to 100 MB in every function that searches it."""
 
 MAX_CHUNKS_BESIDE: Final = 100_000
-"""If their vectors lie in a vector index: what a function can put there in one call."""
+"""Maximum chunks with a vector index: as many as a function can write to it in one call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Courses:
-    """Documents are courses; their title is embedded first, then each chunk with the place it stands at.
+    """Documents are courses; the title is embedded first, then each chunk with its course and lesson.
 
-    ``bound``: chunks of all courses together.
+    ``bound``: maximum chunks of all courses together.
     """
 
     bound: int = MAX_CHUNKS
@@ -59,7 +59,7 @@ class Courses:
         return (course.title, *map(embedded_text, chunks))
 
     def unpacked(self, index: bytes, title: str) -> bytes:
-        """A course of an index."""
+        """A course from an index."""
         found = load(index)
         course = next(one for one in found.catalogue if one.title == title)
         return pack(course, [found.chunk(row) for row in _rows(found, title)])
@@ -89,7 +89,7 @@ class Courses:
 
 
 def put_vectors(indexes: VectorIndexes, version: str, index: bytes) -> int:
-    """`Ingest.vectors_beside` of courses: an index of the version's vectors; nothing where it has none."""
+    """`Ingest.vectors_beside` of courses: writes the vector index of a version; does nothing if it has no vectors."""
     in_front = head(index)
     if in_front:
         vector_index.write(indexes, Courses.name, version, load(index))
@@ -100,7 +100,7 @@ _Document = tuple[Course, "Sequence[Chunk]", "Sequence[bytes]"]
 
 
 def _kept(base: Index, titles: Sequence[str], model: str) -> dict[str, _Document]:
-    """Courses of an index with their chunks and vectors, as they stand there."""
+    """Courses from an index with their chunks and vectors, unchanged."""
     found: dict[str, _Document] = {}
     for place, course in enumerate(base.catalogue):
         if course.title in titles:
@@ -113,7 +113,7 @@ def _kept(base: Index, titles: Sequence[str], model: str) -> dict[str, _Document
 
 
 def _floats(rows: Sequence[Any]) -> list[bytes]:
-    """Rows of int8 as float32; they become the same int8 again."""
+    """Rows of int8 as float32; converting them back gives the same int8."""
     return [row.astype("<f4").tobytes() for row in rows]
 
 
@@ -123,7 +123,7 @@ def _rows(index: Index, title: str) -> list[int]:
 
 
 def _digest(packed: bytes) -> str:
-    """Of what a document says; how it is compressed may change with the library."""
+    """The digest of a document's content; not of its compressed bytes, which may change with the library."""
     return hashlib.sha256(zlib.decompress(packed)).hexdigest()
 
 
@@ -132,7 +132,7 @@ def _numbered(course: Course) -> int:
 
 
 def pack(course: Course, chunks: Sequence[Chunk]) -> bytes:
-    """A course and its chunks; the same course always gives the same bytes."""
+    """A course and its chunks as bytes; deterministic."""
     lessons = [[one.number, one.title, one.link] for one in course.lessons if one.number is not None]
     listed = [[chunk.lesson_number, chunk.text] for chunk in chunks]
     data = {
@@ -146,7 +146,7 @@ def pack(course: Course, chunks: Sequence[Chunk]) -> bytes:
 
 
 def unpack(packed: bytes) -> tuple[Course, list[Chunk]]:
-    """What `pack` has packed; the lessons' text stands in the chunks alone."""
+    """The reverse of `pack`; only the chunks have the lessons' text."""
     data: Mapping[str, Any] = json.loads(zlib.decompress(packed))
     lessons = tuple(Lesson(number, title, link, "") for number, title, link in data["lessons"])
     course = Course(data["title"], data["link"], data["instructor"], lessons)

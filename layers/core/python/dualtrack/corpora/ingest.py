@@ -1,9 +1,9 @@
-"""A job's work, in pieces: files are read, their texts embedded in batches, and the new version published whole.
+"""A job's work, in steps: files are read, their texts embedded in batches, and the new version published as a whole.
 
-Every piece can be done twice, and by two at once: a file's item and a part's bytes are the same whoever makes
-them, what is there is not made again, and the version is published under the condition that the one it was
-made from is still current. Whoever loses makes it anew from the other's. Killed anywhere, the next run goes
-on where parts and items end.
+Every step can be repeated, also by two runs at once: a file's item and a part's bytes are deterministic, existing ones
+are not made again, and a version is published on condition that the one it was made from is still current. A run
+that loses starts again from the new current version. If a run is killed, the next one continues after the existing
+parts and items.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 Next = Literal["again", "done"]
 
 BATCH: Final = 256
-"""Texts whose vectors are kept in one object: some seconds of the local model's time."""
+"""Texts whose vectors are stored in one object: a few seconds of work for the local model."""
 
 EMBED_SECONDS: Final = 60.0
-"""For one batch."""
+"""Time limit of a batch."""
 
 
 class NotEmbedded(Transient):
-    """The embeddings' service did not answer this time."""
+    """The embedding service did not answer this time."""
 
     def __str__(self) -> str:
         return f"{type(self).__name__}: {super().__str__()}"
@@ -48,10 +48,10 @@ class NotEmbedded(Transient):
 
 @dataclass(frozen=True, slots=True)
 class Ingest:
-    """What the work is done with. Without an ``embedder`` the index has no vectors, and keywords alone rank.
+    """What a job needs. Without an ``embedder`` the index has no vectors, and only keywords rank.
 
-    ``vectors_beside``: puts the vectors of an index, given the version's name and the index, where a search asks for
-    them, and returns `Published.head`; None where they are searched in the index.
+    ``vectors_beside``: writes the vectors of a version's index to a vector index, and returns `Published.head`; None
+    if they are searched in the index itself.
     """
 
     stores: Stores
@@ -68,7 +68,7 @@ class Ingest:
 
 @dataclass(frozen=True, slots=True)
 class _Base:
-    """The current version as the job begins with it, and the plan that follows from it."""
+    """The current version at the start of the job, and the plan based on it."""
 
     published: Published | None
     plan: Plan
@@ -79,9 +79,9 @@ class _Base:
 
 
 def ingest(deps: Ingest, job_id: str, has_time: Callable[[], bool]) -> Next:
-    """Work on a job for as long as there is time; ``done`` when it has ended.
+    """Work on a job while there is time; returns ``done`` when it has ended.
 
-    Raises `Transient` where another attempt may succeed.
+    Raises `Transient` if a retry may succeed.
     """
     job = deps.stores.corpus_jobs.find(deps.kind.name, job_id)
     if job is None or job.ended:
@@ -101,7 +101,7 @@ def ingest(deps: Ingest, job_id: str, has_time: Callable[[], bool]) -> Next:
 
 
 def _read_files(deps: Ingest, job: Job, has_time: Callable[[], bool]) -> bool:
-    """Read the files that wait; whether all are read."""
+    """Read the waiting files; returns whether all are read."""
     stores = deps.stores
     files = list(stores.corpus_jobs.files(job.corpus, job.job_id))
     base = deps.stores.corpora.published_documents(job.corpus)[1]
@@ -144,7 +144,7 @@ def _document_part(one: JobFile) -> str:
 
 
 def _base(deps: Ingest, job: Job) -> _Base:
-    """What is current now, and the plan."""
+    """The current version, and the plan."""
     published, documents = deps.stores.corpora.published_documents(job.corpus)
     files = deps.stores.corpus_jobs.files(job.corpus, job.job_id)
     return _Base(published, plan(documents, job, files, int(deps.stores.clock())))
@@ -155,7 +155,7 @@ def _base(deps: Ingest, job: Job) -> _Base:
 
 @dataclass(frozen=True, slots=True)
 class _Unit:
-    """A document that needs vectors: where its parts lie, and itself."""
+    """A document that needs vectors, and the names of its parts."""
 
     folder: str
     packed: bytes
@@ -168,7 +168,7 @@ class _Unit:
 
 
 def _units(deps: Ingest, job: Job, base: _Base) -> Iterator[_Unit]:
-    """Every document of the plan whose vectors the current version has not, one after the other."""
+    """Every document of the plan whose vectors are not in the current version."""
     of_model = hashlib.sha256(deps.model.encode()).hexdigest()[:12]
     index: bytes | None = None
     for one in base.plan.documents:
@@ -189,7 +189,7 @@ def _is_of_another_model(deps: Ingest, base: _Base) -> bool:
 
 
 def _embed(deps: Ingest, job: Job, base: _Base, has_time: Callable[[], bool]) -> bool:
-    """Make the vectors that are missing; whether all are there and time is left to publish."""
+    """Make the missing vectors; returns whether all exist and time is left to publish."""
     stores = deps.stores
     there = stores.corpora.part_names(job.corpus, job.job_id)
     batches = [batch for unit in _units(deps, job, base) for batch in unit.batches()]
@@ -204,7 +204,7 @@ def _embed(deps: Ingest, job: Job, base: _Base, has_time: Callable[[], bool]) ->
         stores.corpora.write_part(job.corpus, job.job_id, name, b"".join(_vectors(deps, texts)))
         done += len(texts)
         stores.corpus_jobs.progress(job, done, total)
-    # putting all vectors into an index of their own takes a call's whole time
+    # writing all vectors to a vector index takes the whole time of a call
     return deps.vectors_beside is None or done == before
 
 
@@ -236,7 +236,7 @@ def _added(deps: Ingest, job: Job, unit: _Unit) -> Added:
 
 
 def _publish(deps: Ingest, job: Job, base: _Base) -> Next:
-    """Write the version, and make it current together with the job's end. ``again`` if another job was faster."""
+    """Write the version, then make it current and end the job. Returns ``again`` if another job was faster."""
     stores = deps.stores
     now = int(stores.clock())
     ended = replace(job, status="done", outcomes=base.plan.outcomes, ended=now)
@@ -258,7 +258,7 @@ def _publish(deps: Ingest, job: Job, base: _Base) -> Next:
 
 
 def _is_to_be_made_anew(deps: Ingest, base: _Base) -> bool:
-    """Whether the same documents have vectors of another model, or none where they are asked for now."""
+    """Whether unchanged documents need a new version: their vectors are of another model, or missing."""
     if base.published is None:
         return False
     unplaced = deps.vectors_beside is not None and bool(deps.model) and not base.published.head

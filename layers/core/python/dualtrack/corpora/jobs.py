@@ -1,4 +1,4 @@
-"""How a job begins, and what goes on with it: executions of the state machine ``corpus``, and the sweep."""
+"""Starting and continuing jobs: executions of the state machine ``corpus``, and the sweep."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 GRAPH: Final = "graph"
 CORPORA: Final = ("courses", GRAPH)
-"""The corpora that there are."""
+"""All corpora."""
 
 MAX_TRIES: Final = 3
-"""Executions of a job: each retries its steps by itself, so what fails so often fails for good."""
+"""Maximum executions of a job: each retries its steps, so a job that fails this often is given up."""
 
 STARTING_SECONDS: Final = 20
-"""A job this young may still be about to be started by the request that made it."""
+"""The request that created a job this young may still be about to start it."""
 
 _OUR_SIDE: Final = "Something went wrong on our side. What was published before stays. Try again."
 _NOT_EMBEDDED: Final = "The embeddings could not be had. What was published before stays. Try again later."
@@ -33,16 +33,16 @@ _log: Final = logging.getLogger(__name__)
 
 
 def start_job(stores: Stores, executions: Executions, job: Job, files: Sequence[JobFile]) -> None:
-    """Write the job down and start it. Once written it will be done: if the start fails, the sweep starts it."""
+    """Store the job and start it. If the start fails, the sweep starts it."""
     stores.corpus_jobs.create(job, files)
     try:
         _start(executions, job)
-    except Exception:  # noqa: BLE001 - whatever it is, the sweep tries again
-        _log.exception("A corpus job is left to the sweep")
+    except Exception:  # noqa: BLE001 - the sweep retries
+        _log.exception("The sweep will start a corpus job")
 
 
 def fail_job(stores: Stores, corpus: str, job_id: str, error: Mapping[str, Any]) -> None:
-    """End a job whose execution has failed with ``error``, ``{"Error", "Cause"}``: what it says is on our side."""
+    """End a job whose execution has failed with ``error``, ``{"Error", "Cause"}``; the fault is on our side."""
     job = stores.corpus_jobs.find(corpus, job_id)
     if job:
         told = _NOT_EMBEDDED if "NotEmbedded" in str(error) else _OUR_SIDE
@@ -50,7 +50,7 @@ def fail_job(stores: Stores, corpus: str, job_id: str, error: Mapping[str, Any])
 
 
 def sweep_corpora(stores: Stores, executions: Executions) -> int:
-    """Go on with jobs that nobody works on, and clean up where that is due; how many jobs had to be looked after."""
+    """Continue jobs without an execution, and clean up what is due; returns how many jobs needed the sweep."""
     looked_after = 0
     for corpus in CORPORA:
         for job in stores.corpus_jobs.open_jobs(corpus):
@@ -60,7 +60,7 @@ def sweep_corpora(stores: Stores, executions: Executions) -> int:
 
 
 def _looked_after(stores: Stores, executions: Executions, job: Job) -> bool:
-    """Start a job that was never started; one whose execution has ended without ending it gets another one."""
+    """Start a job that was never started, or start a new execution if the last one did not end the job."""
     status = executions.status(job.execution)
     if status == "RUNNING" or (status is None and job.created > stores.clock() - STARTING_SECONDS):
         return False
@@ -79,5 +79,5 @@ def _looked_after(stores: Stores, executions: Executions, job: Job) -> bool:
 
 
 def _start(executions: Executions, job: Job) -> None:
-    """A name of its own for each try, so starting one twice is once."""
+    """Each try has its own execution name, so starting a try twice has no effect."""
     executions.start(job.execution, {"corpus": job.corpus, "job": job.job_id})

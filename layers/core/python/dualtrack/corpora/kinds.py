@@ -1,4 +1,4 @@
-"""What a kind of corpus has to bring: how its files are read, what of them is embedded, and how its index is made.
+"""The interface of a kind of corpus: how files are read, what is embedded, and how the index is made.
 
 The rest (uploads, jobs, batches, publishing, cleaning up) is the same for all kinds.
 """
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 class Refused(Exception):
-    """A file is not taken. The message says why, as the part of a sentence behind its name."""
+    """A file is refused. The message says why, as the rest of a sentence that begins with its name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What was read of a file: the title that is its key, the digest of what it says, what it consists of, and the
-    document in the form that `Kind.texts` and `Kind.index` take."""
+    """The content of a file: the title, which is its key, the digest of the content, the counts of its parts, and the
+    document in the form for `Kind.texts` and `Kind.index`."""
 
     title: str
     digest: str
@@ -28,28 +28,28 @@ class Read:
 
 
 class Kind(Protocol):
-    """One kind of corpus."""
+    """A kind of corpus."""
 
     @property
     def name(self) -> str:
-        """In addresses and keys."""
+        """The name in URLs and keys."""
 
     @property
     def bounded(self) -> str:
-        """Which of the counts the size of a corpus is bounded by: ``chunks``."""
+        """The count that limits the size of a corpus: ``chunks``."""
 
     @property
     def bound(self) -> int:
-        """How much of it a corpus may have."""
+        """The maximum of this count for a corpus."""
 
     def read(self, name: str, data: bytes) -> Read:
-        """A file. Raises `Refused`."""
+        """Read a file. Raises `Refused`."""
 
     def texts(self, packed: bytes) -> Sequence[str]:
-        """What is embedded of a document, in order."""
+        """The texts of a document to embed, in order."""
 
     def unpacked(self, index: bytes, title: str) -> bytes:
-        """A document of an index, packed again, for vectors of another model."""
+        """A document from an index, packed again, for vectors of another model."""
 
     def index(
         self,
@@ -59,13 +59,13 @@ class Kind(Protocol):
         order: Sequence[str],
         model: str,
     ) -> bytes:
-        """The index of these documents. ``kept`` titles come from ``base``, vectors included; ``order`` has the titles
-        of all. With an empty ``model`` there are no vectors."""
+        """The index of these documents. ``kept`` titles are copied from ``base`` with their vectors; ``order`` has all
+        titles. With an empty ``model`` there are no vectors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """A document and its vectors: little-endian float32, one for each of its texts; none without a model."""
+    """A document and its vectors: little-endian float32, a vector for each of its texts; none without a model."""
 
     packed: bytes
     vectors: Sequence[bytes]

@@ -1,4 +1,4 @@
-"""What a job makes of a corpus: pure decisions about titles and digests."""
+"""The new version that a job makes: pure decisions by titles and digests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A document of the new version. ``file``: the job's file that it is of, None for one that is there already."""
+    """A document of the new version. ``file``: the job's file that it comes from; None for an existing document."""
 
     document: Document
     file: JobFile | None = None
@@ -23,29 +23,29 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The documents of the new version in order, and what became of each file that was taken, by its place."""
+    """The documents of the new version in order, and the outcome of each accepted file, by its number."""
 
     documents: tuple[Planned, ...]
     outcomes: Mapping[str, Outcome]
     changes: bool
 
     def size(self, counted: str) -> int:
-        """How much it has in all."""
+        """The total of a count."""
         return sum(one.document.counts.get(counted, 0) for one in self.documents)
 
     @property
     def counts(self) -> dict[str, int]:
-        """Documents, and what they consist of."""
+        """The numbers of documents and of their parts."""
         names = [name for one in self.documents for name in one.document.counts]
         return {"documents": len(self.documents), **{name: self.size(name) for name in dict.fromkeys(names)}}
 
 
 def plan(base: Sequence[Document], job: Job, files: Sequence[JobFile], now: int) -> Plan:
-    """The version that a job makes of the current one.
+    """The version that a job makes from the current one.
 
-    What says the same as a file under its title stays as it is; another document of that title is replaced at
-    its place; new ones come last, in the order of their files. Whatever the current version is by then,
-    nothing of it is lost but what the job replaces or removes.
+    A document with the same title and content as a file does not change; one with the same title and other content is
+    replaced at its position; new documents come last, in the order of their files. Nothing of the current version is
+    lost except what the job replaces or removes.
     """
     read = {one.title: one for one in files if one.state == "read"}
     outcomes: dict[str, Outcome] = {}
@@ -69,7 +69,7 @@ def plan(base: Sequence[Document], job: Job, files: Sequence[JobFile], now: int)
 
 
 def repeated_title(title: str, files: Sequence[JobFile]) -> str:
-    """Why a title cannot be taken again in one job; empty if it can."""
+    """Why a title cannot be used again in a job; empty if it can."""
     first = next((one.name for one in files if one.state == "read" and one.title == title), "")
     return f"has the title of {first}, '{title}': titles have to differ" if first else ""
 

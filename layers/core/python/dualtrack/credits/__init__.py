@@ -1,1 +1,1 @@
-"""Credits: what things cost, what an account allows, and the ledger that proves it."""
+"""Credits: prices, accounts, and the ledger that proves them."""

@@ -35,18 +35,18 @@ Source = Literal["allowance", "pack"]
 Kind = Literal["hold", "settle", "release", "expire", "grant", "plan"]
 
 HOLD_SECONDS: Final = 15 * 60 + 10 * 60
-"""A chat lasts at most 15 minutes and a hold at most 10 more (CONTRACT 7, 8); then it is dead."""
+"""A chat lasts at most 15 minutes, its hold at most 10 more (CONTRACT 7, 8); after that the hold is dead."""
 
 MAX_OPEN_HOLDS: Final = 200
-"""Bounds the account item (about 70 bytes a hold). More chats at once are refused with 429. Dead holds that are
-still stored add nothing to it: a chat that starts beside any takes at least one of them out."""
+"""Bounds the size of the account item (about 70 bytes a hold). More chats at once are refused with 429. Dead holds
+do not make it larger: a chat that starts removes at least one of them."""
 
 EXPIRED_AT_ONCE: Final = 20
-"""Dead holds that one movement frees. Each is a line of the ledger, and so a write in the movement's transaction,
-which may have 100 with what belongs to the chat."""
+"""Maximum number of dead holds that one movement frees. Each is a line of the ledger, and so a write in the
+movement's transaction, which may have 100 including the chat's."""
 
 _LONG_AGO: Final = 0
-"""When a hold was taken that is dead whatever the clock says. Chats' ids tell which of those is the oldest."""
+"""The time of a hold that is dead for every clock. The chats' ids, which begin with the time, order such holds."""
 
 MAX_GRANT_ID: Final = 255
 
@@ -67,7 +67,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """What one running chat has reserved, since ``at`` (epoch seconds)."""
+    """The credits that a running chat has reserved at ``at`` (epoch seconds)."""
 
     at: int
     parts: tuple[Part, ...]
@@ -84,9 +84,9 @@ class Hold:
 
 @dataclass(frozen=True, slots=True)
 class Movement:
-    """One line of the ledger. ``amount`` ≥ 0 is what ``kind`` says happened to: held, charged,
-    freed, granted; ``parts`` are the credits that were held or charged, by source; ``nanodollars``, of the line that
-    ends a chat, what its turns took from the model (0 in lines of earlier releases)."""
+    """One line of the ledger. ``amount`` ≥ 0 was held, charged, freed or granted, as ``kind`` says; ``parts`` are
+    the credits held or charged, by source; ``nanodollars``, in the line that ends a chat, is the model cost of its
+    turns (0 in lines of earlier releases)."""
 
     kind: Kind
     amount: int
@@ -113,7 +113,7 @@ class Decision:
     grant_id: str = ""
 
     def costing(self, nanodollars: int) -> Decision:
-        """The end of a chat, with what its turns took from the model written to its line, if it has one."""
+        """The decision that ends a chat, with the model cost of its turns added to its line, if it has one."""
         return replace(self, movements=tuple(replace(one, nanodollars=nanodollars) for one in self.movements))
 
 
@@ -164,10 +164,10 @@ class Account:
         """The plan's figures."""
         return PLANS[self.plan]
 
-    # ── what it says at a moment ──────────────────────────────────────────────────────────────
+    # ── state at a time ───────────────────────────────────────────────────────────────────────
 
     def at(self, now: float) -> Account:
-        """The same account with its day and month turned to ``now``; nothing else changes."""
+        """The same account with its day and month brought to ``now``; nothing else changes."""
         today = max(self.day, day_of(now))
         if today == self.day:
             return self
@@ -175,7 +175,7 @@ class Account:
         return replace(self, day=today, used_day=0, used_month=used_month)
 
     def dead_holds(self, now: float) -> tuple[str, ...]:
-        """Chats whose holds count no more, oldest first (DynamoDB keeps no order in a map)."""
+        """Chats whose holds no longer count, oldest first (a DynamoDB map has no order)."""
         dead = [(hold.at, chat_id) for chat_id, hold in self.holds.items() if hold.is_dead(now)]
         return tuple(chat_id for _, chat_id in sorted(dead))
 
@@ -206,7 +206,7 @@ class Account:
     # ── decisions ─────────────────────────────────────────────────────────────────────────────
 
     def hold(self, chat_id: str, amount: int, now: float) -> Decision | Refused:
-        """Reserve what a chat needs to start, all of it or nothing."""
+        """Reserve the credits that a chat needs to start, all or nothing."""
         _check_amount(amount)
         available = self.available(now)
         if amount > available:
@@ -224,10 +224,10 @@ class Account:
     ) -> Decision:
         """Reserve a turn's tools in call order, each that fits; ``fits`` says which may run.
 
-        ``documentation_paid``: this chat has held the price of documentation before. A repeat of
-        documentation is free only behind one that was paid. A chat whose own hold is gone (it is
-        over, or was given up as dead) gets nothing more: only the start of a chat opens a hold, so
-        none can appear behind the back of a chat's end.
+        ``documentation_paid``: this chat has held the price of documentation before. Repeated
+        documentation is free only after a paid call. A chat without its own hold (it has ended,
+        or its hold was given up as dead) gets nothing more: only the start of a chat opens a hold,
+        so none can appear after a chat's end.
         """
         own = self.holds.get(chat_id)
         left = self.available(now) if own and not own.is_dead(now) else 0
@@ -242,7 +242,7 @@ class Account:
         return replace(self._take(chat_id, taken, now), fits=tuple(fits))
 
     def _take(self, chat_id: str, amount: int, now: float) -> Decision:
-        """Hold an amount that fits, allowance before pack; some dead holds are expired on the way."""
+        """Hold an amount that fits, allowance before pack; this also expires some dead holds."""
         if not amount:
             return Decision(self)
         expired = self.expire(now, first=chat_id)
@@ -257,8 +257,8 @@ class Account:
     def settle(self, chat_id: str, amount: int, now: float) -> Decision:
         """Charge up to what the chat holds and free the rest; a chat that holds nothing owes nothing.
 
-        Allowance goes before pack, an older day's before today's (it is worth nothing any more). A dead hold is
-        expired and charges nothing: others may hold its credits by now.
+        Allowance is charged before pack, that of an older day before today's (it is lost anyway). A dead hold is
+        expired and charges nothing: other chats may hold its credits by now.
         """
         _check_amount(amount)
         hold = self.holds.get(chat_id)
@@ -286,11 +286,11 @@ class Account:
         return self._free("release", chat_id, now)
 
     def expire(self, now: float, first: str = "") -> Decision:
-        """Free holds whose chats must be long dead (the second line behind the sweep), at most `EXPIRED_AT_ONCE`:
-        that of the chat ``first``, then the oldest. The rest are dead from here on for a writer of any clock:
-        somebody else may take their credits.
+        """Free holds whose chats must be dead (a second safeguard after the sweep), at most `EXPIRED_AT_ONCE`:
+        that of the chat ``first``, then the oldest. The other dead holds are marked as dead for writers of any clock,
+        so that other chats can take their credits.
 
-        The account comes back turned to ``now`` even if no hold was dead.
+        Returns the account brought to ``now`` even if no hold was dead.
         """
         due = sorted(self.dead_holds(now), key=lambda chat_id: chat_id != first)
         rest = {chat_id: replace(self.holds[chat_id], at=_LONG_AGO) for chat_id in due[EXPIRED_AT_ONCE:]}
@@ -342,15 +342,15 @@ class Account:
 
     def covers_again(self, amount: int, now: float) -> float:
         """Epoch seconds of the next time the allowance may cover ``amount``: midnight UTC, or the
-        next month's first if the monthly limit stands in the way."""
+        first of the next month if the monthly limit is the obstacle."""
         tomorrow = next_day(now)
         if self.limits.monthly is None or self.available(tomorrow) >= amount:
             return tomorrow
         return next_month(now)
 
     def balance(self, now: float) -> dict[str, Json]:
-        """The body of GET /v1/credits. ``used`` and ``remaining`` count what was charged; ``held``
-        comes off ``available`` until it is charged or freed."""
+        """The body of GET /v1/credits. ``used`` and ``remaining`` count charged credits; ``held``
+        reduces ``available`` until it is charged or freed."""
         current = self.at(now)
         limits = current.limits
         monthly: Json = None
@@ -390,7 +390,7 @@ def _total(parts: Sequence[Part]) -> int:
 
 
 def _split(amount: int, allowance: int, day: str) -> tuple[Part, ...]:
-    """The allowance is spent before the pack."""
+    """Parts for an amount: allowance first, then pack."""
     from_allowance = min(amount, allowance)
     parts = (Part("allowance", day, from_allowance), Part("pack", "", amount - from_allowance))
     return tuple(part for part in parts if part.amount)

@@ -1,4 +1,4 @@
-"""Proves an account from its ledger: the lines alone must give what the account says."""
+"""Checks an account against its ledger: the lines alone must give the account's figures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _none() -> Mapping[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Books:
-    """What a ledger adds up to: credits charged by day of the allowance, held by chat, left of packs."""
+    """The sums of a ledger: credits charged by day of the allowance, held by chat, left of packs."""
 
     plan: str = DEFAULT_PLAN
     lines: int = 0
@@ -57,12 +57,12 @@ def enter(books: Books, movement: Movement) -> Books:
 
 
 def audit(account: Account, movements: Iterable[Movement]) -> tuple[str, ...]:
-    """What the account says otherwise than its ledger (oldest line first): empty if nothing."""
+    """Where the account differs from its ledger (oldest line first); empty if it does not."""
     return differences(account, reduce(enter, movements, Books()))
 
 
 def differences(account: Account, books: Books) -> tuple[str, ...]:
-    """What the account says otherwise than its books."""
+    """Where the account differs from its books."""
     said = {
         "plan": account.plan,
         "lines": account.seq,

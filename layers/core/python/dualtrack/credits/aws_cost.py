@@ -1,6 +1,6 @@
-"""What AWS asks for a chat, line by line: the one formula, for receipts and for `dualtrack aws cost`. Pure.
+"""What a chat costs on AWS, line by line: one formula for receipts and for `dualtrack aws cost`. Pure.
 
-Prices (dollars) and the functions' sizes (MB) are data of the deployment: infra/prices.toml,
+Prices (dollars) and the functions' memory (MB) are data of the deployment: infra/prices.toml,
 infra/stacks/function_specs.py.
 """
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 STEP_SECONDS: Final = 0.15
-"""What a function takes beside what it waits for."""
+"""Time of a function in addition to what it waits for."""
 
 STREAM_READ_UNITS: Final = 4.5
-"""A second of an open stream while text flows (docs/measurements.md, "Readers of the event stream")."""
+"""Per second of an open stream while text arrives (docs/measurements.md, "Readers of the event stream")."""
 
 LOG_KILOBYTES: Final = 1.0
-"""What an invocation logs: Lambda's start, end and report as JSON, and a line of ours."""
+"""Log volume of an invocation: Lambda's start, end and report as JSON, and a line of ours."""
 
 TRACED: Final = 0.05
 TRACES: Final = 2
-"""Of a chat: the gateway's and the workflow's; X-Ray's default rule samples one request a second and 5 % of
-the rest."""
+"""Traces of a chat: those of the gateway and the workflow. X-Ray's default rule samples one request a second and
+5 % of the rest."""
 
 PRICES: Final = (
     "lambda_gb_second",
@@ -49,14 +49,14 @@ class Line:
 
     @property
     def dollars(self) -> float:
-        """Of this line."""
+        """The cost of this line."""
         return self.amount * self.price
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What a chat made AWS do. ``functions``: by name, invocations and their seconds together; ``stream``: seconds of
-    one open event stream; ``writes``, ``reads``: units of DynamoDB, those of the stream apart."""
+    """A chat's use of AWS. ``functions``: by name, the number of invocations and their total seconds; ``stream``:
+    seconds of one open event stream; ``writes``, ``reads``: DynamoDB units, without those of the stream."""
 
     functions: Mapping[str, tuple[int, float]]
     stream: float
@@ -66,12 +66,12 @@ class Work:
 
 
 def states_of(model_calls: int, tools: int, tool_rounds: int) -> int:
-    """States of a workflow in which nothing went wrong (DESIGN 2.2)."""
+    """State transitions of a workflow without errors (DESIGN 2.2)."""
     return 2 * model_calls + tools + tool_rounds + 1
 
 
 def work_lines(work: Work, megabytes: Mapping[str, int], price: Mapping[str, float]) -> list[Line]:
-    """What it costs, followed over one stream. ``megabytes``: each function's size by its name."""
+    """The cost of a chat that is followed over one stream. ``megabytes``: each function's memory by its name."""
     functions = {**work.functions, "stream": (1, work.stream)}
     invocations = sum(times for times, _ in functions.values())
     return [

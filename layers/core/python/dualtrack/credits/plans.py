@@ -1,7 +1,7 @@
-"""What things cost and what a plan allows: data only (CONTRACT 8).
+"""Prices and plans: data only (CONTRACT 8).
 
-Change a figure here and nowhere else; the 402 body, the balance and the tests of the rules read it.
-A plan that accounts still have must stay listed. All credit amounts are integers.
+All figures are defined here; the 402 body, the balance and the tests of the rules read them. A plan that accounts
+still have must stay listed. All credit amounts are integers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """Credits bought once; they never expire and stand outside the monthly limit."""
+    """Credits bought once; they never expire and do not count toward the monthly limit."""
 
     credits: int
     dollars: int
@@ -39,7 +39,7 @@ CHAT_PRICE: Final = 5
 """Credits of a chat that uses no tool."""
 
 DOCUMENTATION_PRICE: Final = 10
-"""Credits for documentation search, once a chat however often it is called."""
+"""Credits for documentation search, charged once a chat however often it is called."""
 
 CALL_PRICES: Final[Mapping[PriceClass, int]] = MappingProxyType({"github": 3, "other": 2})
 """Credits of one tool call, by price class."""
@@ -55,13 +55,13 @@ PLANS: Final[Mapping[str, Plan]] = MappingProxyType(
 )
 
 DEFAULT_PLAN: Final = "free"
-"""The plan of a user who was never given one."""
+"""The plan of a user without one."""
 
 PACKS: Final = (Pack(credits=500, dollars=20),)
 
 
 def price_calls(calls: Sequence[PriceClass], documentation_already_paid: bool) -> tuple[int, ...]:
-    """The price of each tool call, in call order: documentation costs once a chat, then nothing."""
+    """The price of each tool call, in call order: documentation is charged once a chat."""
     paid = documentation_already_paid
     prices: list[int] = []
     for call in calls:

@@ -1,7 +1,7 @@
-"""What a user's chats took, by the day (UTC) on which each ended, from the ledger's own lines. Pure.
+"""What a user's chats cost, by the day (UTC) on which each ended, from the ledger's lines. Pure.
 
-Dollars are those of the chats' turns and of what their tools asked of models, by the price table, failed chats' too.
-Summaries and digests are made after a chat is settled: a chat's receipt has them.
+Dollars are those of the model calls of turns and tools, by the price table, including failed chats. Summaries and
+digests are made after a chat is settled, so only its receipt has them.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 MAX_DAYS: Final = 92
 MAX_LINES: Final = 5_000
-"""Of the ledger that one request looks at: under a megabyte."""
+"""Ledger lines that one request reads: less than a megabyte."""
 
 _ENDS: Final = ("settle", "release", "expire")
 
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """Of one day: chats that ended, credits that they were charged, and 10⁻⁹ dollars of their turns and tools."""
+    """One day: the chats that ended, the credits charged, and 10⁻⁹ dollars of their turns and tools."""
 
     day: str
     chats: int = 0
@@ -34,11 +34,11 @@ class Spending:
 
     @property
     def dollars(self) -> float:
-        """In dollars."""
+        """The same in dollars."""
         return self.nanodollars / 1e9
 
     def with_end(self, movement: Movement) -> Spending:
-        """With one more chat, by the line that ended it."""
+        """The day with one more chat, from the line that ended it."""
         charged = movement.amount if movement.kind == "settle" else 0
         nanodollars = self.nanodollars + movement.nanodollars
         return Spending(self.day, self.chats + 1, self.credits + charged, nanodollars)
@@ -55,5 +55,5 @@ def spending_by_day(movements: Iterable[Movement]) -> tuple[Spending, ...]:
 
 
 def first_moment(now: float, days: int) -> float:
-    """Epoch seconds at which the first of so many days begins, today the last."""
+    """Epoch seconds at which the first of ``days`` days begins; today is the last."""
     return now - now % 86_400 - (days - 1) * 86_400

@@ -4,8 +4,8 @@
     F:           q4 q5 q6            G = fork of F before q6      shares q1 to q3 of P, q4 to q5 of F
     G:                 q6 …          H = fork of G before q3      shares q1 to q2 of P
 
-A record is stored once, in the conversation that wrote it. A fork names those that it reads, flat: however often it
-was forked, a query is found by its number, in one step.
+A record is stored once, in the conversation that wrote it. A fork has a flat list of the conversations that it reads,
+so a query is found by its number in one step, however many forks came before.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MAX_PARTS: Final = 32
-"""Conversations that one shares queries with: each costs two writes of a fork, and a read of a past that spans it."""
+"""Maximum number of conversations whose queries a fork shares: each costs two writes when the fork is made."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """The queries up to ``through``, behind those of the part before, and the digests up to ``digests``, likewise."""
+    """The queries after those of the previous part, up to ``through``; likewise the digests, up to ``digests``."""
 
     conversation_id: str
     through: int
@@ -40,18 +40,18 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Ancestry:
-    """The parts of a conversation's past that other conversations wrote, oldest first; none of one that is no fork."""
+    """The parts of a conversation's past that other conversations wrote, oldest first; empty if it is not a fork."""
 
     parts: tuple[Shared, ...] = ()
 
     @property
     def through(self) -> int:
-        """The last query that is shared."""
+        """The number of the last shared query."""
         return self.parts[-1].through if self.parts else 0
 
     @property
     def digests(self) -> int:
-        """The last digest that is shared."""
+        """The number of the last shared digest."""
         return self.parts[-1].digests if self.parts else 0
 
     def home(self, own: str, query: int) -> str:
@@ -63,7 +63,7 @@ class Ancestry:
         return next((one.conversation_id for one in self.parts if number <= one.digests), own)
 
     def runs(self, own: str, after: int, before: int) -> tuple[Run, ...]:
-        """Where the queries between two numbers are stored, in order; of one that is no fork always one run."""
+        """Where the queries between two numbers are stored, in order; a single run if there is no fork."""
         if not self.parts:
             return (Run(own, after, before),)
         found, done = [], after
@@ -76,8 +76,8 @@ class Ancestry:
         return tuple(found)
 
     def forked(self, own: str, through: int) -> tuple[Ancestry, str]:
-        """What a fork of the conversation ``own`` shares up to a query, and of which conversation's queries it is
-        the first to share so few: its last digest has to be looked for there. Empty if all parts are shared whole."""
+        """What a fork of the conversation ``own`` shares up to a query, and the conversation whose part is cut short
+        by it: the last shared digest has to be looked up there. Empty if all parts are shared in full."""
         if not through:
             return Ancestry(), ""
         whole = Ancestry(tuple(one for one in self.parts if one.through <= through))
@@ -87,16 +87,16 @@ class Ancestry:
         return Ancestry((*whole.parts, Shared(cut, through, whole.digests))), cut
 
     def with_digests(self, digests: int) -> Ancestry:
-        """With these digests of the last part; 0 if it has none of its own."""
+        """The ancestry with this number of digests in its last part; 0 if that has none of its own."""
         *before, last = self.parts
         return Ancestry((*before, Shared(last.conversation_id, last.through, max(digests, last.digests))))
 
 
 def ancestry_json(ancestry: Ancestry) -> list[list[Any]]:
-    """As items keep it."""
+    """The form in which items store it."""
     return [[one.conversation_id, one.through, one.digests] for one in ancestry.parts]
 
 
 def ancestry_of(listed: Sequence[Sequence[Any]]) -> Ancestry:
-    """Of what an item keeps."""
+    """The ancestry from an item."""
     return Ancestry(tuple(Shared(str(one), int(through), int(digests)) for one, through, digests in listed))

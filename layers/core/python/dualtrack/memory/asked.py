@@ -1,4 +1,4 @@
-"""What a conversation is found by: its title, and how its latest queries begin (CONTRACT 4). Pure."""
+"""What a search of conversations looks at: titles, and the beginnings of the latest queries (CONTRACT 4). Pure."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ START_CHARACTERS: Final = 100
 TITLE_CHARACTERS: Final = 80
 
 _LOOKED_AT: Final = 4000
-"""Characters of a query in which its title is looked for."""
+"""Characters of a query from which its title is made."""
 
 _SHORT: Final = 15
-"""A sentence of fewer characters says too little alone: ``Hi!``."""
+"""A shorter sentence is no title on its own: ``Hi!``."""
 
 _CODE: Final = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _LINE_MARKS: Final = re.compile(r"^[ \t]{0,8}(?:#{1,6}|>{1,4}|[-*+]|\d{1,3}[.)])[ \t]+", re.MULTILINE)
@@ -28,17 +28,17 @@ _SENTENCE: Final = re.compile(r"(?<=[.!?…])\s+(?![a-z])|(?<=[。！？])|\n+")
 
 
 def start_of(message: str) -> str:
-    """As much of a query as a search looks at."""
+    """The beginning of a query, as far as a search looks at it."""
     return message[:START_CHARACTERS]
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    """The distinct words of a search, as they are compared."""
+    """The distinct words of a search, in the form in which they are compared."""
     return tuple(dict.fromkeys(_folded(text).split()))
 
 
 def has_words(words: Iterable[str], texts: Iterable[str]) -> bool:
-    """Whether every word, be it part of a longer one, stands in one of the texts."""
+    """Whether every word occurs in one of the texts, also as a part of a longer word."""
     folded = _folded("\n".join(texts))
     return all(word in folded for word in words)
 

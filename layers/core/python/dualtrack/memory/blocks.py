@@ -20,7 +20,7 @@ _FILES_LEFT_OUT: Final = "(Files of this {what} that could not be shown here: {c
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What a tool call brought, as the model sees it."""
+    """The result of a tool call, as the model sees it."""
 
     text: str
     is_error: bool = False
@@ -39,7 +39,7 @@ def user_message(content: list[dict[str, Any]]) -> Message:
 
 
 def files_left_out(what: str, count: int) -> list[dict[str, Any]]:
-    """That so many files of it are not sent; nothing if none is missing."""
+    """A note on how many files are not sent; nothing if all are."""
     return [text_block(_FILES_LEFT_OUT.format(what=what, count=count))] if count else []
 
 
@@ -50,7 +50,7 @@ def media_block(one: Mapping[str, str]) -> dict[str, Any]:
 
 
 def result_block(call: ToolCall, result: Result, cut: Cut) -> dict[str, Any]:
-    """A result as it is sent, cut."""
+    """A result as it is sent, with its cut applied."""
     text = f"[ID:{call.id}] {neutralise(fitted(call.id, result.text, cut.characters))}"
     block: dict[str, Any] = {
         "type": "tool_result",
@@ -65,7 +65,7 @@ def result_block(call: ToolCall, result: Result, cut: Cut) -> dict[str, Any]:
 
 
 def fitted(record_id: str, text: str, limit: int) -> str:
-    """The text up to so many characters, with a note how to read on."""
+    """The first ``limit`` characters of the text, with a note on how to read on."""
     note = (
         f"\n\n(Cut after {limit} of {len(text)} characters. Read on with retrieve_full_context "
         f'{{"id": "{record_id}", "offset": {limit}}}.)'

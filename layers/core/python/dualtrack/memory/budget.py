@@ -1,12 +1,12 @@
 """How much of the running query is sent, so that a call stays within its budget (CONTRACT 6, "The window").
 
-    results of the last turn, new ── fit ──► whole
-                                       ├──► they share what is left: small ones whole, big ones cut alike
-                                       └──► full: the oldest become extracts, at least a third is free again
-    the service says that it is too long ── smaller ──► newest cut harder ► older ones extracts ► the least there is
+    new results of the last turn ── fit ──► sent in full
+                                       ├──► they share what is left: small ones in full, large ones cut alike
+                                       └──► no room: the oldest become extracts until at least a third is free
+    the service says "too long" ── smaller ──► cut the newest harder ► older ones as extracts ► the minimum
 
-Pure. All figures are tokens by a cautious estimate (`dualtrack.text.cautious_tokens`). What comes down last is the
-words of the query: files go before them, and the results of earlier turns before both.
+Pure. All figures are tokens by a cautious estimate (`dualtrack.text.cautious_tokens`). The text of the query is cut
+last: after its files, and after the results of earlier turns.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ if TYPE_CHECKING:
     from dualtrack.profiles import Profile
 
 LEAST_QUERY: Final = 2_000
-"""Characters of a query that are sent whatever happens: a short query stands unchanged on the track."""
+"""Characters of a query that are always sent: a short query is sent unchanged."""
 
 OWN_EXTRACT: Final = EXTRACT_LIMIT + 150
-"""Characters up to which a result stays whole: an extract with its note would be no shorter."""
+"""Up to this length a result is not cut: an extract with its note would not be shorter."""
 
 _NOTE: Final = 100
-"""Kept for what the last call is told. A retry may be the last call where the first try was not."""
+"""Reserved for the note in the last call. A retry may be the last call although the first try was not."""
 
 _NOTHING: Final = Cut(0)
 _CORRECTION: Final = (1 / 1.3, 2.0)
-"""From "the plain estimate is right" to "even the cautious one is half of it"."""
+"""Bounds of the correction: the true count is between that of the rough estimate and twice the cautious one."""
 
 
 def room_for(profile: Profile, model: str, thinking: Thinking, fixed: int, last: Sending) -> int:
-    """What the messages of a call may take: its budget without system and tools (``fixed``) and without the answer,
-    corrected by what the service counted for the call before (``last``)."""
+    """The tokens for the messages of a call: its budget without system and tools (``fixed``) and without the answer,
+    corrected by the service's count for the previous call (``last``)."""
     given = max(profile.context_tokens - profile.max_tokens, profile.context_tokens // 4)
     window = context_window(model) - profile.max_tokens - thinking.room
     return int(min(given, window) / _correction(last)) - fixed
@@ -64,8 +64,8 @@ def _correction(last: Sending) -> float:
 
 
 def fit(view: View, room: int) -> View:
-    """The view with what is decided before this call: the query and its files at the first, the results of the last
-    turn at a later one. What was decided before stands, but for old results that have to become extracts."""
+    """The view with the cuts for this call: those of the query and its files before the first call, those of the last
+    turn's results before a later one. Earlier cuts do not change, except for old results that become extracts."""
     if not view.turns:
         return _with_query_within(view, room)
     cuts = cuts_in_force(view)
@@ -82,7 +82,7 @@ def fit(view: View, room: int) -> View:
 
 
 def smaller(view: View, steps: Iterator[Step]) -> View | None:
-    """A view that takes less than this one, by the first of the remaining steps (`STEPS`) that helps; None if none."""
+    """A smaller view, by the first of the remaining steps (`STEPS`) that makes it smaller; None if none does."""
     taken = message_tokens(build(view).messages)
     for step in steps:
         found = step(view)
@@ -92,7 +92,7 @@ def smaller(view: View, steps: Iterator[Step]) -> View | None:
 
 
 def without_files(view: View) -> View:
-    """The view with words in place of every file."""
+    """The view with a note in place of every file."""
     without_thinking = view.cuts.without_thinking or bool(view.turns)
     cuts = replace(view.cuts, without_files=True, without_thinking=without_thinking)
     return replace(view, cuts=cuts)
@@ -102,8 +102,8 @@ def without_files(view: View) -> View:
 
 
 def _with_query_within(view: View, room: int) -> View:
-    """Files as far as they fit beside the words, with some room for results: text files are cut alike. The
-    words are cut only if they alone are too much."""
+    """The query's files, as far as they fit beside its text and some room for results; text files are cut alike. The
+    text is cut only if it alone is too long."""
     bare = _with(view, {one.record_id: _NOTHING for one in view.files})
     bare = replace(bare, limit="", cuts=replace(bare.cuts, attachments=0))
     left = room - _NOTE - message_tokens(build(bare).messages)
@@ -116,7 +116,7 @@ def _with_query_within(view: View, room: int) -> View:
 
 
 def _with_files_within(view: View, room: int) -> View:
-    """Images and PDFs in half of the room, or in what the texts do not need; then the texts."""
+    """Images and PDFs within half of the room, or within what the texts leave; then the texts."""
     allowed = view.attachments[: within_request(view.attachments, 0, 0)]
     in_force = cuts_in_force(view)
     texts = [one.text[: in_force[one.record_id].characters] for one in view.files]
@@ -150,8 +150,8 @@ def _with(view: View, results: Mapping[str, Cut]) -> View:
 
 @dataclass(frozen=True, slots=True)
 class _Fresh:
-    """A result that was never sent. ``text``: as much of it as the profile allows; ``need``, ``least``: what
-    that and an extract of it take beyond its frame and note."""
+    """A result that was not sent before. ``text``: as much of it as the profile allows; ``need``, ``least``: tokens of
+    that text and of its extract, without frame and note."""
 
     call_id: str
     text: str
@@ -175,7 +175,7 @@ def _fresh(view: View, new: Collection[str]) -> list[_Fresh]:
 
 
 def _taken(view: View, fresh: Sequence[_Fresh]) -> int:
-    """What everything takes but the new results; of those their frames and notes."""
+    """The tokens of everything but the texts of the new results: their frames and notes are included."""
     bare = replace(_with(view, {one.call_id: _NOTHING for one in fresh}), limit="")
     return message_tokens(build(bare).messages) + _NOTE
 
@@ -189,8 +189,8 @@ def _extract(characters: int) -> int:
 
 
 def _with_extracts(view: View, kept: Collection[str], freeing: int) -> tuple[View, int]:
-    """Without the query's thinking, and with the oldest results as extracts, until so much is free; and how much that
-    is. The same view if nothing can be freed."""
+    """The view without the query's thinking, and with the oldest results as extracts, until ``freeing`` tokens are
+    free; and how many are. The same view if nothing can be freed."""
     freed = 0 if view.cuts.without_thinking else sum(map(block_tokens, thoughts(view)))
     short = {}
     for turn in view.turns:
@@ -209,7 +209,7 @@ def _with_extracts(view: View, kept: Collection[str], freeing: int) -> tuple[Vie
 
 
 def _shared(view: View, fresh: Sequence[_Fresh], left: int) -> dict[str, Cut]:
-    """The new results within what is left: files in half of it, or in what the texts do not need; then the texts."""
+    """The cuts of the new results within what is left: files within half of it, or within what the texts leave."""
     need, least = sum(one.need for one in fresh), sum(one.least for one in fresh)
     files, taken = _files_shared(view, fresh, left - max(min(need, left // 2), least))
     shares = fair_shares([one.need - one.least for one in fresh], left - taken - least)
@@ -220,7 +220,7 @@ def _shared(view: View, fresh: Sequence[_Fresh], left: int) -> dict[str, Cut]:
 
 
 def _files_shared(view: View, fresh: Sequence[_Fresh], room: int) -> tuple[list[int], int]:
-    """How many files of each new result fit, the first ones first, and what they take."""
+    """How many files of each new result fit, in order, and their tokens."""
     cuts = cuts_in_force(view)
     counts, taken = [], 0
     for one in fresh:
@@ -231,13 +231,13 @@ def _files_shared(view: View, fresh: Sequence[_Fresh], room: int) -> tuple[list[
 
 
 def _file_tokens(view: View, fresh: Sequence[_Fresh]) -> int:
-    """What all files of the new results take that a request holds."""
+    """The tokens of those files of the new results that fit in a request."""
     cuts = cuts_in_force(view)
     return sum(tokens_of_files(one.media[: cuts[one.call_id].files]) for one in fresh)
 
 
 def fair_shares(needs: Sequence[int], room: int) -> list[int]:
-    """What each gets of the room: small ones all that they need, the others the same."""
+    """The share of each: small ones get what they need, the others equal shares of the rest."""
     shares = [0] * len(needs)
     left = max(room, 0)
     waiting = len(needs)
@@ -249,29 +249,29 @@ def fair_shares(needs: Sequence[int], room: int) -> list[int]:
 
 
 def _characters(one: _Fresh, share: int) -> int:
-    """How much of a result its share holds; never less than an extract."""
+    """How many characters of a result fit in its share; at least an extract."""
     return max(_characters_within(one.text, one.need, share), _extract(len(one.text)))
 
 
 def _characters_within(text: str, need: int, share: int) -> int:
-    """How much of the text its share holds, all if that is what it needs.
+    """How many characters of the text fit in its share; all of them if the share covers its need.
 
-    Neutralising lengthens a text by a quarter at most: `[ID:` becomes `[ ID:`.
+    Neutralising makes a text at most a quarter longer: `[ID:` becomes `[ ID:`.
     """
     if need <= share:
         return len(text)
-    room = share - FRAME_TOKENS  # its note says how much was cut, in more digits than that of nothing
+    room = share - FRAME_TOKENS  # the note of a cut has more digits than was estimated
     length = within_tokens(text, room)
     if cautious_tokens(neutralise(text[:length])) > room:
         length = within_tokens(text, room * 4 // 5)
     return max(length, 0)
 
 
-# ── what is sent if the service finds it too long ─────────────────────────────────────────────────
+# ── if the service says that a request is too long ────────────────────────────────────────────────
 
 
 def _newest_cut_harder(view: View) -> View:
-    """The last turn's results within half of the request: they were never sent, so all else may stay as it is."""
+    """The last turn's results cut to half of the request: they are new, so everything else stays cached."""
     fresh = _fresh(view, _newest(view)) if view.turns else []
     left = message_tokens(build(view).messages) // 2 - _taken(view, fresh)
     return _with(view, _shared(view, fresh, left))
@@ -287,7 +287,7 @@ def _newest(view: View) -> set[str]:
 
 
 def _least(view: View) -> View:
-    """The past, the beginning of the query, extracts, no files."""
+    """The minimum: the past, the beginning of the query, extracts, no files."""
     view = without_files(view) if build(view).files else view
     query = LEAST_QUERY if len(view.query.content) > LEAST_QUERY else None
     without_thinking = view.cuts.without_thinking or bool(view.turns)
@@ -298,4 +298,4 @@ def _least(view: View) -> View:
 
 Step = Callable[["View"], "View"]
 STEPS: Final[tuple[Step, ...]] = (_newest_cut_harder, _old_as_extracts, _least)
-"""What is done, one after the other, with a request that the service finds too long."""
+"""The steps, in order, for a request that is too long for the service."""

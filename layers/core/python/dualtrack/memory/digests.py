@@ -1,10 +1,10 @@
-"""Digests: what the oldest queries are folded into, so that the past keeps within its budget (CONTRACT 6). Pure.
+"""Digests: the oldest queries are folded into them, so that the past stays within its budget (CONTRACT 6). Pure.
 
     q1 … q20          ─► d1, ref q1..q20
-    d1, q21 … q41     ─► d2, ref q1..q41        d1 stays as it was; on the wire d2 stands in its place
+    d1, q21 … q41     ─► d2, ref q1..q41        d1 is unchanged; on the wire d2 replaces it
 
-A digest is written ahead by the model when the past nears its budget, and taken by the query that must fold, or by
-one that finds the prompt cache cold anyway. Where none is ready, that query makes one mechanically.
+The model writes a digest ahead when the past approaches its budget. A query takes it if it must fold, or if the
+prompt cache has expired anyway. If a query must fold and no digest is ready, it makes one mechanically.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
     from dualtrack.models.thinking import Thinking
 
 DIGEST_LIMIT: Final = 4_000
-"""Characters of a digest."""
+"""Maximum length of a digest in characters."""
 
 _DIGEST_TOKENS: Final = 1_400
-"""What so many characters cost with their id; of another script than Latin a digest has as many tokens."""
+"""The tokens of a digest of maximum length with its id; in a script other than Latin, it is cut to these tokens."""
 
 _ID_TOKENS: Final = 20
-"""What ``[ID:d3, ref:q1..q41]`` takes of them at most."""
+"""Maximum tokens of its header ``[ID:d3, ref:q1..q41]``."""
 
 AHEAD_SHARE: Final = 0.7
-"""Of the budget: from here on a digest is written ahead."""
+"""The share of the budget from which on a digest is written ahead."""
 
 _MAX_TOKENS: Final = 1_500
 _SOURCE_LIMIT: Final = 200_000
 _BLOCK_LIMIT: Final = 2_000
 _LEAST: Final = 60
-"""Characters below which words about a query tell nothing: its words are left out then, never its number."""
+"""With fewer characters for a query, its text is left out; its number never is."""
 
 _PROMPT: Final = (
     "Summarise the older part of a conversation in one paragraph of plain text, at most 3,500 characters. You are given the "
@@ -53,9 +53,9 @@ _PROMPT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """``dK``: all queries up to ``through`` in at most 4,000 characters. It never changes once it is written.
+    """``dK``: all queries up to ``through`` in at most 4,000 characters. It never changes.
 
-    ``full_tokens`` estimates what the records of all these queries would cost had they been sent whole.
+    ``full_tokens`` estimates the tokens of the full records of all these queries.
     """
 
     number: int
@@ -71,13 +71,13 @@ class Digest:
 
     @property
     def text(self) -> str:
-        """The text as it stands on the wire: one line, with forged ids neutralised."""
+        """The text on the wire: one line, with forged ids neutralised."""
         return f"[ID:{digest_id(self.number)}, ref:{self.ref}] {_line(self.content)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """A conversation before a query: the digest in force, one that was written ahead, the tracks behind the first."""
+    """The past of a query: the digest in force, one written ahead, the tracks after the digest in force."""
 
     digest: Digest | None
     tracks: tuple[QueryTrack, ...]
@@ -86,41 +86,41 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class TrackBudget:
-    """``tokens`` is a profile's ``track_tokens``, in cautious ones; ``template`` its ``query_template``."""
+    """``tokens`` is a profile's ``track_tokens``, by the cautious estimate; ``template`` its ``query_template``."""
 
     tokens: int
     template: str = PLACEHOLDER
 
     @property
     def half(self) -> int:
-        """What a fold may leave."""
+        """The tokens that a fold may leave."""
         return self.tokens // 2
 
     @property
     def room(self) -> int:
-        """What a digest may take of it, with its id."""
+        """The tokens for a digest with its id."""
         return min(_DIGEST_TOKENS, self.tokens // 4)
 
     @property
     def characters(self) -> int:
-        """What a digest in Latin script may have, so that it fits this room."""
+        """The characters of a digest in Latin script that fit in `room`."""
         return min(DIGEST_LIMIT, 3 * max(self.room - _ID_TOKENS, 0))
 
     def of_track(self, track: QueryTrack) -> int:
-        """What a query takes of the budget."""
+        """The tokens of a query's track."""
         framed = cautious_tokens(self.template) if self.template != PLACEHOLDER else 0
         return framed + sum(cautious_tokens(block.text) for block in track.blocks)
 
     def of(self, digest: Digest | None, tracks: Sequence[QueryTrack]) -> int:
-        """What is taken of the budget."""
+        """The tokens of a digest and tracks."""
         return (cautious_tokens(digest.text) if digest else 0) + sum(map(self.of_track, tracks))
 
 
 def past_to_send(past: Past, budget: TrackBudget, now: str, *, cold: bool) -> Past:
-    """What a new query sends of its past: as it is, with the digest that was written ahead, or folded here and now.
+    """What a new query sends of its past: unchanged, with the digest written ahead, or folded now.
 
-    ``cold``: nothing of the past is in the prompt cache any more, so that a fold costs nothing. A digest that
-    was written ahead and leaves too much is folded further.
+    ``cold``: the past is no longer in the prompt cache, so a fold costs nothing. If the digest written ahead leaves
+    too much, more is folded.
     """
     kept = replace(past, ahead=None)
     forced = budget.of(past.digest, past.tracks) > budget.tokens
@@ -136,9 +136,9 @@ def past_to_send(past: Past, budget: TrackBudget, now: str, *, cold: bool) -> Pa
 
 
 def to_fold_ahead(past: Past, budget: TrackBudget) -> tuple[QueryTrack, ...]:
-    """What a digest written now would fold, oldest first; nothing while the past is small or one is written already.
+    """What a digest written now would fold, oldest first; nothing while the past is small or a digest is waiting.
 
-    So much that at least half of the budget is free when a query like these has pushed the past over it.
+    It folds so much that at least half of the budget will be free after another query like these.
     """
     taken = budget.of(past.digest, past.tracks)
     if past.ahead or not past.tracks or taken < budget.tokens * AHEAD_SHARE:
@@ -148,7 +148,7 @@ def to_fold_ahead(past: Past, budget: TrackBudget) -> tuple[QueryTrack, ...]:
 
 
 def _to_fold(tracks: Sequence[QueryTrack], leave: int, budget: TrackBudget) -> tuple[QueryTrack, ...]:
-    """The oldest tracks, at least one, so that the others take ``leave`` tokens at most."""
+    """The oldest tracks, at least one, so that the others take at most ``leave`` tokens."""
     left = sum(map(budget.of_track, tracks))
     folded: list[QueryTrack] = []
     for track in tracks:
@@ -166,7 +166,7 @@ def _behind(digest: Digest, tracks: Sequence[QueryTrack]) -> tuple[QueryTrack, .
 def digest_of(
     base: Digest | None, folded: Sequence[QueryTrack], text: str, budget: TrackBudget, now: str
 ) -> Digest:
-    """The next digest, of the one before and what is newly folded (at least one query), in these words."""
+    """The next digest, with this text, for the previous digest and the newly folded queries (at least one)."""
     return Digest(
         number=base.number + 1 if base else 1,
         through=folded[-1].query,
@@ -177,7 +177,7 @@ def digest_of(
 
 
 def _fitted(text: str, room: int) -> str:
-    """As much of the text as a digest may have."""
+    """The text, cut to the size of a digest."""
     text = text[:DIGEST_LIMIT]
     return text[: within_tokens(text, room - _ID_TOKENS)]
 
@@ -186,9 +186,9 @@ def _fitted(text: str, room: int) -> str:
 
 
 def mechanical_digest(base: Digest | None, folded: Sequence[QueryTrack], limit: int = DIGEST_LIMIT) -> str:
-    """A digest without a model: the newest queries first and in most words, then the digest before as far as it goes.
+    """A digest without a model: newest queries first and at most length, then as much of the previous digest as fits.
 
-    What does not fit is told by the range alone.
+    Queries that do not fit are mentioned only by the range of ids.
     """
     earlier = f" Before: {base.content}" if base else ""
     own = limit - min(len(earlier), limit // 3)
@@ -199,14 +199,14 @@ def mechanical_digest(base: Digest | None, folded: Sequence[QueryTrack], limit: 
 
 
 def _widths(count: int, limit: int) -> list[int]:
-    """Characters for each of so many queries, oldest first: the least for all, and more the newer one is."""
+    """Characters for each of ``count`` queries, oldest first: a minimum for all, and more for newer ones."""
     extra = limit - count * _LEAST
     steps = count * (count + 1) // 2
     return [_LEAST - 1 + extra * place // steps for place in range(1, count + 1)]
 
 
 def _piece(track: QueryTrack, width: int) -> str:
-    """``q7, q7-t1..t3: what was asked – what was answered.`` in so many characters."""
+    """``q7, q7-t1..t3: what was asked – what was answered.`` in at most ``width`` characters."""
     tools = [block for block in track.blocks if _kind(block.record_id) == "tool"]
     own = query_id(track.query)
     ids = f"{own}, {own}-t1..t{len(tools)}" if len(tools) > 1 else f"{own}, {own}-t1" if tools else own
@@ -218,7 +218,7 @@ def _piece(track: QueryTrack, width: int) -> str:
 
 
 def _line(text: str) -> str:
-    """On one line; forged ids first, which would pass on one line."""
+    """The text on one line. Forged ids are neutralised before, because they are no longer recognised on one line."""
     return one_line(neutralise(text))
 
 
@@ -233,7 +233,7 @@ def _kind(record_id: str) -> str:
 def digest_call(
     base: Digest | None, folded: Sequence[QueryTrack], model: str, thinking: Thinking
 ) -> dict[str, Any]:
-    """The request to the Messages API for a digest of the one before and what is newly folded."""
+    """The request to the Messages API for a digest of the previous one and the newly folded queries."""
     return {
         **short_fields(model, _MAX_TOKENS, thinking),
         "system": _PROMPT,
@@ -250,7 +250,7 @@ def _source(base: Digest | None, folded: Sequence[QueryTrack]) -> str:
 
 
 def words_of_model(text: str) -> str:
-    """What the model wrote, without ids that it copied, on one line; of a long one the sentences that fit."""
+    """The model's text without copied ids, on one line; a long text is cut after a sentence."""
     line = one_line(strip_echoes(clean(text)))
     if len(line) <= DIGEST_LIMIT:
         return line

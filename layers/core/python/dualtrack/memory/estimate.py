@@ -1,4 +1,4 @@
-"""What blocks of a request take, by a cautious estimate (CONTRACT 6, "The window"). Pure."""
+"""Cautious token estimates for the blocks of a request (CONTRACT 6, "The window"). Pure."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 IMAGE_TOKENS: Final = 2_100
-"""30 % over the 1,600 that a large image takes. Source: the Messages API's page on vision."""
+"""30 % more than the 1,600 tokens of a large image. Source: the Messages API's page on vision."""
 
 PDF_TOKENS: Final = 9_000
-"""Three pages at the most that one takes. Source: the Messages API's page on PDF. How many a file has, only its reader
-knows: the usage that is reported corrects it, or the service's refusal."""
+"""Three pages at their maximum. Source: the Messages API's page on PDF. The number of pages is unknown: the reported
+usage, or a refusal of the service, corrects the estimate."""
 
 FRAME_TOKENS: Final = 8
-"""Of a block: its type, its ids."""
+"""The frame of a block: its type and ids."""
 
 
 def message_tokens(messages: Sequence[Mapping[str, Any]]) -> int:
@@ -26,7 +26,7 @@ def message_tokens(messages: Sequence[Mapping[str, Any]]) -> int:
 
 
 def block_tokens(block: Mapping[str, Any]) -> int:
-    """Of one block, with its frame."""
+    """The estimate of a block with its frame."""
     kind = block["type"]
     if kind == "text":
         return FRAME_TOKENS + cautious_tokens(block["text"])
@@ -38,5 +38,5 @@ def block_tokens(block: Mapping[str, Any]) -> int:
 
 
 def tokens_of_files(files: Sequence[Mapping[str, str]]) -> int:
-    """Of files, whatever is in them."""
+    """The estimate of files, independent of their content."""
     return sum(PDF_TOKENS if one["media_type"] == "application/pdf" else IMAGE_TOKENS for one in files)

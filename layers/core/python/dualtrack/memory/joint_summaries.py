@@ -1,5 +1,5 @@
-"""All summaries of a query asked for at once, behind the call that has just read its records (DESIGN 2.15): the last
-block of that request, what of the answer counts, and whether it costs less than a call for each record. Pure.
+"""All summaries of a query in one call, after the call that has just read its records (DESIGN 2.15): the last block of
+that request, the parts of the answer, and whether it is cheaper than a call for each record. Pure.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from dualtrack.memory.summaries import SummaryRequest
 
 MOST_AT_ONCE: Final = 40
-"""Summaries of one answer. Written one after the other, more of them would not come in the step's time."""
+"""Maximum number of summaries in an answer: the model could not write more in the step's time."""
 
 WARM_SECONDS: Final = CACHE_SECONDS - 150
-"""How long after a turn was recorded its prefix is counted on: it was read up to 120 s before that, and the call
-needs a moment to arrive."""
+"""How long after a turn was recorded its prefix is expected to be cached: it was read up to 120 s before that, and the
+next call needs a moment to arrive."""
 
 _THOUGHT: Final = 300
-"""Tokens that a model which thinks by itself is taken to think about such a request."""
+"""Estimated thinking tokens of such a request, for a model that thinks by default."""
 
 _ASK: Final = """\
 Summarise the records listed below, for later questions that will see each summary in place of its record. The user \
@@ -53,7 +53,7 @@ _WHAT: Final = {
 
 
 def ask_for_all(requests: Sequence[SummaryRequest], mark: str, characters: int) -> str:
-    """The text of the block. ``mark``: what no record can know, so that none can be taken for a part of the answer."""
+    """The text of the block. ``mark``: a random text, so that no record can forge a part of the answer."""
     records = "\n".join(f"{one.record_id}: {_what(one.record_id)}" for one in requests)
     return _ASK.format(mark=mark, characters=characters, records=records)
 
@@ -64,8 +64,8 @@ def _what(record_id: str) -> str:
 
 
 def summaries_in(answer: str, mark: str, asked: Collection[str], *, cut: bool) -> dict[str, str]:
-    """The answer's parts by record id. What stands under an id that was not asked for, or under one that comes more
-    than once, counts for nobody. ``cut``: the answer broke off, and so its last part is not whole.
+    """The answer's parts by record id. Parts with an unknown or repeated id are ignored. ``cut``: the answer was cut
+    off, so its last part is incomplete.
     """
     header = re.compile(rf"\[{re.escape(mark)} ([^\]\n]{{1,40}})\]")
     parts: list[tuple[str, list[str]]] = []
@@ -86,7 +86,7 @@ def summaries_in(answer: str, mark: str, asked: Collection[str], *, cut: bool) -
 
 @dataclass(frozen=True, slots=True)
 class LastCall:
-    """The query's last call as far as it is known: its model, what its prompt cost, and when it was."""
+    """What is known of the query's last call: its model, the usage of its prompt, and its time."""
 
     model: str
     usage: Usage
@@ -96,10 +96,10 @@ class LastCall:
 def is_cheaper_jointly(
     last: LastCall, requests: Sequence[SummaryRequest], summary_model: str, characters: int
 ) -> bool:
-    """Whether one more call on the last one's cached prefix is to be made, rather than a fresh one for each record.
+    """Whether to make one more call on the cached prefix of the last one, rather than a fresh one for each record.
 
-    By the price table, in dollars. A summary model that costs more than the turn's was chosen for what it writes,
-    and so it writes.
+    Compares dollars by the price table. If the summary model costs more than that of the turn, it was chosen for its
+    quality, and so it is used.
     """
     is_cached = last.usage.cache_read_tokens + last.usage.cache_write_tokens > 0
     if not is_cached or last.seconds_ago > WARM_SECONDS or not 0 < len(requests) <= MOST_AT_ONCE:
@@ -117,11 +117,11 @@ def is_cheaper_cached(
     summary_model: str,
     characters: int,
 ) -> bool:
-    """Whether the messages of a call that no turn follows are worth a place in the cache: only if the summaries are
-    asked for behind them, and that costs less even with the writing.
+    """Whether to cache the messages of a call that no turn follows: only if the summaries are asked for after them,
+    and that is cheaper even with the cost of writing the cache.
 
-    ``fixed_tokens``: of tools and system, which are cached either way. The response is read once more in both cases
-    and so is left out.
+    ``fixed_tokens``: those of tools and system, which are cached anyway. The response is left out, because it is read
+    once more in both cases.
     """
     cached = LastCall(model, Usage(0, 0, fixed_tokens, messages_tokens))
     if not is_cheaper_jointly(cached, requests, summary_model, characters):

@@ -1,4 +1,4 @@
-"""What of a record is searched: a passage of its summary and its beginning. Pure."""
+"""The searchable part of a record: a passage of its summary and its beginning. Pure."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from dualtrack.memory.records import QueryTrack, Record
 
 PASSAGE_LIMIT: Final = 1_600
-"""Characters of a passage: the longest summary (900) and as much again of the record's beginning."""
+"""Maximum length of a passage: the longest summary (900 characters) and as much of the record's beginning."""
 
 _INPUT_LIMIT: Final = 300
 _SAME: Final = 100
-"""Characters by which an extract is known to repeat the beginning."""
+"""If this many characters are equal, the summary is an extract that repeats the beginning."""
 
 SEARCH_TOOL: Final = "search_conversation"
-"""What it found repeats other records, which would be found twice."""
+"""Its results repeat other records, which would then be found twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ class Passage:
 
 
 def passages_of(records: Sequence[Record], track: QueryTrack | None) -> tuple[Passage, ...]:
-    """The passages of one query's records, in order; ``track`` is None while its summaries are not written.
+    """The passages of a query's records, in order; ``track`` is None while its summaries are not written.
 
-    Left out are thoughts, which the results and the response repeat, and what only repeats other records.
+    Thoughts, which results and response repeat, and records that only repeat others are left out.
     """
     blocks = track.blocks if track else ()
     said = {block.ref or block.record_id: block.content for block in blocks}
@@ -64,7 +64,7 @@ def _kind(record: Record) -> str:
 
 
 def _text(record: Record, summary: str) -> str:
-    """One line, and nothing in it that reads like an id of ours."""
+    """The passage on one line, with forged ids neutralised."""
     called = f"{record.call.tool} {dumps(record.call.input)[:_INPUT_LIMIT]}" if record.call else ""
     head = _line(record.content[:PASSAGE_LIMIT])
     summary = _line(summary)

@@ -1,11 +1,11 @@
 """How the past of a conversation is sent: policies by name, which profiles choose (DESIGN 5, PROFILES 1 and 3).
 
-    dual_track    the summarised track; what was sent before a query is the beginning of what is sent after it
-    window        the last exchanges whole, without tools
-    tool_rounds   every query, interim text and response whole; tool rounds older than the last ones by name alone
+    dual_track    the summarised track; it only grows at its end, so earlier requests stay cached prefixes
+    window        the last exchanges in full, without tools
+    tool_rounds   every query, interim text and response in full; only the last tool rounds with their results
 
 Pure. The last two send records, which are read newest first and only as far as their budget goes
-(chat/replay.py); what does not fit is decided here, oldest first.
+(chat/replay.py); this module decides what is cut or left out, oldest first.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dualtrack.memory.records import Block, QueryTrack
 
 LONG_TEXT: Final = 2_000
-"""Characters of a past text that are sent where it does not fit whole."""
+"""Length to which a past text is cut if it does not fit."""
 
 _NAME_ONLY: Final = "(The details of this tool call are left out here.)"
 _NAME_AND_ID: Final = "(The details of this tool call are left out here: retrieve_full_context with the id {id} gives its result.)"
@@ -49,7 +49,7 @@ def dual_track(tracks: Sequence[QueryTrack], template: str) -> list[list[Message
 
 
 def asked(query: Block, template: str) -> Block:
-    """A query's block as the model reads it: in the template, behind its id."""
+    """A query's block as the model reads it: in the template, after its id."""
     return replace(query, content=template.replace(PLACEHOLDER, query.content))
 
 
@@ -66,7 +66,7 @@ def _track_messages(track: QueryTrack, template: str) -> list[Message]:
 
 @dataclass(frozen=True, slots=True)
 class PastCall:
-    """A tool call of an ended query. Without a result it is sent by its name alone."""
+    """A tool call of an ended query. Without a result, only its name is sent."""
 
     call: ToolCall
     result: Result | None = None
@@ -74,7 +74,7 @@ class PastCall:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A turn of an ended query: what it said before its tools, and its calls. It counts as a round if there are any."""
+    """A turn of an ended query: its text before the tools, and its calls. It counts as a round if it has calls."""
 
     said: Block | None
     calls: tuple[PastCall, ...] = ()
@@ -82,7 +82,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class PastQuery:
-    """An ended query. ``is_answered``: its response is one, in full or as far as the user let it come."""
+    """An ended query. ``is_answered``: it has an answer, in full or up to where the user stopped it."""
 
     number: int
     query: Block
@@ -93,10 +93,10 @@ class PastQuery:
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """How the past is written: the profile's ``query_template``, ``result_limit`` in characters, ``track_tokens``.
+    """How the past is sent: the profile's ``query_template``, ``result_limit`` in characters, ``track_tokens``.
 
-    ``reads_back``: the model has retrieve_full_context; ``has_tools``: it has any tool at all. Without one, the
-    service takes no tool calls.
+    ``reads_back``: the model has retrieve_full_context; ``has_tools``: it has any tools. Without tools, the service
+    refuses tool calls in the messages.
     """
 
     template: str
@@ -113,7 +113,7 @@ def window(queries: Sequence[PastQuery], exchanges: int) -> tuple[PastQuery, ...
 
 
 def tool_rounds(queries: Sequence[PastQuery], rounds: int) -> tuple[PastQuery, ...]:
-    """All queries; of their tool rounds, numbered from 1, those up to the number of all less ``rounds`` by name."""
+    """All queries; only their last ``rounds`` tool rounds keep their results, the others are sent by name."""
     return _named_up_to(queries, _count(queries) - rounds)
 
 
@@ -129,13 +129,13 @@ def _named_up_to(queries: Sequence[PastQuery], threshold: int) -> tuple[PastQuer
 
 
 def by_name(turn: Round) -> Round:
-    """The turn with its calls by name alone."""
+    """The turn with only the names of its calls."""
     return replace(turn, calls=tuple(PastCall(one.call) for one in turn.calls))
 
 
 def within_budget(queries: Sequence[PastQuery], wire: Wire) -> tuple[PastQuery, ...]:
-    """What of the queries fits: first the oldest rounds go by name alone, then the oldest long texts are cut, then the
-    oldest queries are left out. Rounds have what the texts leave, at least half."""
+    """The queries reduced to the budget: first the oldest rounds are sent by name, then the oldest long texts are cut,
+    then the oldest queries are left out. Rounds get what the texts leave, at least half."""
     short = _named_up_to(queries, _count(queries))
     room = rounds_room(short, wire)
     kept = 0
@@ -148,23 +148,23 @@ def within_budget(queries: Sequence[PastQuery], wire: Wire) -> tuple[PastQuery, 
 
 
 def rounds_room(short: Iterable[PastQuery], wire: Wire) -> int:
-    """What the details of tool rounds may take beside the queries, whose calls go by name."""
+    """The tokens left for details of tool rounds beside these queries, whose calls are sent by name."""
     return max(wire.tokens - sum(tokens_of_query(one, wire) for one in short), wire.tokens // 2)
 
 
 def extra_tokens(turn: Round, wire: Wire) -> int:
-    """What the details of a round take beyond its names."""
+    """The tokens of a round's details, without its names."""
     whole, short = (message_tokens(_turn_messages(one, wire)) for one in (turn, by_name(turn)))
     return max(whole - short, 0)
 
 
 def tokens_of_query(one: PastQuery, wire: Wire) -> int:
-    """What a query takes, by the cautious estimate."""
+    """The tokens of a query, by the cautious estimate."""
     return message_tokens(query_messages(one, wire))
 
 
 def with_texts_cut(one: PastQuery, wire: Wire) -> PastQuery:
-    """The query with the beginnings of its long texts."""
+    """The query with its long texts cut."""
     turns = (replace(turn, said=_beginning(turn.said, wire) if turn.said else None) for turn in one.turns)
     query, response = _beginning(one.query, wire), _beginning(one.response, wire)
     return replace(one, query=query, response=response, turns=tuple(turns))
@@ -201,7 +201,7 @@ def _count(queries: Sequence[PastQuery]) -> int:
 
 
 def past_query(records: Sequence[Record]) -> PastQuery | None:
-    """An ended query of its records, in their order; its calls have no results yet. None without a response."""
+    """An ended query from its records in order; its calls have no results yet. None if there is no response."""
     by_kind = {found.kind: one for one in records if (found := parse_record_id(one.record_id))}
     query, response = by_kind.get("query"), by_kind.get("response")
     if query is None or response is None:
@@ -230,7 +230,7 @@ def _response(record: Record) -> Block:
 
 
 def _round(records: Sequence[Record]) -> Round:
-    """Of what was thought only the interim text is sent again: it stands at the end of its record."""
+    """A round from its records. Of a thought only the interim text is sent, which is at the end of its record."""
     said = next((block_of(one) for one in records if one.said), None)
     length = next((one.said for one in records if one.said), 0)
     if said:
@@ -247,18 +247,18 @@ def _round(records: Sequence[Record]) -> Round:
 
 
 def replayed(queries: Sequence[PastQuery], wire: Wire) -> list[list[Message]]:
-    """The messages of `window`'s and `tool_rounds`' queries, a list for each."""
+    """The messages of the queries of `window` or `tool_rounds`, a list for each."""
     return [query_messages(one, wire) for one in queries]
 
 
 def older_left_out(last: int, wire: Wire) -> list[Message]:
-    """That the queries up to ``last`` are not sent, and how to read them all the same."""
+    """A note that the queries up to ``last`` are left out, and how to read them."""
     read_back = _READ_BACK.format(last=last) if wire.reads_back else ""
     return [user_message([text_block(_OLDER.format(last=last, read_back=read_back))])]
 
 
 def query_messages(one: PastQuery, wire: Wire) -> list[Message]:
-    """The query, what each turn said and called, the response."""
+    """The messages of a query: its text, each turn's text and calls, the response."""
     turns = [message for turn in one.turns for message in _turn_messages(turn, wire)]
     query = user_message([text_block(asked(one.query, wire.template).text)])
     return [query, *turns, _assistant([text_block(one.response.text)])]
@@ -318,5 +318,5 @@ def _call_record(one: PastCall, at: str, wire: Wire) -> Record:
 
 
 def left_out(call: ToolCall, wire: Wire) -> str:
-    """What stands in place of a result: the same for all, but for the id where it helps."""
+    """The text in place of a result; it has the id if the model can read it back."""
     return _NAME_AND_ID.format(id=call.id) if wire.reads_back else _NAME_ONLY

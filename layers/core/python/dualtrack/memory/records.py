@@ -1,4 +1,4 @@
-"""Records of a conversation: what is stored whole (full track) and what is sent (summarised track)."""
+"""Records of a conversation: what is stored in full (full track) and what is sent (summarised track)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ RecordType = Literal["message", "tool_call", "summary", "digest"]
 class Attachment:
     """A file of a query or of a tool's result.
 
-    Its bytes lie in the body store under ``body``; a text file's are the text of the record ``record_id``.
-    ``name``: what the user calls it, cleaned; empty if nobody said.
+    Its bytes are in the body store under ``body``; those of a text file are the text of the record ``record_id``.
+    ``name``: the user's name for it, cleaned; empty if there is none.
     """
 
     media_type: str
@@ -34,7 +34,7 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallDetail:
-    """What a tool call's record has beside its text. ``input`` is frozen JSON."""
+    """The data of a tool call's record beside its text. ``input`` is frozen JSON."""
 
     tool_use_id: str
     tool: str
@@ -46,12 +46,12 @@ class ToolCallDetail:
     media: tuple[Attachment, ...] = ()
     reference: Mapping[str, Any] | None = None
     asked: tuple[Asked, ...] = ()
-    """What the tool asked of models itself; releases before kept none of it."""
+    """The tool's own model calls; earlier releases did not record them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record of the full track. ``content`` is whole; ``turn`` orders it within its query."""
+    """A record of the full track. ``content`` is the full text; ``turn`` orders it within its query."""
 
     record_id: str
     type: RecordType
@@ -63,18 +63,18 @@ class Record:
     call: ToolCallDetail | None = None
     stop: str = ""
     chat_id: str = ""
-    """Of a query: the chat that it began."""
+    """For a query: the chat that it started."""
     said: int = 0
-    """Of a thought: how many characters at its end the assistant said before its tools; 0 in records of release 1."""
+    """For a thought: the length of the interim text at its end; 0 in records of release 1."""
     ref: str = ""
-    """Of a digest: the queries that it covers, ``q1..q41``."""
+    """For a digest: the queries that it covers, ``q1..q41``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
     """One block of the summarised track: a query verbatim, or the summary of the record ``ref``.
 
-    A block never changes once it is written; the order of blocks is the order of the track.
+    A block never changes; the order of blocks is the order of the track.
     """
 
     record_id: str
@@ -90,15 +90,15 @@ class Block:
 
     @property
     def text(self) -> str:
-        """The text as it stands on the wire: the id, then the content with forged ids neutralised."""
+        """The text on the wire: the id, then the content with forged ids neutralised."""
         return f"{self.header} {neutralise(self.content)}"
 
 
 @dataclass(frozen=True, slots=True)
 class QueryTrack:
-    """The summarised track of one ended query, in order: query or its summary, tool summaries, response summary.
+    """The summarised track of an ended query, in order: query or its summary, tool summaries, response summary.
 
-    ``full_tokens`` estimates what the query's records would cost had they been sent whole.
+    ``full_tokens`` estimates the tokens of the query's full records.
     """
 
     query: int
@@ -107,14 +107,14 @@ class QueryTrack:
 
 
 def block_of(record: Record) -> Block:
-    """The block that sends a record itself, whole; its files are named, so that they can be fetched back."""
+    """The block that sends a full record; it names the record's files, so that they can be read back."""
     return Block(
         record.record_id, record.role, clean(record.content) + files_named(record), record.created_at
     )
 
 
 def files_named(record: Record) -> str:
-    """A line for each file of a query: what it is called, and the id of a text file; empty if it has none."""
+    """A line for each file of a query, with its name and the id of a text file; empty if it has none."""
     return "".join(
         f"\n(Attached file {place}: {_file(one)}.)"
         for place, one in enumerate(record.attachments, start=1)
@@ -130,22 +130,22 @@ def _file(one: Attachment) -> str:
 
 
 def file_data(name: str, text: str) -> str:
-    """``(data from the file "notes.txt")`` and, from the next line on, what the file says, its lines as they are."""
+    """``(data from the file "notes.txt")`` and, from the next line on, the unchanged lines of the file."""
     named = f'the file "{name}"' if name else "a file"
     return f"(data from {named})\n{clean(text)}"
 
 
 def data_of(call: ToolCallDetail, text: str) -> str:
-    """``(data from NAME) …``: what a tool said, where it stands in the user's role (CONTRACT 6).
+    """``(data from NAME) …``: a tool's text in the user's role (CONTRACT 6).
 
-    One line, so that nothing in it looks like a message of its own. What began one of its lines is neutralised
-    first: on the one line it would pass.
+    It is one line, so that nothing in it looks like a separate message. Forged ids are neutralised before, because they
+    are no longer recognised on one line.
     """
     return f"(data from {name_of(call.tool)}) {one_line(neutralise(clean(text)))}"
 
 
 def full_tokens(records: tuple[Record, ...]) -> int:
-    """The estimate for a query's records sent whole, ids included: by their lengths, whatever is in them."""
+    """The estimate for a query's full records, including ids, by their lengths."""
     return sum(
         tokens_of(len(f"[ID:{record.record_id}] ") + len(record.content) + len(files_named(record)))
         for record in records

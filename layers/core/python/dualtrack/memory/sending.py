@@ -1,5 +1,5 @@
-"""What of the running query a model call sent: decided before the call, stored with its turn, in force for every later
-call of the query (CONTRACT 6, "The window")."""
+"""How much of the running query a model call sent: decided before the call, stored with its turn, and unchanged in
+later calls of the query (CONTRACT 6, "The window")."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Of one result: how many characters of its text and how many of its files are sent, from the first on."""
+    """How many characters of a result's text and how many of its files are sent, from the first on."""
 
     characters: int
     files: int = 0
@@ -35,13 +35,13 @@ class Cuts:
     without_files: bool = False
 
     def with_results(self, results: Mapping[str, Cut]) -> Cuts:
-        """With these in place of what was said of the same results."""
+        """The cuts with those of these results replaced."""
         return replace(self, results=MappingProxyType({**self.results, **results}))
 
 
 @dataclass(frozen=True, slots=True)
 class Sending:
-    """One call: its cuts, our cautious estimate of its input, and the service's own count (0: none), in tokens."""
+    """A call's cuts, our cautious estimate of its input, and the service's count (0: none), in tokens."""
 
     cuts: Cuts = field(default_factory=Cuts)
     estimated: int = 0
@@ -49,7 +49,7 @@ class Sending:
 
 
 def sending_json(sending: Sending) -> dict[str, Any]:
-    """As a turn's item has it."""
+    """The form in which a turn's item stores it."""
     cuts = sending.cuts
     return {
         "results": {call_id: [cut.characters, cut.files] for call_id, cut in cuts.results.items()},
@@ -63,7 +63,7 @@ def sending_json(sending: Sending) -> dict[str, Any]:
 
 
 def sending_of(data: Mapping[str, Any] | None) -> Sending:
-    """The sending of a turn's item; turns of release 1 have none."""
+    """The sending from a turn's item; turns of release 1 have none."""
     if data is None:
         return Sending()
     results = {call_id: Cut(*cut) for call_id, cut in data["results"].items()}

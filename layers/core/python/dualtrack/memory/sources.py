@@ -1,4 +1,4 @@
-"""What an answer rests on."""
+"""The sources of an answer."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from dualtrack.memory.records import Record
 
 MAX_SOURCES: Final = 100
-"""In one answer: its event is an item of 400 KB."""
+"""Maximum number of sources in an answer: its event must fit in an item of 400 KB."""
 
 
 def sources_of(records: Iterable[Record]) -> tuple[Source, ...]:
-    """The sources that a query's tool calls brought, distinct, in order of first use, at most `MAX_SOURCES`."""
+    """The distinct sources of a query's tool calls, in order of first use, at most `MAX_SOURCES`."""
     found: dict[tuple[str, str], Source] = {}
     for record in records:
         for one in record.call.sources if record.call else ():

@@ -1,4 +1,4 @@
-"""The summarised track of a query: what its summaries are made from, and what stands in for them. Pure."""
+"""The summarised track of a query: what its summaries are made from, and what replaces missing ones. Pure."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     from dualtrack.models.thinking import Thinking
 
 OWN_SUMMARY: Final = 200
-"""Characters up to which a record is its own summary: no summary would be shorter."""
+"""Up to this length a record is its own summary: no summary would be shorter."""
 
 DEFAULT_CHARACTERS: Final = 350
 LEAST_CHARACTERS: Final = 100
 MOST_CHARACTERS: Final = 2_000
-"""Of what a summary may have (the setting ``DUALTRACK_SUMMARY_CHARACTERS``); a longer one is cut at a sentence."""
+"""Bounds of the setting ``DUALTRACK_SUMMARY_CHARACTERS``; a longer summary is cut after a sentence."""
 
 LONG_QUERY: Final = 2_000
-"""Characters up to which a query stands on the summarised track in its own words (CONTRACT 6)."""
+"""Up to this length a query is sent unchanged in the summarised track (CONTRACT 6)."""
 
 EXTRACT_LIMIT: Final = 300
 _SOURCE_LIMIT: Final = 60_000
@@ -63,7 +63,7 @@ NO_ANSWER: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class SummaryRequest:
-    """What the model is asked in order to sum up one record."""
+    """The request to the model to summarise a record."""
 
     record_id: str
     system: str
@@ -103,15 +103,15 @@ def _shortened(text: str) -> str:
 
 
 def track_of(records: tuple[Record, ...], summaries: Mapping[str, str], now: str) -> QueryTrack:
-    """The query's blocks: verbatim, summed up where there is a summary, else a mechanical extract.
+    """The query's blocks: verbatim, or the summary if there is one, else a mechanical extract.
 
-    A query of more than `LONG_QUERY` characters is summed up, too; the line for each of its files stays as it is.
+    A query of more than `LONG_QUERY` characters is summarised, too; the lines that name its files do not change.
 
-    A response without a stop reason says that there is no answer, and stands as it is; of one that was cancelled
+    A response without a stop reason says that there is no answer, and is sent unchanged; if it was cancelled,
     the track says so.
 
-    What is said of a tool call is marked as data here, when the track is written: a track that an earlier
-    release wrote is sent as it stands.
+    Summaries of tool calls are marked as data here, when the track is written: a track of an earlier release is
+    sent unchanged.
     """
     blocks = [block for record in records if (block := _block(record, summaries, now)) is not None]
     return QueryTrack(_query_number(records), tuple(blocks), full_tokens(records))
@@ -139,9 +139,9 @@ def _block(record: Record, summaries: Mapping[str, str], now: str) -> Block | No
 
 
 def extract(record: Record) -> str:
-    """A mechanical summary: with what a tool was called, and how the record begins.
+    """A mechanical summary: the tool's input, if any, and the beginning of the record.
 
-    Of a query also how it ends: what is asked often stands behind what was pasted.
+    For a query also its end: the question often follows pasted text.
     """
     if len(record.content) <= OWN_SUMMARY or (record.call and record.call.reference):
         return record.content
@@ -154,7 +154,7 @@ def extract(record: Record) -> str:
 
 
 def fitted(summary: str, characters: int) -> str:
-    """Without copied ids, and cut at the end of a sentence if it runs on."""
+    """The summary without copied ids, and cut after a sentence if it is too long."""
     text = strip_echoes(summary).strip()
     if len(text) <= characters:
         return text
@@ -176,7 +176,7 @@ def _query_number(records: tuple[Record, ...]) -> int:
 
 
 def characters_from(setting: str) -> int:
-    """The setting as the environment has it; empty is the default. Raises ValueError for what is out of range."""
+    """The setting from the environment; empty for the default. Raises ValueError if it is out of range."""
     given = setting or str(DEFAULT_CHARACTERS)
     if not (given.isascii() and given.isdecimal() and LEAST_CHARACTERS <= int(given) <= MOST_CHARACTERS):
         raise ValueError(f"must be a number from {LEAST_CHARACTERS} to {MOST_CHARACTERS}")
@@ -186,7 +186,7 @@ def characters_from(setting: str) -> int:
 def summary_call(request: SummaryRequest, model: str, thinking: Thinking, characters: int) -> dict[str, Any]:
     """The request to the Messages API."""
     return {
-        # one token a character: enough in any script
+        # a token for each character is enough in any script
         **short_fields(model, characters + 50, thinking),
         "system": request.system.format(characters=characters),
         "messages": [{"role": "user", "content": [{"type": "text", "text": request.text}]}],

@@ -1,4 +1,4 @@
-"""What is sent: the past by the profile's policy, the running query as its cuts say (CONTRACT 6, DESIGN 2.7).
+"""What is sent: the past by the profile's policy, the running query by its cuts (CONTRACT 6, DESIGN 2.7).
 
 Pure. The cuts are decided in `dualtrack.memory.budget`.
 """
@@ -57,7 +57,7 @@ _FILES_REFUSED: Final = "(The files could not be shown: one of them is broken or
 
 @dataclass(frozen=True, slots=True)
 class TextFile:
-    """A text file of the running query, whole; what of it is sent is cut like a tool's result."""
+    """A full text file of the running query; it is cut like a tool's result when sent."""
 
     record_id: str
     name: str
@@ -66,7 +66,7 @@ class TextFile:
 
 @dataclass(frozen=True, slots=True)
 class PastTurn:
-    """A turn of the running query: the assistant's blocks unchanged, and a result for every call."""
+    """A turn of the running query: the assistant's unchanged blocks, and a result for every call."""
 
     content: tuple[Mapping[str, Any], ...]
     calls: tuple[ToolCall, ...]
@@ -77,7 +77,7 @@ class PastTurn:
 class Replay:
     """The past as a policy without summaries sends it: frozen messages, a list for each query, oldest first.
 
-    ``full_tokens`` estimates what these queries' records would cost had they been sent whole.
+    ``full_tokens`` estimates the tokens of these queries' full records.
     """
 
     messages: tuple[tuple[Mapping[str, Any], ...], ...] = ()
@@ -86,10 +86,10 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """All that a model call is built from. Frozen when the query starts, but for its growing turns."""
+    """Everything that a model call is built from. It does not change after the query starts, except for new turns."""
 
     tracks: tuple[QueryTrack, ...]
-    """Of the past queries behind the digest, where the policy is `dual_track`."""
+    """The tracks of the past queries after the digest, if the policy is `dual_track`."""
     query: Block
     attachments: tuple[Mapping[str, str], ...] = ()
     """Images and PDFs of the query: ``{"media_type", "data"}``, base64."""
@@ -99,37 +99,37 @@ class View:
     max_turns: int = 0
     result_limit: int = 100_000
     replay: Replay = field(default_factory=Replay)
-    """The past where the policy is another one."""
+    """The past, if the policy is another one."""
     template: str = PLACEHOLDER
     """The profile's ``query_template``."""
     digest: Digest | None = None
-    """What the oldest queries are folded into."""
+    """The digest of the oldest queries."""
     cuts: Cuts = field(default_factory=Cuts)
-    """What is sent of the query and its results. Those without a cut: as far as the profile and a request go."""
+    """How much of the query and its results is sent. Without a cut, the limits of profile and request apply."""
     is_read_again: bool = True
-    """Whether a call may follow that begins with all that this one sends: the next turn, or that of the summaries."""
+    """Whether a later call may begin with this request: the next turn, or that of the summaries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """Messages for Claude, and what they cost by estimate beside the whole history."""
+    """Messages for Claude, their estimated tokens, and those of the full history."""
 
     messages: tuple[Message, ...]
     sent_tokens: int
     full_history_tokens: int
     files: int = 0
-    """How many files go with the messages."""
+    """The number of files in the messages."""
 
 
 def stand_in(records: tuple[Record, ...], number: int, limit: int) -> QueryTrack:
-    """The full records of a query in place of its track: only for chats that release 1 began (`Pin.stand_in`)."""
+    """The full records of a query in place of its track: only for chats of release 1 (`Pin.stand_in`)."""
     shown = tuple(record for record in records if _stands_in(record))
     blocks = tuple(replace(block_of(record), content=_standing_in(record, limit)) for record in shown)
     return QueryTrack(number, blocks, full_tokens(records))
 
 
 def _stands_in(record: Record) -> bool:
-    """Thoughts and text files of past queries are not sent; the query names its files with their ids."""
+    """Whether a past record is sent: thoughts and text files are not; the query names its files with their ids."""
     found = parse_record_id(record.record_id)
     return found is not None and found.kind not in ("thought", "file")
 
@@ -169,14 +169,14 @@ def build(view: View) -> Sent:
 
 
 def _past(view: View) -> list[list[Message]]:
-    """The messages before the query, a list for the digest, if there is one, and for each past query that is sent."""
+    """The messages before the query: a list for the digest, if there is one, and for each past query that is sent."""
     folded = [[user_message([text_block(view.digest.text)])]] if view.digest else []
     replayed: list[list[Message]] = [thaw(sent_as) for sent_as in view.replay.messages]
     return folded + dual_track(view.tracks, view.template) + replayed
 
 
 def _characters_left_out(view: View, cuts: Mapping[str, Cut]) -> Iterator[int]:
-    """Of each result and text file, beside what the profile would have cut in any case."""
+    """The characters left out of each result and text file, beyond the profile's own limit."""
     for one in view.files:
         yield max(min(len(one.text), view.result_limit) - cuts[one.record_id].characters, 0)
     for turn in view.turns:
@@ -186,9 +186,9 @@ def _characters_left_out(view: View, cuts: Mapping[str, Cut]) -> Iterator[int]:
 
 
 def cuts_in_force(view: View) -> dict[str, Cut]:
-    """What is sent of every text file and result, by record id in their order.
+    """The cuts of every text file and result, by record id in their order.
 
-    Where nothing was decided the first files come first: what was sent once is sent again, and the cached prefix stays.
+    Without a decision, files are taken in order: what was sent before is sent again, so the cached prefix stays valid.
     """
     attachments = _attachments(view)
     count, characters = len(attachments), sum(len(one["data"]) for one in attachments)
@@ -213,7 +213,7 @@ def _attachments(view: View) -> tuple[Mapping[str, str], ...]:
 
 
 def _said(turn: PastTurn, cuts: Cuts) -> tuple[Mapping[str, Any], ...]:
-    """What was thought about other messages than those that are sent now would be refused."""
+    """A turn's blocks. Thinking is dropped if other messages are sent now than then: the service would refuse it."""
     if not cuts.without_thinking:
         return turn.content
     return tuple(block for block in turn.content if block["type"] not in _THINKING)
@@ -243,7 +243,7 @@ def _query_blocks(
 
 
 def _text_file(one: TextFile, limit: int) -> dict[str, Any]:
-    """``[ID:q3-f1] (data from the file "notes.txt")``, then its text; ids that are forged in it are neutralised."""
+    """``[ID:q3-f1] (data from the file "notes.txt")``, then its text with forged ids neutralised."""
     said = neutralise(file_data(one.name, fitted(one.record_id, one.text, limit)))
     return text_block(f"[ID:{one.record_id}] {said}")
 
@@ -260,7 +260,7 @@ def _tokens(message: Message) -> int:
 
 
 def _block_tokens(block: Mapping[str, Any]) -> int:
-    """Text by its length; media by a flat figure, since base64 says nothing about it."""
+    """The estimate: text by its length, media by a fixed figure, because the length of base64 does not matter."""
     kind = block["type"]
     if kind == "text":
         return estimate_tokens(block["text"])
@@ -272,12 +272,12 @@ def _block_tokens(block: Mapping[str, Any]) -> int:
 
 
 def _breakpoints(view: View, before_that: int, track: int, last: int) -> set[int]:
-    """The messages that end with a breakpoint: only where another call has read or will read (DESIGN 2.7, 2.15).
+    """The messages that end with a cache breakpoint: only where another call has read or will read (DESIGN 2.7, 2.15).
 
-    ``before_that``: where the call before this one had its last one, at the end of the track before or of what the
-    turn before was sent. The service looks for it 20 blocks back at most, and a turn may bring more: so it is marked.
-    ``track``: what the next query begins with. With the system's these are 4, as many as the service takes.
-    The last call of a chat may use no tools, for which the service reads its messages anew: they share nothing.
+    ``before_that``: the last breakpoint of the previous call, at the end of the track or of the turn before. It is
+    marked again, because the service searches at most 20 blocks back, and a turn may add more. ``track``: the end of
+    what the next query begins with. With that of the system these are 4, the service's maximum. The last call of a
+    chat may not use tools, so the service caches its messages apart: they share nothing.
     """
     if view.limit:
         return {last} if view.is_read_again else set()

@@ -1,7 +1,7 @@
-"""Claude through the anthropic SDK: what `dualtrack.models.protocol.Model` asks for.
+"""Claude through the anthropic SDK: an implementation of `dualtrack.models.protocol.Model`.
 
-The SDK does not retry (DESIGN 2.10): what may pass raises `ModelUnavailable` and the workflow tries again, `ModelBusy`
-if it has to wait first (dualtrack.models.busy); what will not pass raises `ModelRefused`.
+The SDK does not retry (DESIGN 2.10): temporary errors raise `ModelUnavailable`, and the workflow retries; `ModelBusy`
+if it has to wait first (dualtrack.models.busy); permanent errors raise `ModelRefused`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _PASSING: Final = frozenset({408, 409, 429})
 _TOO_LONG: Final = ("prompt is too long", "input is too long", "exceed context limit")
-"""What a 400 for length says; the second as Bedrock words it, the third where ``max_tokens`` is counted in."""
+"""Messages of a 400 for length; the second is Bedrock's, the third that for prompt and ``max_tokens`` together."""
 _BROKEN: Final = (
     anthropic.APIConnectionError, httpx2.HTTPError, json.JSONDecodeError, ValueError, RecursionError,
 )  # fmt: skip
@@ -51,9 +51,9 @@ class Claude:
     def stream(
         self, request: Mapping[str, Any], on_text: Callable[[str], None], seconds: float = CALL_SECONDS
     ) -> ModelReply:
-        """One model call. ``on_text`` gets every piece of text as it arrives and may raise to stop.
+        """A model call. ``on_text`` gets every piece of text as it arrives and may raise to stop.
 
-        A stream that ends without a stop reason is a cut one, and so is one that outlives ``seconds``.
+        A stream that ends without a stop reason, or takes longer than ``seconds``, counts as interrupted.
         """
         asked_at = time.monotonic()
         deadline, first_at = asked_at + seconds, 0.0
@@ -73,19 +73,19 @@ class Claude:
         return replace(reading.reply(), first_seconds=round(first_at - asked_at, 3) if first_at else None)
 
     def complete(self, request: Mapping[str, Any], seconds: float) -> tuple[str, Usage]:
-        """The text of a short answer, and the tokens it took."""
+        """The text of a short answer, and its tokens."""
         answer = self.message(request, seconds)
         text = "".join(block.text for block in answer.content if block.type == "text")
         return clean(text), usage_of(answer)
 
     def message(self, request: Mapping[str, Any], seconds: float) -> Message:
-        """The whole answer of a call that is not streamed."""
+        """The answer of a call that is not streamed."""
         with errors_of_the_service():
             answer: Message = self.client.messages.create(**request, timeout=_timeout(seconds))
         return answer
 
     def parse(self, request: Mapping[str, Any], form: type[Form], seconds: float) -> tuple[Form, Usage]:
-        """An answer in the form that is asked for (``output_config.format`` on the wire), and its tokens."""
+        """An answer in the requested form (``output_config.format`` on the wire), and its tokens."""
         with errors_of_the_service():
             answer = self.client.messages.parse(**request, output_format=form, timeout=_timeout(seconds))
         if answer.stop_reason != "end_turn" or answer.parsed_output is None:
@@ -102,8 +102,8 @@ def usage_of(answer: Message) -> Usage:
 
 @cache
 def connect(base_url: str, api_key: str) -> Claude:
-    """A client for the base URL, one per key; nothing is requested yet. It follows no redirect: the key is for
-    this address alone. A server of one's own may need no key, but the SDK takes no empty one.
+    """A client for the base URL, one per key; it sends no request yet. It follows no redirect: the key is only for
+    this address. A self-hosted server may need no key, but the SDK does not accept an empty one.
     """
     http_client = anthropic.DefaultHttpxClient(base_url=base_url, follow_redirects=False)
     return Claude(
@@ -117,7 +117,7 @@ def _timeout(seconds: float) -> httpx2.Timeout:
 
 @contextmanager
 def errors_of_the_service() -> Iterator[None]:
-    """What the SDK, the connection and the reading of an answer raise, as the two errors of the protocol."""
+    """Translate the errors of the SDK, the connection and the reading of an answer into those of the protocol."""
     try:
         yield
     except anthropic.APIStatusError as error:
@@ -127,7 +127,7 @@ def errors_of_the_service() -> Iterator[None]:
 
 
 def _status_error(error: anthropic.APIStatusError) -> DualtrackError:
-    """An error event inside a stream carries the stream's status 200: it is the service's trouble."""
+    """The protocol's error. An error event inside a stream has the stream's status 200: the service failed."""
     status = error.status_code
     if status in _PASSING or status >= 500 or status < 400:
         text = f"The model's service answered {status}."
@@ -158,6 +158,6 @@ def _broken_off(error: Exception) -> str:
 
 
 def _is_too_long(error: anthropic.APIStatusError) -> bool:
-    """A 413 says it by itself (`request_too_large`), a 400 in its message alone."""
+    """Whether the request is too long: a 413 (`request_too_large`) always says so, a 400 only in its message."""
     said = str(error.body or error.message).lower()
     return error.status_code == 413 or any(words in said for words in _TOO_LONG)

@@ -1,7 +1,7 @@
-"""The anthropic SDK, imported as far as a call of the Messages API needs it: a third of 2,900 modules.
+"""The anthropic SDK, imported only as far as a call to the Messages API needs it: a third of 2,900 modules.
 
-Where the SDK is used it is taken from here (``from dualtrack.models.anthropic_sdk import anthropic``): whoever
-imports it first decides how much of it is loaded.
+All other modules import the SDK from here (``from dualtrack.models.anthropic_sdk import anthropic``), because the
+first import decides how much of it is loaded.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ with on_demand(
     "anthropic.types.beta.sessions",
 ):
     import anthropic
-    import anthropic.resources.messages  # else a client would import it at its first call
+    import anthropic.resources.messages  # otherwise a client would import it at its first call
     from anthropic import Anthropic
 
 __all__ = ["Anthropic", "anthropic"]

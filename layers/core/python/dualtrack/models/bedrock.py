@@ -1,11 +1,11 @@
-"""Claude on Amazon Bedrock through the SDK's own client: what `dualtrack.models.protocol.Model` asks for.
+"""Claude on Amazon Bedrock through the SDK's own client: an implementation of `dualtrack.models.protocol.Model`.
 
-It is the same API, so all but three things is `dualtrack.models.anthropic`: requests are signed with the
+It is the same API with three differences from `dualtrack.models.anthropic`: requests are signed with the
 function's role (SigV4, service ``bedrock-mantle``), models have other ids, and there is no structured output:
 the endpoint refuses ``output_config.format`` and ``strict`` tools with "Extra inputs are not permitted". An
-answer in a form is therefore the input of a tool that has to be called.
+answer in a form is therefore the input of a tool that the model has to call.
 
-Imported only where it is chosen: it loads boto3 and more of the SDK.
+Imported only if Bedrock is chosen: it loads boto3 and more of the SDK.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class BedrockClaude:
         return self.claude.complete(_named(request), seconds)
 
     def parse(self, request: Mapping[str, Any], form: type[Form], seconds: float) -> tuple[Form, Usage]:
-        """An answer in the form: the input of the one tool that there is; and its tokens."""
+        """An answer in the form, which is the input of the only tool, and its tokens."""
         with errors_of_the_service():
             answer = self.claude.message(_by_tool(_named(request), form), seconds)
             inputs = [block.input for block in answer.content if block.type == "tool_use"]
@@ -69,10 +69,10 @@ class BedrockClaude:
 
 @cache
 def connect(base_url: str, credentials: str = "") -> BedrockClaude:
-    """A client for the base URL; nothing is requested yet. It follows no redirect: a signature is for one address.
+    """A client for the base URL; it sends no request yet. It follows no redirect: a signature is for one address.
 
-    ``credentials``: JSON with ``aws_access_key``, ``aws_secret_key`` and ``aws_session_token``; without them those of
-    the environment sign, on AWS the function's role. Raises `MissingKey` where there are none.
+    ``credentials``: JSON with ``aws_access_key``, ``aws_secret_key`` and ``aws_session_token``; the default is those of
+    the environment, on AWS the function's role. Raises `MissingKey` if there are none.
     """
     given = json.loads(credentials) if credentials else {}
     if not given and boto3.Session().get_credentials() is None:
@@ -96,8 +96,8 @@ def _named(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _by_tool(request: Mapping[str, Any], form: type[Form]) -> dict[str, Any]:
-    """A model that thinks in this call cannot be forced to call a tool; it is told to ("Thinking may not be enabled
-    when tool_choice forces tool use")."""
+    """The request with the form as its only tool. A model that thinks in this call is only told to call it, because
+    it cannot be forced to ("Thinking may not be enabled when tool_choice forces tool use")."""
     is_off = request.get("thinking", {}).get("type") == "disabled"
     is_forced = is_off or not thinks(request["model"])
     choice = {"type": "tool", "name": _ANSWER} if is_forced else {"type": "auto"}

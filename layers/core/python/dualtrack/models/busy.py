@@ -1,13 +1,12 @@
-"""A model that is busy: who counts as one, and how long it is waited for (CONTRACT 7). Pure.
+"""Busy models: which errors mean that a model is busy, and how long a chat waits for it (CONTRACT 7). Pure.
 
-    busy         429, 529; an error event of their types inside a stream; any answer that another try may mend,
-                 with ``retry-after``
-    not busy     other 5xx, a timeout, a stream that was cut, nobody there (a wrong address is told in seconds): the
-                 workflow tries those again by itself, a few times
+    busy         429, 529; an error event of their types inside a stream; any temporary error with ``retry-after``
+    not busy     other 5xx, a timeout, an interrupted stream, no connection (so that a wrong URL is reported within
+                 seconds): the workflow retries these a few times
 
-Waiting times grow from try to try and are drawn at random (decorrelated jitter: AWS Architecture Blog, "Exponential
-Backoff And Jitter"), so that chats that were turned away together do not come back together. What the service asks
-for in ``retry-after`` is kept to, and the random part comes on top.
+Waits grow from try to try and are random (decorrelated jitter: AWS Architecture Blog, "Exponential Backoff And
+Jitter"), so that chats that were refused together do not retry together. A ``retry-after`` of the service is the
+minimum, and the random part is added to it.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ Reason = Literal["overloaded", "rate_limited", "unavailable"]
 
 FIRST_SECONDS: Final = 4.0
 LONGEST_SECONDS: Final = 30.0
-"""Of what is drawn; a service may ask for more."""
+"""Bounds of the random wait; a service may ask for a longer one."""
 
 _HEADER_LENGTH: Final = 64
 _BY_STATUS: Final[Mapping[int, Reason]] = {
@@ -38,19 +37,19 @@ _BY_TYPE: Final[Mapping[str, Reason]] = {
     "rate_limit_error": "rate_limited",
     "overloaded_error": "overloaded",
 }
-"""Types of the Messages API's errors: inside a stream there is no other status than the stream's 200."""
+"""Error types of the Messages API: inside a stream, the status is always 200."""
 
 
 def busy_reason(status: int, kind: str, asked: float | None) -> Reason | None:
-    """Why an answer that another try may mend says that the service is busy; None: it does not say so.
+    """Why the service is busy, from a temporary error; None if it is not.
 
-    ``kind``: the error's type; ``asked``: the seconds of ``retry-after``, if it came.
+    ``kind``: the error's type; ``asked``: the seconds of ``retry-after``, if it was sent.
     """
     return _BY_STATUS.get(status) or _BY_TYPE.get(kind) or (None if asked is None else "unavailable")
 
 
 def asked_seconds(headers: Mapping[str, str], now: float) -> float | None:
-    """The seconds that ``retry-after-ms`` or ``retry-after`` ask for (a number, or a date: RFC 9110, 10.2.3)."""
+    """The seconds in ``retry-after-ms`` or ``retry-after`` (a number, or a date: RFC 9110, 10.2.3)."""
     text = headers.get("retry-after-ms", "")
     if (found := _number(text)) is not None:
         return found / 1000
@@ -77,8 +76,8 @@ def _until(text: str, now: float) -> float | None:
 def seconds_to_wait(asked: float, before: float, left: float, draw: float) -> int:
     """Whole seconds until the next try, at least 1; 0 if there is no time left to wait.
 
-    ``asked``: by the service, 0 for nothing; ``before``: the wait before this try; ``left``: the seconds in which a
-    turn may begin that is not forced to be the chat's last; ``draw``: from 0 to 1, at random.
+    ``asked``: by the service, 0 for none; ``before``: the wait before this try; ``left``: the seconds in which a turn
+    may still begin without having to be the chat's last; ``draw``: a random number from 0 to 1.
     """
     if left < 1:
         return 0
@@ -88,16 +87,16 @@ def seconds_to_wait(asked: float, before: float, left: float, draw: float) -> in
 
 
 def waited_before(newest: StoredEvent, turn: int) -> int:
-    """The seconds of the wait that a try of the turn has behind it; 0 for none."""
+    """The seconds waited before this try of the turn; 0 for none."""
     if newest.event != "retrying" or newest.data["turn"] != turn:
         return 0
     return int(newest.data["seconds"])
 
 
 def still_to_wait(newest: StoredEvent, turn: int, now: float) -> int:
-    """Whole seconds that are left of a wait that was announced for the turn; 0 for none.
+    """Whole seconds left of a wait that was announced for the turn; 0 for none.
 
-    So a step whose outcome was lost neither asks the model again nor announces a second wait.
+    So a retry of a step whose outcome was lost neither calls the model again nor announces a second wait.
     """
     announced = waited_before(newest, turn)
     left = epoch_of(newest.data["at"]) + announced - now if announced else 0.0

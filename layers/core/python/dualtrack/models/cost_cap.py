@@ -1,9 +1,8 @@
-"""What a chat's model calls have cost, and when the next one has to be its last (CONTRACT 8, ``max_cost``). Pure.
+"""The cost of a chat's model calls, and when the next one has to be its last (CONTRACT 8, ``max_cost``). Pure.
 
-Before each turn but the first: what the turns and their tools have asked of models, and as much again as the
-dearest of them, and the most that a last call can cost. If that is more than the cap, the call that begins is
-the last one. So a runaway ends with a written
-answer, and as a rule below its cap.
+Before each turn except the first, this adds up the cost of the turns and their tools so far, the cost of another turn
+as expensive as the most expensive one, and the most that a last call can cost. If the sum is more than the cap, this
+turn is the last one. So even a runaway chat ends with a written answer, and as a rule below its cap.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ if TYPE_CHECKING:
     from dualtrack.models.spent import Asked
 
 MAX_COST: Final = 1_000.0
-"""Dollars: the highest cap that can be set."""
+"""The highest cap that can be set, in dollars."""
 
 
 def cap_from(text: str) -> float:
-    """The deployment's cap in dollars as the environment has it; empty or 0 for none. Raises ValueError."""
+    """The deployment's cap in dollars from the environment; empty or 0 for none. Raises ValueError."""
     try:
         cap = float(text or "0")
     except ValueError:
@@ -34,17 +33,17 @@ def cap_from(text: str) -> float:
 
 
 def lowest_cap(*caps: float) -> float:
-    """The lowest of caps, of which 0 is none."""
+    """The lowest cap; 0 means no cap."""
     return min((cap for cap in caps if cap), default=0.0)
 
 
 def most_of_a_call(model: str, prompt_tokens: int, output_tokens: int) -> float:
-    """Dollars of a call of that size at most: all of it is written to the cache, and all that may be written is."""
+    """The maximum dollars of a call: the whole prompt is written to the cache, and the output has full length."""
     return dollars(model, Usage(output_tokens=output_tokens, cache_write_tokens=prompt_tokens))
 
 
 def asked_dollars(asked: Asked) -> float:
-    """What a tool's own calls of one model cost."""
+    """Dollars of a tool's own calls to a model."""
     side = asked.side
     if asked.kind == "embedding":
         return embedding_dollars(side.model, side.usage.input_tokens)
@@ -54,7 +53,7 @@ def asked_dollars(asked: Asked) -> float:
 def is_spent(cap: float, spent: Sequence[float], last_call: float) -> bool:
     """Whether the next call has to be the chat's last.
 
-    ``spent``: dollars of each turn so far, with what its tools asked of models; ``last_call``: the most that
-    a last call can cost.
+    ``spent``: dollars of each turn so far, including its tools' model calls; ``last_call``: the most that a last
+    call can cost.
     """
     return bool(cap and spent) and sum(spent) + max(spent) + last_call > cap

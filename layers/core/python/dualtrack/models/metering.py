@@ -1,8 +1,8 @@
-"""What is asked of models while a tool's call runs, for its line of the receipt (CONTRACT 9).
+"""Model calls of a running tool, for its line of the receipt (CONTRACT 9).
 
-A meter is on in the context of one call (`contextvars`): in the thread that runs it, and in the tasks and threads that
-asyncio starts from there. Clients say to it what they asked and what that took; without one they say it to nobody, as
-in a job that embeds a corpus. So nothing between the call and the client has to hand a meter on.
+A meter is active in the context of a tool call (`contextvars`): in the thread that runs it, and in the tasks and
+threads that asyncio starts from there. Clients report their requests and usage to the active meter, if there is one (a
+job that embeds a corpus has none). So the code between the tool call and the client does not have to pass a meter.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Question:
-    """One request: ``at`` in epoch seconds; ``usage`` is None until it was answered."""
+    """A request: ``at`` in epoch seconds; ``usage`` is None until it is answered."""
 
     kind: Literal["model", "embedding"]
     model: str
@@ -34,13 +34,13 @@ class Question:
 
 @dataclass(slots=True)
 class Meter:
-    """Collects the questions of one call; they come from several threads, each appended whole."""
+    """Collects the requests of a tool call, from several threads; each append is atomic."""
 
     questions: list[Question] = field(default_factory=list)
 
     @contextmanager
     def on(self) -> Iterator[None]:
-        """Collect what is asked in this context."""
+        """Collect the requests made in this context."""
         token = _METER.set(self)
         try:
             yield
@@ -48,7 +48,7 @@ class Meter:
             _METER.reset(token)
 
     def asked(self) -> tuple[Asked, ...]:
-        """So far: one line for each model and kind. A question that is not answered yet is a try."""
+        """The requests so far: a line for each model and kind. An unanswered request counts as a try."""
         found: dict[tuple[str, str], list[Question]] = {}
         for one in tuple(self.questions):
             found.setdefault((one.kind, one.model), []).append(one)
@@ -60,7 +60,7 @@ _METER: Final[ContextVar[Meter | None]] = ContextVar("meter", default=None)
 
 @contextmanager
 def asking(kind: Literal["model", "embedding"], model: str) -> Iterator[Question]:
-    """Around one request; who asks sets the answer's ``usage``."""
+    """A context around a request; the caller sets ``usage`` from the answer."""
     question = Question(kind, model, time.time())
     meter, began = _METER.get(), time.monotonic()
     if meter is not None:

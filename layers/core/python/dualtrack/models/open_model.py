@@ -1,4 +1,4 @@
-"""The one place that builds clients of a model's service: for turns, summaries and search alike."""
+"""The only module that creates clients of a model's service: for turns, summaries and search."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def open_model(settings: Settings, provider: str = "") -> Model:
-    """The service that the settings name, with its key as it is now; the same client as long as that stays.
+    """The service that the settings name, with its current key; the same client until the key changes.
 
-    ``provider``: of a chat that began with another one. Raises `MissingKey` where there is no key or, for Bedrock, no
+    ``provider``: for a chat that began with another one. Raises `MissingKey` if there is no key or, for Bedrock, no
     credentials.
     """
     if (provider or settings.dualtrack_provider) == BEDROCK:

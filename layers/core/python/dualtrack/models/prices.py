@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 CACHE_WRITE: Final = 1.25
 CACHE_READ: Final = 0.1
-"""Of the price of input."""
+"""Multiples of the price of input."""
 
 CACHE_SECONDS: Final = 300.0
-"""How long a cached prefix lives after it was last used."""
+"""How long a cached prefix is kept after its last use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +35,14 @@ class Rates:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a model takes; ``long``: for the whole of a call whose prompt has more than ``long_above`` tokens."""
+    """A model's prices; ``long``: for all tokens of a call whose prompt has more than ``long_above`` tokens."""
 
     rates: Rates
     long: Rates | None = None
     long_above: int = 0
 
     def rates_for(self, prompt_tokens: int) -> Rates:
-        """The rates of a call, by all tokens of its prompt, cached ones included."""
+        """The rates of a call, by the size of its prompt including cached tokens."""
         return self.long if self.long and prompt_tokens > self.long_above else self.rates
 
 
@@ -59,7 +59,7 @@ PRICES: Final[Mapping[str, Price]] = MappingProxyType(
         "claude-opus-4": Price(Rates(15, 75)),
     }
 )
-"""By the beginning of the model's name; the longest one that fits counts."""
+"""Prices by the beginning of the model's name; the longest match counts."""
 
 EMBEDDING_PRICES: Final[Mapping[str, float]] = MappingProxyType(
     {
@@ -77,35 +77,35 @@ EMBEDDING_PRICES: Final[Mapping[str, float]] = MappingProxyType(
         "voyage-law-2": 0.12,
     }
 )
-"""Dollars per million tokens of Voyage's models by their names (docs.voyageai.com/docs/pricing, 2026-11). The tokens
-that an account has free are not taken off."""
+"""Dollars per million tokens of Voyage's models by name (docs.voyageai.com/docs/pricing, 2026-11). An account's free
+tokens are not considered."""
 
 DEFAULT: Final = Price(Rates(3, 15))
-"""Of a model that the table does not know: the middle of the lines. Weights within one call are right all the same,
-since output costs five times the input, and the cache its share of it, on every line."""
+"""For an unknown model: the middle line. Comparisons within a call are right anyway, because on every line output costs
+five times as much as input, and the cache the same share of it."""
 
 _NAME: Final = re.compile(r"claude-.*", re.DOTALL)
 
 
 def price_of(model: str) -> Price:
-    """By the model's name, ``anthropic.claude-…`` of another provider too; `DEFAULT` for an unknown one."""
+    """The price by the model's name, also ``anthropic.claude-…`` of Bedrock; `DEFAULT` for an unknown model."""
     found = _NAME.search(model)
     fitting = [name for name in PRICES if found and found[0].startswith(name)]
     return PRICES[max(fitting, key=len)] if fitting else DEFAULT
 
 
 def is_known(model: str) -> bool:
-    """Whether the table has the model: else `price_of` is a guess."""
+    """Whether the table has the model; if not, `price_of` is a guess."""
     return price_of(model) is not DEFAULT
 
 
 def embedding_dollars(model: str, tokens: int) -> float:
-    """What embeddings cost; of a model that the table does not know, the dearest one's price."""
+    """The cost of embeddings; for an unknown model, at the highest price in the table."""
     return EMBEDDING_PRICES.get(model, max(EMBEDDING_PRICES.values())) * tokens / 1_000_000
 
 
 def dollars(model: str, usage: Usage, calls: int = 1) -> float:
-    """What one call costs by its reported tokens; of several that were counted together, as if they were alike."""
+    """The cost of a call by its reported tokens; several calls counted together are assumed to be of equal size."""
     rates = price_of(model).rates_for(usage.prompt_tokens // max(calls, 1))
     read = usage.input_tokens + CACHE_WRITE * usage.cache_write_tokens + CACHE_READ * usage.cache_read_tokens
     return (read * rates.input + usage.output_tokens * rates.output) / 1_000_000

@@ -1,9 +1,9 @@
-"""A model's answer, gathered from the events of its stream.
+"""A model's answer, collected from the events of its stream.
 
-The SDK's own gathering reads a tool's input anew with each piece and raises for what a model may well write (300
-levels, half of a surrogate pair), and all that was said is lost with it. Here an input is read once, at its end.
-One that cannot be stored or sent back becomes ``{}`` with the reason beside it: the answer must go back to the
-service, which refuses the whole request for it.
+The SDK's own collection parses a tool's input again with each piece, and raises for input that a model may well write
+(300 levels, half of a surrogate pair), which loses the whole answer. Here an input is parsed once, at its end. An input
+that cannot be stored or sent back becomes ``{}`` with the reason beside it: the answer is sent back later, and the
+service would refuse the whole request.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from anthropic.types import RawMessageStreamEvent
 
 MAX_INPUT: Final = 100_000
-"""Characters of a tool's input: it lies in an item of 400 KB, and is sent again with every later turn."""
+"""Maximum length of a tool's input: it is stored in an item of 400 KB, and sent again with every later turn."""
 
 UNNAMEABLE: Final = "unnameable"
-"""In place of a tool's name that the service would not take back; no tool is called that."""
+"""Replaces a tool name that the service would refuse when sent back; no tool has this name."""
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _FIELDS: Final = {
@@ -32,12 +32,12 @@ _FIELDS: Final = {
     "signature_delta": ("signature", "signature"),
     "input_json_delta": ("partial_json", "input"),
 }
-"""Where a delta has its piece, and of which field of the block it is one."""
+"""For each type of delta, its field with the piece, and the field of the block that the piece belongs to."""
 
 
 @dataclass(slots=True)
 class Reading:
-    """The answer so far. ``stop_reason`` is None until the service has said why it stopped."""
+    """The answer so far. ``stop_reason`` is None until the service reports it."""
 
     stop_reason: str | None = None
     _blocks: list[dict[str, Any]] = field(default_factory=list)
@@ -45,7 +45,7 @@ class Reading:
     _usage: dict[str, int] = field(default_factory=dict)
 
     def take(self, event: RawMessageStreamEvent) -> str:
-        """Take an event in; returns the text that it brings. Raises ValueError for one out of order."""
+        """Add an event; returns its text. Raises ValueError for an event out of order."""
         if event.type == "message_start":
             self._count(event.message.usage)
         elif event.type == "content_block_start":
@@ -59,7 +59,7 @@ class Reading:
         return ""
 
     def reply(self) -> ModelReply:
-        """The whole answer."""
+        """The complete answer."""
         broken: dict[str, str] = {}
         blocks = [
             _block(block, {name: "".join(parts) for name, parts in pieces.items()}, broken)
@@ -85,13 +85,13 @@ class Reading:
         return clean(piece) if target == "text" else ""
 
     def _count(self, usage: Any) -> None:
-        """Figures are totals; one that is left out stands."""
+        """Figures are totals; a missing one is unchanged."""
         given = usage.model_dump(exclude_none=True)
         self._usage |= {name: figure for name, figure in given.items() if isinstance(figure, int)}
 
 
 def _block(block: dict[str, Any], pieces: dict[str, str], broken: dict[str, str]) -> dict[str, Any]:
-    """A block as it must be sent back: unchanged wherever the service can take it."""
+    """A block as it must be sent back: unchanged unless the service would refuse it."""
     written = pieces.pop("input", "")
     whole = block | {name: clean(block.get(name, "") + text) for name, text in pieces.items()}
     if "input" not in block:

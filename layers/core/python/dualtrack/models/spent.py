@@ -1,13 +1,13 @@
-"""What calls of the model took, beside their tokens: what a chat's receipt is made of (CONTRACT 9). Pure.
+"""Data of model calls beside their tokens, for a chat's receipt (CONTRACT 9). Pure.
 
     turn        `Made`       stored with the turn: when it was asked, how long it took, how often it was tried
-    tool call   `Asked`    calls that the tool made inside: of a model, and for embeddings
-    chat        `Lost`       calls of a turn that were begun and of which nothing was recorded
+    tool call   `Asked`    the tool's own calls, to a model and for embeddings
+    chat        `Lost`       calls of a turn that were begun and never recorded
                 `Side`       calls for the summaries of its query, and for a digest
                 ledger       the numbers of its lines in its user's ledger
 
-All of it is written in the transaction that records what it belongs to, so nothing of it can be there twice. Items of
-earlier releases lack it.
+All of it is written in the transaction that records what it belongs to, so it cannot be recorded twice. Items of
+earlier releases do not have it.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from dualtrack.events import StoredEvent
 
 MAX_LOST: Final = 50
-"""Of one turn; a workflow tries a turn a few times, and the sweep ends what goes on and on."""
+"""Maximum number for a turn: the workflow retries a turn a few times, and the sweep ends a chat that never ends."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
     """A call that was begun ``at`` (ISO 8601) and never recorded: its step died, was overtaken, or the chat ended.
 
-    ``written``: the characters of text that it had shown.
+    ``written``: the characters of text that it had streamed.
     """
 
     turn: int
@@ -41,8 +41,8 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """How a recorded turn's call went, in seconds. ``tries``: requests to the model's service in all, those that
-    were refused, ``lost`` or broken off included; ``calls``: how many of them the turn's usage counts."""
+    """Data of a recorded turn's call; times in seconds. ``tries``: all requests to the model's service, including
+    refused, ``lost`` and interrupted ones; ``calls``: how many of them are in the turn's usage."""
 
     at: str
     seconds: float
@@ -55,7 +55,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Calls that no turn made: ``calls`` answers after ``tries`` requests, and what they took together."""
+    """Calls outside the turns: ``calls`` answers after ``tries`` requests, and their total usage."""
 
     at: str
     model: str
@@ -67,8 +67,8 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Calls that one tool call made of one model (``side``); `embedding`: tokens are input, and have their
-    own prices."""
+    """The calls that a tool call made to a model (``side``); for an `embedding` all tokens are input, at prices of
+    their own."""
 
     kind: Literal["model", "embedding"]
     side: Side
@@ -76,14 +76,14 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What is kept with a chat; ``ledger``: the numbers of its lines; ``summaries`` is None until they are made."""
+    """What is stored with a chat; ``ledger``: the numbers of its lines; ``summaries`` is None until they are made."""
 
     ledger: tuple[int, ...] = ()
     lost: tuple[Lost, ...] = ()
     summaries: Side | None = None
 
     def moved(self, lines: Sequence[int]) -> Spent:
-        """With further lines of the ledger."""
+        """With these ledger lines added."""
         return replace(self, ledger=(*self.ledger, *lines))
 
 
@@ -93,8 +93,8 @@ def has_begun(newest: StoredEvent, turn: int) -> bool:
 
 
 def tries_of(events: Sequence[StoredEvent], turn: int) -> tuple[int, tuple[Lost, ...]]:
-    """How often a turn that is not recorded was begun, and those of its calls that may have cost something: all but
-    those that the service turned away because it was busy."""
+    """How often an unrecorded turn was begun, and those of its calls that may have cost something: all except those
+    that the service refused because it was busy."""
     tries = [place for place, event in enumerate(events) if _is(event, "turn", turn)]
     lost = []
     for start, end in itertools.pairwise([*tries, len(events)]):
@@ -109,12 +109,12 @@ def _is(event: StoredEvent, name: str, turn: int) -> bool:
     return event.event == name and event.data["turn"] == turn
 
 
-# ── as items have it ──────────────────────────────────────────────────────────────────────────────
+# ── as stored in items ────────────────────────────────────────────────────────────────────────────
 
 
 def made_json(made: Made | None) -> list[Any] | None:
-    """Of a turn's item: ``[at, seconds, first_seconds, calls, tries, model, lost]``,
-    short, for every read pays for it."""
+    """In a turn's item: ``[at, seconds, first_seconds, calls, tries, model, lost]``,
+    short, because every read pays for it."""
     if made is None:
         return None
     lost = [[one.turn, one.at, one.written] for one in made.lost]
@@ -122,7 +122,7 @@ def made_json(made: Made | None) -> list[Any] | None:
 
 
 def made_of(data: Sequence[Any] | None) -> Made | None:
-    """None of an earlier release's turn."""
+    """The reverse; None for a turn of an earlier release."""
     if not data:
         return None
     at, seconds, first_seconds, calls, tries, model, lost = data
@@ -130,7 +130,7 @@ def made_of(data: Sequence[Any] | None) -> Made | None:
 
 
 def side_json(side: Side | None) -> dict[str, Any] | None:
-    """Of a chat's item."""
+    """In a chat's item."""
     return asdict(side) if side else None
 
 
@@ -145,17 +145,17 @@ def _side(data: Mapping[str, Any]) -> Side:
 
 
 def asked_json(asked: Sequence[Asked]) -> list[dict[str, Any]]:
-    """Of a tool call's record."""
+    """In a tool call's record."""
     return [{"kind": one.kind, **asdict(one.side)} for one in asked]
 
 
 def asked_of(data: Sequence[Mapping[str, Any]]) -> tuple[Asked, ...]:
-    """The reverse; releases before wrote none."""
+    """The reverse; earlier releases wrote none."""
     return tuple(Asked(one["kind"], _side(one)) for one in data)
 
 
 def spent_json(spent: Spent) -> dict[str, Any]:
-    """Of a chat's item; what is empty is left out."""
+    """In a chat's item; empty fields are left out."""
     lost = [[one.turn, one.at, one.written] for one in spent.lost]
     given = {"ledger": spent.ledger, "lost": lost, "summaries": side_json(spent.summaries)}
     return {name: value for name, value in given.items() if value}

@@ -1,8 +1,8 @@
-"""What a request says of thinking, by the model that is asked. Pure.
+"""The fields of a request on thinking, by model. Pure.
 
-Up to generation 4 a model thinks if it is told to, which it is not here.
-From generation 5 on it thinks unless told otherwise, and its thinking counts toward ``max_tokens``. Which types
-a model takes: "Troubleshooting thinking" and the migration guides of Haiku, Sonnet and Opus 5.5 (2026-11).
+Up to generation 4 a model thinks only if told to, which we never do. From generation 5 on it thinks unless told not
+to, and its thinking counts toward ``max_tokens``. Source of the types that a model accepts: "Troubleshooting thinking"
+and the migration guides of Haiku, Sonnet and Opus 5.5 (2026-11).
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ _NAME: Final = re.compile(r"(?:^|\.)claude-([a-z]+)-(\d{1,2})(?:-(\d{1,2}))?(?!\
 
 @dataclass(frozen=True, slots=True)
 class Thinking:
-    """A deployment's settings: ``room`` in tokens, on top of what an answer may have in writing; ``effort`` is one
-    of `EFFORTS`, or empty for the service's own."""
+    """A deployment's settings: ``room`` for thinking in tokens, in addition to those of the written answer; ``effort``
+    is one of `EFFORTS`, or empty for the service's default."""
 
     room: int = DEFAULT_ROOM
     effort: str = ""
 
 
 def thinking_from(room: str, effort: str) -> Thinking:
-    """The settings as the environment has them; empty is the default."""
+    """The settings from the environment; empty for the default."""
     return Thinking(int(room or DEFAULT_ROOM), effort)
 
 
 @dataclass(frozen=True, slots=True)
 class _Family:
-    """``thinks``: unless told otherwise; ``off``: the type that turns it off, empty where none does."""
+    """``thinks``: whether it thinks by default; ``off``: the type that turns this off, empty if there is none."""
 
     thinks: bool = False
     off: Literal["", "disabled", "between_tools"] = ""
@@ -45,12 +45,12 @@ class _Family:
 
 
 def thinks(model: str) -> bool:
-    """Whether a turn of this model thinks: unless told otherwise, which it is not."""
+    """Whether a turn of this model thinks, which is its default: turns never turn it off."""
     return _family(model).thinks
 
 
 def turn_fields(model: str, max_tokens: int, thinking: Thinking) -> dict[str, Any]:
-    """What the body of a turn says beside its content. Thinking is asked for in words: the full track keeps it."""
+    """The fields of a turn beside its content. Thinking is requested as readable text, which the full track stores."""
     family = _family(model)
     fields: dict[str, Any] = {"model": model, "max_tokens": max_tokens}
     if family.thinks:
@@ -62,9 +62,9 @@ def turn_fields(model: str, max_tokens: int, thinking: Thinking) -> dict[str, An
 
 
 def short_fields(model: str, max_tokens: int, thinking: Thinking) -> dict[str, Any]:
-    """What the body of a call says that is not worth a thought; a model that always thinks gets room for it.
+    """The fields of a call that needs no thinking; a model that always thinks gets room for it.
 
-    No effort is named: without thinking, some models take no high one.
+    No effort is set: without thinking, some models refuse a high one.
     """
     family = _family(model)
     if family.thinks and not family.off:
@@ -74,7 +74,7 @@ def short_fields(model: str, max_tokens: int, thinking: Thinking) -> dict[str, A
 
 
 def without_thinking(request: Mapping[str, Any], max_tokens: int) -> dict[str, Any] | None:
-    """A turn's request once more without thinking; None if its model did not think or cannot do without."""
+    """A turn's request without thinking; None if its model did not think, or cannot turn thinking off."""
     family = _family(request["model"])
     if not family.off:
         return None
@@ -89,7 +89,7 @@ def line_and_version(model: str) -> tuple[str, tuple[int, int]] | None:
 
 
 def _family(model: str) -> _Family:
-    """By the name; an unknown one is asked as one of generation 4 is."""
+    """The family by the model's name; an unknown model is treated like one of generation 4."""
     named = line_and_version(model)
     if named is None:
         return _Family()

@@ -1,6 +1,6 @@
-"""What a model's reply means: the pure decision of a turn (CONTRACT 7).
+"""The decision on a model's reply (CONTRACT 7). Pure.
 
-Every tool call gets its id, the function that will run it, or the reason why it is refused. No I/O.
+Every tool call gets its id, and either the function that will run it or the reason why it is refused.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_CALLS_PER_TURN: Final = 20
 
 Next = Literal["tools", "turn", "answered"]
 Limit = Literal["", "max_turns", "insufficient_credits", "timeout", "max_cost"]
-"""Why a call is the last one and may use no tools; empty: it is not."""
+"""Why a call is the last one and may use no tools; empty if it is not the last."""
 
 _LIMITS: Final[Mapping[str, Limit]] = {
     "max_turns": "max_turns",
@@ -62,16 +62,16 @@ class Usage:
 
     @property
     def prompt_tokens(self) -> int:
-        """All that the model read, whatever was paid for it."""
+        """All tokens that the model read, cached or not."""
         return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens
 
     @property
     def tokens(self) -> int:
-        """In and out."""
+        """Input and output together."""
         return self.prompt_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
-        """Of two calls."""
+        """The usage of two calls."""
         return Usage(
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
@@ -82,11 +82,11 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """What came back: frozen content blocks as they must be sent again, and why it stopped.
+    """The reply: frozen content blocks as they must be sent back, and why the model stopped.
 
-    ``broken``: by tool use id, what is wrong with an input that cannot be sent again; its block has ``{}``.
-    ``calls``: how many calls of the model it took; ``usage`` is theirs together. ``first_seconds``: from the request
-    to the first piece of the answer, be it thinking, text or a tool's input; None if nobody has looked.
+    ``broken``: by tool use id, what is wrong with an input that cannot be sent back; its block has ``{}``.
+    ``calls``: the number of model calls it took; ``usage`` is their total. ``first_seconds``: from the request to the
+    first piece of the answer, whether thinking, text or a tool's input; None if not measured.
     """
 
     content: tuple[Mapping[str, Any], ...]
@@ -98,20 +98,20 @@ class ModelReply:
 
     @property
     def prompt_tokens(self) -> int:
-        """The tokens of what was sent, as the service counted them, cached or not; 0 if it did not."""
+        """The tokens of the request as the service counted them, cached or not; 0 if it did not."""
         usage = self.usage
         return (usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens) // self.calls
 
     @property
     def is_thought_alone(self) -> bool:
-        """Whether it was cut off before a word of text: all that it might write went into thinking."""
+        """Whether it was cut off before any text: thinking used up all tokens."""
         written = any(block["type"] == "text" for block in self.content)
         return self.stop_reason == "max_tokens" and not written
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One tool call of a turn. ``refused`` holds the error result of a call that will not run."""
+    """A tool call of a turn. ``refused``: the error result of a call that will not run."""
 
     id: str
     tool_use_id: str
@@ -127,7 +127,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What to do with a reply: ``text`` is the response if answered, else the thought before the tools."""
+    """The decision on a reply: ``text`` is the response if answered, else the text before the tools."""
 
     next: Next
     text: str
@@ -144,10 +144,10 @@ def decide(
     limit: Limit,
     invalid: Callable[[ToolSpec, Mapping[str, Any]], str],
 ) -> Decision:
-    """The meaning of a reply.
+    """The decision on a reply.
 
-    ``calls_before`` counts the query's calls so far; ``invalid`` tells what is wrong with a tool's
-    input, or nothing.
+    ``calls_before`` counts the query's calls so far; ``invalid`` returns what is wrong with a tool's
+    input, or an empty string.
     """
     text = strip_echoes("".join(block["text"] for block in reply.content if block["type"] == "text"))
     asked = [block for block in reply.content if block["type"] == "tool_use"]
@@ -168,7 +168,7 @@ def decide(
 
 
 def limit_behind(stop: str) -> Limit:
-    """The limit under which a chat's last call was made, by how the chat stopped."""
+    """The limit that made a chat's last call the last, from its stop reason."""
     return _LIMITS.get(stop, "")
 
 

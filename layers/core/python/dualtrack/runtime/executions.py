@@ -1,4 +1,4 @@
-"""Executions of a state machine, by name: one of a name that exists is not begun again."""
+"""Executions of a state machine, by name: starting an existing name again does nothing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_TRACE: Final = 256
 
 _NONE: Final = ("ExecutionDoesNotExist",)
 _NEVER: Final = (*_NONE, "InvalidArn")
-"""Likewise for a name that somebody else has chosen, which may be none at all."""
+"""The same for a name from outside, which may be invalid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +30,19 @@ class Executions:
 
     client: SFNClient
     machine_arn: str
-    """Of the machine, or of its alias, where the stage has one (`dualtrack.ids.execution_arn`)."""
+    """The ARN of the machine, or of its alias if the stage has one (`dualtrack.ids.execution_arn`)."""
 
     trace: Callable[[], str] = str
-    """The trace of what starts one, for one trace from there to its last step; empty for none."""
+    """The trace header of the caller, so that one trace covers the request and all steps; empty for none."""
 
-    def start(self, name: str, given: Mapping[str, Any]) -> None:
-        """Start one with this input; one that exists is as good as started."""
+    def start(self, name: str, payload: Mapping[str, Any]) -> None:
+        """Start an execution with this input; does nothing if the name exists."""
         trace = self.trace()[:_MAX_TRACE]
         try:
             self.client.start_execution(
                 stateMachineArn=self.machine_arn,
                 name=name,
-                input=json.dumps(given),
+                input=json.dumps(payload),
                 **({"traceHeader": trace} if trace else {}),
             )
         except ClientError as error:
@@ -57,7 +57,7 @@ class Executions:
             return None
 
     def given(self, name: str) -> Mapping[str, Any] | None:
-        """Its input; None if there is none, or it ended more than 90 days ago (Step Functions keeps it no longer)."""
+        """Its input; None if there is no such execution, or it ended more than 90 days ago (Step Functions' limit)."""
         try:
             found: Mapping[str, Any] = json.loads(
                 self.client.describe_execution(executionArn=self._arn(name))["input"]
@@ -68,7 +68,7 @@ class Executions:
         return found
 
     def stop(self, name: str, cause: str) -> None:
-        """Stop it if it runs."""
+        """Stop it if it is running."""
         try:
             self.client.stop_execution(executionArn=self._arn(name), error="Stopped", cause=cause)
         except ClientError as error:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def collecting_later() -> Iterator[None]:
-    """Garbage collection is off inside; what was imported is then left out of later collections."""
+    """Garbage collection is off inside the block; later collections skip what was imported in it."""
     gc.disable()
     try:
         yield

@@ -1,7 +1,7 @@
-"""Packages that only gather names from their parts: a part is imported when its name is asked for.
+"""Lazy imports for packages whose ``__init__`` only re-exports names of their submodules.
 
-``import anthropic`` alone runs 2,900 modules, clients of other clouds and administration of organisations
-among them; a call to the Messages API needs a third. Here is what the SDK would do itself with the
+``import anthropic`` alone runs 2,900 modules, including clients of other clouds and administration of
+organisations; a call to the Messages API needs a third of them. This module does what the SDK could do with the
 ``__getattr__`` of PEP 562: ``anthropic.Anthropic`` imports ``anthropic._client`` and what that needs.
 """
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def on_demand(*packages: str) -> Iterator[None]:
-    """Those of the packages (full names) that are imported inside do not run their ``__init__``.
+    """Packages of these full names, imported inside the block, do not run their ``__init__``.
 
-    A name that it takes from a part (``from .part import Name``) is taken from there when it is first
-    asked for; a submodule is imported; any other name runs the ``__init__`` after all, so that there is
-    nothing which the package has not got. What the ``__init__`` does beside gathering is not done before
-    that: anthropic's sets up logging for ANTHROPIC_LOG and shortens the names of classes in tracebacks.
+    A name that the ``__init__`` re-exports (``from .part import Name``) is imported from its submodule on first
+    use; a submodule is imported; any other name runs the ``__init__`` after all, so that no name is missing.
+    Until then the other effects of the ``__init__`` are missing: anthropic's sets up logging for ANTHROPIC_LOG
+    and shortens class names in tracebacks.
     """
     finder = _Finder(frozenset(packages))
     sys.meta_path.insert(0, finder)
@@ -40,7 +40,7 @@ def on_demand(*packages: str) -> Iterator[None]:
 
 
 class _Finder:
-    """Finds the named packages as the path does, with another loader; leaves all else to the path."""
+    """Finds the named packages on the path, but with our loader; ignores all others."""
 
     def __init__(self, packages: frozenset[str]) -> None:
         self._packages = packages
@@ -51,14 +51,14 @@ class _Finder:
         if name not in self._packages:
             return None
         spec = PathFinder.find_spec(name, path, target)
-        # without its source nothing is known of the names: the package is then imported as ever
+        # without source the re-exported names are unknown: import the package as usual
         if spec is not None and isinstance(spec.loader, SourceFileLoader):
             spec.loader = _Loader(spec.loader.name, spec.loader.path)
         return spec
 
 
 class _Loader(SourceFileLoader):
-    """Leaves the module empty; knows where its names come from."""
+    """Leaves the module empty, and reads from its source which submodule each name comes from."""
 
     def exec_module(self, module: ModuleType) -> None:
         self._lock = threading.RLock()
@@ -67,7 +67,7 @@ class _Loader(SourceFileLoader):
 
     @cached_property
     def parts(self) -> dict[str, tuple[str, str]]:
-        """Where a name comes from: the part, as in ``.part``, and what it is called there."""
+        """For each name, its submodule (``.part``) and the name there."""
         body = ast.parse(self.get_data(self.path)).body
         gathered = [node for node in body if isinstance(node, ast.ImportFrom) and node.level == 1]
         return {
@@ -89,7 +89,7 @@ class _Package(ModuleType):
     """A package whose ``__init__`` has not run."""
 
     def __getattr__(self, name: str) -> Any:
-        """Only for what is not there yet, or not at all."""
+        """Called only for names that are not loaded yet, or do not exist."""
         loader: _Loader = self.__dict__["__loader__"]
         if name in loader.parts:
             part, called = loader.parts[name]

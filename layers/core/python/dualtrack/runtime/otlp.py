@@ -16,19 +16,19 @@ _PATH: Final = "/v1/traces"
 
 
 class NotSent(Exception):
-    """Nobody took the spans. The message says why, without a header's value."""
+    """The collector did not accept the spans. The message says why, without the value of a header."""
 
 
 def within_time(work: Callable[[], None], seconds: float = SECONDS) -> None:
-    """Do it on a thread of its own and wait no longer than that: a socket's time-out counts each read, and none of
-    them a name that is looked up. What goes on behind it ends by itself. Raises what the work raises, and `NotSent`.
+    """Run the work on its own thread and wait at most ``seconds``: a socket's timeout applies to each read, and not
+    to DNS lookups. A thread that is left behind ends on its own. Raises what the work raises, and `NotSent`.
     """
     raised: list[Exception] = []
 
     def run() -> None:
         try:
             work()
-        except Exception as error:  # noqa: BLE001 - raised again by who waits
+        except Exception as error:  # noqa: BLE001 - raised again below
             raised.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
@@ -51,9 +51,9 @@ def post(endpoint: str, headers: Mapping[str, str], document: Mapping[str, Any])
             "POST", parts.path.rstrip("/") + _PATH, body, {**headers, "Content-Type": "application/json"}
         )
         status = connection.getresponse().status
-    # ValueError: a header that is none, whose message would show its value
+    # ValueError: an invalid header; its message would show the value
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise NotSent(f"The collector was not reached: {type(error).__name__}") from None
+        raise NotSent(f"The collector could not be reached: {type(error).__name__}") from None
     finally:
         connection.close()
     if not http.client.OK <= status < http.client.MULTIPLE_CHOICES:
@@ -62,7 +62,7 @@ def post(endpoint: str, headers: Mapping[str, str], document: Mapping[str, Any])
 
 def headers_of(text: str) -> dict[str, str]:
     """``api-key=secret,x-team=a%20b``, as OTEL_EXPORTER_OTLP_HEADERS has them (OpenTelemetry Protocol Exporter,
-    "Specifying headers via environment variables"). Raises `NotSent` for what is no such list."""
+    "Specifying headers via environment variables"). Raises `NotSent` if the text is not such a list."""
     pairs = [part.partition("=") for part in text.split(",") if part.strip()]
     if any(not name.strip() or not sign for name, sign, _ in pairs):
         raise NotSent("The collector's headers are not name=value,name=value.")

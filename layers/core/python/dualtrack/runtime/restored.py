@@ -1,8 +1,8 @@
-"""What a process does anew when Lambda SnapStart restores it: all that come from one snapshot begin alike.
+"""What a process does when Lambda SnapStart restores it: all processes of one snapshot begin in the same state.
 
-A snapshot is taken when a handler's module is imported. Keys are not in it, because no handler reads one before it is
-called, and ids come from the operating system; the jitter of retries comes from `random`, whose state is in it (AWS
-Lambda Developer Guide, "Handling uniqueness with Lambda SnapStart").
+A snapshot is taken after a handler's module is imported. It has no keys, because handlers read them only when
+called, and ids come from the operating system. But the jitter of retries comes from `random`, whose state is in the
+snapshot (AWS Lambda Developer Guide, "Handling uniqueness with Lambda SnapStart").
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import random
 
 
 def seed_anew_when_restored() -> None:
-    """Restored processes that are refused at once do not come again at once."""
+    """Seed `random` on restore, so that processes throttled at the same time do not retry at the same time."""
     try:
-        # Lambda's Python runtime has it, and nothing else
+        # only Lambda's Python runtime has this module
         from snapshot_restore_py import register_after_restore  # type: ignore[import-not-found]  # noqa: PLC0415
     except ImportError:
         return

@@ -1,8 +1,8 @@
-"""Keys of services, kept for five minutes so that a new one is taken up.
+"""Keys of services, cached for five minutes, so that a new key takes effect soon.
 
-An id that begins with ``/`` is a SecureString of the Parameter Store, which costs nothing; the stack's own keys are
-such (``/dualtrack-prod/anthropic``). Any other is a name or an ARN in Secrets Manager, for keys that an operator has
-there already (`dualtrack.tools.mcp.config`).
+An id that begins with ``/`` is a SecureString in the Parameter Store, which is free; the stack's own keys are there
+(``/dualtrack-prod/anthropic``). Any other id is a name or an ARN in Secrets Manager, for keys that an operator
+already keeps there (`dualtrack.tools.mcp.config`).
 """
 
 from __future__ import annotations
@@ -14,20 +14,19 @@ from aws_lambda_powertools.utilities import parameters
 from botocore.config import Config
 
 NOT_SET: Final = "none"
-"""What an operator puts for a service that needs no key: neither Parameter Store nor Secrets Manager takes an empty
-value."""
+"""The value for a service that needs no key: Parameter Store and Secrets Manager do not accept an empty value."""
 
 _SECONDS: Final = 300
 _IMPATIENT: Final = Config(connect_timeout=3, read_timeout=5, retries={"mode": "standard", "max_attempts": 3})
-"""A network without a way there must not take a tool's whole time."""
+"""An unreachable service must not use up the whole time of a tool."""
 
 
 class MissingKey(RuntimeError):
-    """A key without which nothing works is not set; the message names it and the command that sets it."""
+    """A required key is not set; the message names it and the command that sets it."""
 
 
 class _Keys(parameters.SSMProvider):
-    """A parameter that is not there is an answer like others, empty, and is kept as long."""
+    """A missing parameter counts as an empty value, and is cached like any other."""
 
     def _get(self, name: str, decrypt: bool = True, **options: Any) -> str:
         try:
@@ -42,21 +41,20 @@ def _keys() -> _Keys:
 
 
 def secret(secret_id: str) -> str:
-    """The key without surrounding space; empty where none is set, or none is named.
+    """The key without surrounding space; empty if it is not set, or if ``secret_id`` is empty.
 
-    Raises `GetParameterError` for one that cannot be read, and for a secret of Secrets Manager that does not exist.
+    Raises `GetParameterError` if the key cannot be read, or a secret in Secrets Manager does not exist.
     """
     return _key(_stored(secret_id)) if secret_id else ""
 
 
 def needed(secret_id: str) -> str:
-    """The same for a key without which nothing works. Raises `MissingKey` where the operator has put neither a key
-    nor `NOT_SET`."""
+    """The same for a required key. Raises `MissingKey` if the operator has set neither a key nor `NOT_SET`."""
     stored = _stored(secret_id)
     if not stored:
         raise MissingKey(
             f"There is no key in the parameter {secret_id}. Put it there: aws ssm put-parameter --name {secret_id}"
-            f" --type SecureString --value KEY (or {NOT_SET}, for a service that needs none)."
+            f" --type SecureString --value KEY (or {NOT_SET} if the service needs no key)."
         )
     return _key(stored)
 

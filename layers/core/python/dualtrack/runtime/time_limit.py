@@ -1,4 +1,4 @@
-"""Time limits: for work that looks at it, and for work that cannot be interrupted (a thread that is left behind)."""
+"""Time limits: for work that checks the time, and for work that cannot be interrupted (its thread is abandoned)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ T = TypeVar("T")
 
 
 def time_for(seconds: float) -> Callable[[], bool]:
-    """Says whether there is time left, for work that looks at it between its steps."""
+    """A function that says whether there is time left, for work that checks it between its steps."""
     ends = time.monotonic() + seconds
     return lambda: time.monotonic() < ends
 
 
 def within(seconds: float, work: Callable[[], T], name: str) -> T:
-    """What the work returns or raises. Raises `TookTooLong` if that takes more than ``seconds``.
+    """Return or raise what the work does. Raises `TookTooLong` after ``seconds``.
 
-    Work that is left behind goes on for as long as its process lives: it must do no harm by ending late.
+    Abandoned work continues while its process lives, so it must be harmless if it finishes late.
     """
     returned: list[T] = []
     raised: list[BaseException] = []

@@ -1,4 +1,4 @@
-"""The trace that a function's invocation belongs to."""
+"""The trace of the current invocation."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import os
 
 
 def trace_header() -> str:
-    """As Lambda has it in the environment of each invocation (AWS Lambda Developer Guide, "Defined runtime environment
-    variables"); empty where nothing is traced."""
+    """The header that Lambda sets in the environment of each invocation (AWS Lambda Developer Guide, "Defined runtime
+    environment variables"); empty without tracing."""
     return os.environ.get("_X_AMZN_TRACE_ID", "")

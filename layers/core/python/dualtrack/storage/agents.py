@@ -1,4 +1,4 @@
-"""What agents are, by the hash of it, in the cache table: what a chat has pinned outlives a deployment.
+"""Agents by their hash, in the cache table, so that a chat's pinned agent outlives a deployment.
 
 pk agent#<hash>   sk v1   the agent's JSON, with ttl
 """
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from dualtrack.clock import Clock
 
 KEY_PREFIX: Final = "agent#"
-"""What the partition keys begin with; the role of ``turn`` may put no other item of the cache table."""
+"""The prefix of the partition keys; the role of ``turn`` may put no other items of the cache table."""
 
 KEEP_SECONDS: Final = 7 * 86_400
-"""A chat lives 15 minutes, and its process may write an agent anew a day after its last chat."""
+"""A chat lasts 15 minutes, and its process may write an agent again a day after its last chat."""
 
 _FRESH_SECONDS: Final = 86_400
 _MOST: Final = 32
@@ -34,7 +34,7 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class AgentStore:
-    """Reads and writes of agents. What a process has read or written it knows: a hash stands for one text alone."""
+    """Reads and writes of agents. A process caches what it has read or written: a hash has only one text."""
 
     client: DynamoDBClient
     table: str
@@ -42,7 +42,7 @@ class AgentStore:
     _known: dict[str, _Known] = field(default_factory=dict, repr=False, compare=False)
 
     def load(self, version: str) -> str | None:
-        """The text behind a hash; None if it is not there any more."""
+        """The text of a hash; None if it is no longer stored."""
         if version not in self._known:
             item = get(self.client, self.table, _key(version))
             if item is None:
@@ -51,7 +51,7 @@ class AgentStore:
         return self._known[version].text
 
     def keep(self, version: str, text: str) -> None:
-        """Write it, once a day and process. Doing it again changes nothing."""
+        """Store the text, at most once a day in each process. Idempotent."""
         now = self.clock()
         known = self._known.get(version)
         if known and now < known.written + _FRESH_SECONDS:

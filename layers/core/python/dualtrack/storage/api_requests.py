@@ -1,6 +1,6 @@
-"""What is remembered of a user's requests, in the chats table: idempotency keys, and how many came.
+"""Idempotency keys and request counts of users, in the chats table.
 
-pk USER#<user>   sk IDEM#<hash>     an idempotency key, the body it came with and the chat it made
+pk USER#<user>   sk IDEM#<hash>     an idempotency key, the fingerprint of its body, the chat it made
                  sk RATE#<window>   requests in the window that begins at this second
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FirstRequest:
-    """The chat that an idempotency key has made, and the fingerprint of the body it came with."""
+    """The chat that an idempotency key has made, and the fingerprint of the request's body."""
 
     chat_id: str
     fingerprint: str
@@ -29,20 +29,20 @@ class FirstRequest:
 
 @dataclass(frozen=True, slots=True)
 class ApiRequests:
-    """Reads, writes and write-actions of both. Times are epoch seconds."""
+    """Reads, writes and write-actions of keys and counts. Times are epoch seconds."""
 
     client: DynamoDBClient
     table: str
 
     def first(self, user: str, key: str, now: float) -> FirstRequest | None:
-        """What the key has made, if that is still remembered."""
+        """The first request with this key, if it is still remembered."""
         item = get(self.client, self.table, _key(user, key))
         if item is None or item["ttl"] <= now:
             return None
         return FirstRequest(item["chat_id"], item["fingerprint"])
 
     def remember_action(self, user: str, key: str, made: FirstRequest, now: int, until: int) -> Action:
-        """Remember the key, on condition that it has made no other chat that is still remembered."""
+        """Remember the key, on condition that no other chat is remembered for it."""
         item = {
             **_key(user, key),
             "chat_id": made.chat_id,
@@ -53,7 +53,7 @@ class ApiRequests:
         return put("repeat", self.table, item, free, {":now": now}, {"#ttl": "ttl"})
 
     def forget(self, user: str, key: str, chat_id: str) -> None:
-        """Let the key make another chat, if this is the one that it has made."""
+        """Forget the key if this is its chat, so that it can make another one."""
         its_own = "chat_id = :chat"
         with contextlib.suppress(Lost):
             transact(
@@ -61,7 +61,7 @@ class ApiRequests:
             )
 
     def count(self, user: str, window: int, until: int) -> int:
-        """Count a request in a window and forget that one at ``until``; how many came so far."""
+        """Count a request in a window, which expires at ``until``; returns the count so far."""
         key = {"pk": f"USER#{user}", "sk": f"RATE#{window}"}
         answer = self.client.update_item(
             TableName=self.table,
@@ -74,7 +74,7 @@ class ApiRequests:
         return int(answer["Attributes"]["requests"]["N"])
 
     def forget_user(self, user: str) -> bool:
-        """Forget all requests of the user; whether there were any."""
+        """Forget all requests of the user; returns whether there were any."""
         return delete_partition(self.client, self.table, f"USER#{user}")
 
 

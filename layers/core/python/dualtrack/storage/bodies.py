@@ -1,11 +1,10 @@
-"""Bodies: what is not small lies under its own id, and records carry a pointer (DESIGN 2.1).
+"""Bodies: large content is stored under its own id, and records have a pointer to it (DESIGN 2.1).
 
-Up to 1 KB a text stays inline in its record. Larger ones are compressed and stored beside the records, over
-200 KB compressed in S3. The id is the content's hash, so that writing twice is writing once. What a step
-records is a list of items and bodies (`Write`), and nothing is written before `EventLog.append` (or
-`Stores.write_past`) gets it: that writes the bodies before the items that point to them, so that a crash in
-between leaves an orphan that goes with its conversation, never a record without a body. A reader may still
-find a record and miss its body, when the conversation is deleted in between: `Gone`.
+A text of up to 1 KB is stored in its record. Larger ones are compressed and stored beside the records, or in S3 if
+they are still over 200 KB. The id is the content's hash, so writes are idempotent. A step records a list of items and
+bodies (`Write`), and only `EventLog.append` (or `Stores.write_past`) writes it: first the bodies, then the items that
+point to them. A crash in between leaves an orphan, which is deleted with its conversation, but never a record without
+its body. If the conversation is deleted between two reads, a reader can find a record without its body: `Gone`.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ if TYPE_CHECKING:
 INLINE_LIMIT: Final = 1_024
 ITEM_LIMIT: Final = 200 * 1_024
 _HEADS_AT_ONCE: Final = 100
-"""Bodies in memory while only their beginnings are wanted, compressed."""
+"""Maximum number of compressed bodies in memory when only their beginnings are read."""
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A body that is to be written: ``pointer`` is what an item says of it, ``packed`` its compressed bytes."""
+    """A body to be written: ``pointer`` is stored in its item, ``packed`` are its compressed bytes."""
 
     pk: str
     pointer: str
@@ -43,7 +42,7 @@ class Body:
 
     @property
     def is_object(self) -> bool:
-        """Whether it lies in S3."""
+        """Whether it is stored in S3."""
         return self.pointer.startswith("s3:")
 
 
@@ -52,7 +51,7 @@ Write = Action | Body
 
 
 def body_of(pk: str, data: bytes) -> Body:
-    """The body that stands for the bytes: the same for the same."""
+    """The body of these bytes; deterministic."""
     digest = hashlib.sha256(data).hexdigest()[:40]
     packed = zlib.compress(data)
     in_table = len(packed) <= ITEM_LIMIT
@@ -60,19 +59,19 @@ def body_of(pk: str, data: bytes) -> Body:
 
 
 def object_of(pk: str, packed: bytes) -> Body:
-    """The same for what is compressed already, or cannot be, and always as an object."""
+    """A body for data that is already compressed or incompressible; always an object in S3."""
     return Body(pk, f"s3:{_object_prefix(pk)}{hashlib.sha256(packed).hexdigest()[:40]}", packed)
 
 
 def attach(pk: str, files: Iterable[tuple[str, bytes]]) -> tuple[tuple[Attachment, ...], tuple[Body, ...]]:
-    """Files (media type, bytes) as their record names them, and their bodies."""
+    """The attachments of files (media type, bytes), and their bodies."""
     listed = [(media_type, len(data), body_of(pk, data)) for media_type, data in files]
     attachments = tuple(Attachment(media_type, size, body.pointer) for media_type, size, body in listed)
     return attachments, tuple(body for _, _, body in listed)
 
 
 def put_with_text(name: str, table: str, item: Mapping[str, Any], pk: str, text: str) -> list[Write]:
-    """The put of an item that must not exist yet, with its ``text``, or with the pointer to its ``body``."""
+    """The put of an item that must not exist yet, with its ``text`` or the pointer to its ``body``."""
     data = text.encode()
     if len(data) <= INLINE_LIMIT:
         return [put_absent(name, table, {**item, "text": text})]
@@ -90,7 +89,7 @@ class BodyStore:
     bucket: str
 
     def write(self, body: Body) -> None:
-        """Store it, in the table or in S3 as its pointer says. Doing it again changes nothing."""
+        """Store the body in the table or in S3, as its pointer says. Idempotent."""
         if body.is_object:
             key = body.pointer[3:]
             self.s3.put_object(Bucket=self.bucket, Key=key, Body=body.packed, ContentType="application/zlib")
@@ -98,11 +97,11 @@ class BodyStore:
             transact(self.dynamodb, [self.put_action(body)])
 
     def put_action(self, body: Body) -> Action:
-        """The put of one that lies in the table."""
+        """The put of a body that is stored in the table."""
         return put("body", self.table, {"pk": body.pk, "sk": body.pointer, "z": body.packed})
 
     def load(self, pk: str, pointer: str) -> bytes:
-        """The bytes behind a pointer; raises `Gone`."""
+        """The bytes of a pointer; raises `Gone`."""
         if pointer.startswith("s3:"):
             return zlib.decompress(self.load_object(pointer))
         item = get(self.dynamodb, self.table, {"pk": pk, "sk": pointer})
@@ -111,10 +110,10 @@ class BodyStore:
         return zlib.decompress(item["z"])
 
     def load_object(self, pointer: str) -> bytes:
-        """What lies in S3 behind a pointer, as it lies there; raises `Gone`.
+        """The bytes of an object in S3, not unpacked; raises `Gone`.
 
-        S3 says NoSuchKey to a role that may list the bucket, and to others that access is denied: a step's
-        read then fails like any other, and its retry finds the chat closed.
+        S3 reports NoSuchKey only to a role that may list the bucket, and AccessDenied to others: a step's read then
+        fails like any other, and its retry finds the chat closed.
         """
         key = pointer.removeprefix("s3:")
         try:
@@ -142,7 +141,7 @@ class BodyStore:
     def load_heads(self, pk: str, items: Sequence[Mapping[str, str]], limit: int) -> list[str | None]:
         """The first ``limit`` characters of many items' texts; None where the body is gone.
 
-        Of a body in S3, over 200 KB compressed, nothing is read: its head is empty.
+        Bodies in S3, over 200 KB compressed, are not read: their heads are empty.
         """
         wanted = sorted({one["body"] for one in items if one.get("body", "").startswith("B#")})
         heads: dict[str, str] = {}
@@ -159,8 +158,8 @@ class BodyStore:
         ]
 
     def delete_objects(self, user: str, conversation_id: str = "", kept: Collection[str] = ()) -> bool:
-        """Delete a conversation's bodies in S3, or all of a user's, but those of the pointers ``kept``; whether there
-        were any. Those in the table go with the conversation's other items.
+        """Delete the bodies of a conversation (or of all of a user's) in S3, except those of the pointers ``kept``;
+        returns whether there were any. Bodies in the table are deleted with the conversation's other items.
         """
         prefix = _object_prefix(partition(user, conversation_id)) if conversation_id else f"{user}/"
         found = False
@@ -186,7 +185,7 @@ def partition(user: str, conversation_id: str) -> str:
 
 
 def _head(packed: bytes, limit: int) -> str:
-    """The first characters of a body, without unpacking the rest."""
+    """The first characters of a body; does not unpack the rest."""
     return zlib.decompressobj().decompress(packed, 4 * limit).decode(errors="ignore")[:limit]
 
 

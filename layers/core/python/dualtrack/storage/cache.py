@@ -1,11 +1,11 @@
-"""The cache table: what can be asked anew, the tools of MCP servers, connections (and leases.py).
+"""The cache table: cached answers, the tools of MCP servers, connections (and leases.py).
 
-    pk <kind>#<hash>      sk v1                  what a documentation search remembers, with ttl
+    pk <kind>#<hash>      sk v1                  cache of the documentation search, with ttl
     pk mcp#catalogue      sk current             which version of each server's tools is offered
                           sk v#<version>         one server's tools as they were listed, with ttl
     pk user#<user>        sk connection#github   a user's encrypted token
-    pk agent#<hash>       sk v1                  what a chat has pinned, with ttl (agents.py)
-    pk LEASE#<user>       sk STREAMS, WAITS      what a user holds open
+    pk agent#<hash>       sk v1                  a pinned agent, with ttl (agents.py)
+    pk LEASE#<user>       sk STREAMS, WAITS      a user's leases
 
 Entries past their ``ttl`` are not read, whether or not DynamoDB has deleted them yet.
 """
@@ -57,8 +57,8 @@ class CacheStore:
         return {item["pk"]: item["body"] for item in items if item.get("ttl", 0) > now and "body" in item}
 
     def put_many(self, entries: Mapping[str, bytes], seconds: int) -> None:
-        """Remember entries for so many seconds. What is too large is left out, and what DynamoDB
-        keeps throttling is dropped: it is a cache.
+        """Cache entries for ``seconds``. Entries that are too large, or that DynamoDB keeps throttling, are
+        dropped.
         """
         expires = int(self.clock()) + seconds
         items = (
@@ -69,12 +69,12 @@ class CacheStore:
         put_all(self.client, self.table, items, attempts=_WRITE_ATTEMPTS)
 
     def listings(self) -> Sequence[Mapping[str, Any]]:
-        """What is noted of each MCP server's listing; may be a moment old."""
+        """The stored note on each MCP server's listing; eventually consistent."""
         item = get(self.client, self.table, {"pk": _CATALOGUE, "sk": _CURRENT}, consistent=False)
         return item["servers"] if item else ()
 
     def save_listings(self, listings: Sequence[Mapping[str, Any]]) -> None:
-        """Note these in place of the former ones."""
+        """Replace the stored notes by these."""
         item = {"pk": _CATALOGUE, "sk": _CURRENT, "servers": list(listings)}
         transact(self.client, [put("current", self.table, item)])
 
@@ -94,16 +94,16 @@ class CacheStore:
         return StoredToken(item["token"], item["created_at"]) if item else None
 
     def save_token(self, user: str, stored: StoredToken) -> None:
-        """Keep the user's token in place of any earlier one."""
+        """Store the user's token; replaces an earlier one."""
         item = {**_connection_key(user), "token": stored.token, "created_at": stored.created_at}
         transact(self.client, [put("connection", self.table, item)])
 
     def delete_token(self, user: str) -> None:
-        """Forget the user's token; nothing happens if there is none."""
+        """Delete the user's token, if there is one."""
         transact(self.client, [delete("connection", self.table, _connection_key(user))])
 
     def forget_user(self, user: str) -> bool:
-        """Delete the user's connections and leases; whether there were any."""
+        """Delete the user's connections and leases; returns whether there were any."""
         connected = delete_partition(self.client, self.table, _connection_key(user)["pk"])
         return delete_partition(self.client, self.table, f"{LEASE_PREFIX}{user}") or connected
 

@@ -1,10 +1,10 @@
-"""The chats table: the state of every chat and its turns.
+"""The chats table: state and turns of every chat.
 
     pk CHAT#<user>#<chat>   sk STATE           the chat; sparse index `open` (shard, deadline) until it is done
                             sk TURN#002        a recorded turn: the assistant's blocks, its calls
-                            sk BEGUN#q1-t3     a tool that changes the world was begun
+                            sk BEGUN#q1-t3     a tool with side effects was begun
                             sk EV#00000001     events (event_log.py)
-    pk USER#<user>                             what is remembered of requests (api_requests.py)
+    pk USER#<user>                             idempotency keys and request counts (api_requests.py)
 
 Statuses move only running → answered → done, and running → failed | cancelled (DESIGN 2.5).
 """
@@ -54,7 +54,7 @@ Status = Literal["running", "answered", "done", "failed", "cancelled"]
 
 CHAT_SECONDS: Final = 15 * 60
 LAST_CALL_SECONDS: Final = 4 * 60
-"""Before the deadline: a model call that begins in this time is the chat's last one (CONTRACT 7)."""
+"""A model call that begins in this time before the deadline is the chat's last one (CONTRACT 7)."""
 
 OPEN_SHARDS: Final = 4
 """Partitions of the index of open chats: one takes 1,000 writes a second, so 4 carry 2,000 chats/s."""
@@ -62,12 +62,12 @@ OPEN_SHARDS: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """What of the past is sent: decided once, when the query starts (DESIGN 2.7).
+    """What a query sends beside its own records, decided once when it starts (DESIGN 2.7).
 
-    ``stand_in``: only of a chat that release 1 began: queries whose full records are sent in place of their tracks.
+    ``stand_in``: only for chats of release 1: queries whose full records are sent in place of their tracks.
     ``catalogue``: the version of the MCP tool catalogue whose tools are offered.
-    ``digest``: the number of the digest that is sent; 0 for none, and with pins of release 1.
-    ``agent``: the hash of the chat's agent (agents.py); empty with pins of release 1.
+    ``digest``: the number of the digest that is sent; 0 for none, and in pins of release 1.
+    ``agent``: the hash of the chat's agent (agents.py); empty in pins of release 1.
     """
 
     stand_in: tuple[int, ...] = ()
@@ -103,13 +103,14 @@ class Chat:
     pin: Pin | None = None
     model: str = ""
     effort: str = ""
-    """Whom its first recorded turn asked, and so every later one; empty before, and with turns of release 1."""
+    """The model (and effort) of its first recorded turn, which every later turn uses; empty before it, and in chats of
+    release 1."""
     sweeps: int = 0
-    """Sweeps that have begun to start or to end it: more than none is a chat that one of them could not."""
+    """How many sweeps have tried to start or to end it; more than 0 means that a sweep has failed to."""
     spent: Spent | None = None
-    """For its receipt; None of a chat that an earlier release began."""
+    """Data for its receipt; None for a chat of an earlier release."""
     ancestry: Ancestry = field(default_factory=Ancestry)
-    """The conversation's, kept here too: a step of a fork reads no item more to find its past."""
+    """A copy of the conversation's ancestry, so that a step of a fork needs no further read to find its past."""
 
     @property
     def pk(self) -> str:
@@ -119,7 +120,7 @@ class Chat:
 
 @dataclass(frozen=True, slots=True)
 class RecordedTurn:
-    """A turn that was committed: never sent to the model again. ``sending``: what its call sent."""
+    """A committed turn: its model call is never repeated. ``sending``: what its call sent."""
 
     number: int
     content: tuple[Mapping[str, Any], ...]
@@ -127,13 +128,13 @@ class RecordedTurn:
     next: str
     sending: Sending = field(default_factory=Sending)
     usage: Usage | None = None
-    """What its call took by the service's report; None of a turn of release 1."""
+    """The usage that the service reported; None for turns of release 1."""
     made: Made | None = None
-    """How its call went; None of a turn of an earlier release."""
+    """Data of its call for the receipt; None for turns of an earlier release."""
 
 
 def chat_partition(user: str, chat_id: str) -> str:
-    """``CHAT#<user>#<chat>``: another user's id leads nowhere."""
+    """``CHAT#<user>#<chat>``: the key has the user's id, so other users cannot reach the chat."""
     return f"CHAT#{user}#{chat_id}"
 
 
@@ -161,7 +162,7 @@ class ChatStore:
         return load_chat(self.client, self.table, user, chat_id)
 
     def open_chats(self) -> Iterator[ChatRef]:
-        """All that are not done, failed or cancelled, by their deadline: no shard of the index comes before another."""
+        """All chats that are not done, failed or cancelled, by deadline; the shards of the index are read in turn."""
         merged = heapq.merge(*(self._open_in(shard) for shard in range(OPEN_SHARDS)))
         return (ChatRef(user, chat_id, "") for _, user, chat_id in merged)
 
@@ -172,7 +173,7 @@ class ChatStore:
                 yield item["deadline"], user, chat_id
 
     def delete(self, user: str, chat_id: str, keep: str = "") -> bool:
-        """Delete all that is stored of a chat but the item with the sort key ``keep``; whether there was anything."""
+        """Delete all items of a chat except the one with the sort key ``keep``; returns whether there were any."""
         pk = chat_partition(user, chat_id)
         found = [item["sk"] for item in query(self.client, self.table, pk) if item["sk"] != keep]
         delete_all(self.client, self.table, ({"pk": pk, "sk": sk} for sk in found))
@@ -202,7 +203,7 @@ class ChatStore:
         return put_absent("chat", self.table, item)
 
     def pin(self, chat: Chat, pin: Pin) -> Chat:
-        """The chat with its view pinned: the first pin wins, a later one gets that. Raises `Gone`."""
+        """Pin the chat's view; the first pin wins. Returns the chat with the pin in force. Raises `Gone`."""
         try:
             answer = self.client.update_item(
                 TableName=self.table,
@@ -219,33 +220,33 @@ class ChatStore:
         return chat_of(from_wire(answer["Attributes"]))
 
     def pin_action(self, chat: Chat, pin: Pin) -> Action:
-        """The pin of a view that nobody has pinned or answered from, to be written together with what it names."""
+        """The pin of a chat without a pin or a turn, to be written together with what it names."""
         key = {"pk": chat.pk, "sk": "STATE"}
         condition = "attribute_exists(pk) AND attribute_not_exists(pin) AND #turn = :none"
         values = {":pin": _pin_json(pin), ":none": 0}
         return update("pin", self.table, key, "SET pin = :pin", condition, values, {"#turn": "turn"})
 
     def fold_action(self, chat: Chat, fold: Side) -> Action:
-        """Keep what a digest behind the chat has taken, on condition that the chat is there: its conversation is not
-        being deleted."""
+        """Store the usage of the digest written after the chat, on condition that the chat exists: then its
+        conversation is not being deleted."""
         key = {"pk": chat.pk, "sk": "STATE"}
         values = {":fold": dumps(side_json(fold))}
         return update("there", self.table, key, "SET fold = :fold", "attribute_exists(pk)", values)
 
     def fold(self, chat: Chat) -> Side | None:
-        """What the digest behind the chat has taken, if one was written and its call is on record."""
+        """The usage of the digest written after the chat, if there is one and its call was recorded."""
         item = get(self.client, self.table, {"pk": chat.pk, "sk": "STATE"})
         return side_of(loads(item["fold"])) if item and "fold" in item else None
 
     def count_sweep(self, chat: Chat) -> None:
-        """Say that a sweep begins to start or to end the chat. Raises `Lost` if the chat is gone."""
+        """Note that a sweep tries to start or to end the chat. Raises `Lost` if the chat was deleted."""
         key = {"pk": chat.pk, "sk": "STATE"}
         values = {":sweeps": chat.sweeps + 1}
         change = update("chat", self.table, key, "SET sweeps = :sweeps", "attribute_exists(pk)", values)
         transact(self.client, [change])
 
     def load_with_turns(self, user: str, chat_id: str) -> tuple[Chat, tuple[RecordedTurn, ...]] | None:
-        """The chat and all its recorded turns, in one query (their keys lie side by side). Raises `Gone`."""
+        """The chat and all its recorded turns, in one query (their keys are adjacent). Raises `Gone`."""
         pk = chat_partition(user, chat_id)
         items = list(query(self.client, self.table, pk, after="S"))
         if not items or items[0]["sk"] != "STATE":
@@ -275,7 +276,7 @@ class ChatStore:
         sending: Sending,
         made: Made | None = None,
     ) -> list[Write]:
-        """The put of a turn and the chat's change to ``after``, which must still be running."""
+        """The put of a turn and the change of the chat, which must still be running, to ``after``."""
         record = {
             "content": reply.content,
             "calls": [_call_json(call) for call in decision.calls],
@@ -289,9 +290,9 @@ class ChatStore:
         return [*recorded, self.change_action(chat, after)]
 
     def change_action(self, before: Chat, after: Chat) -> Action:
-        """The change of a chat's state, on condition that its status is still what the step has read, and that
-        its view is pinned if it was then, and only then: another first attempt may have pinned another view
-        than the one that this answer rests on.
+        """The change of a chat's state, on condition that its status has not changed since the step read it, and
+        that its view is pinned exactly if it was pinned then: another first attempt may have pinned another view
+        than the one that this answer is based on.
 
         The chat leaves the index of open chats when it is done, failed or cancelled.
         """
@@ -320,7 +321,7 @@ class ChatStore:
         return update("chat", self.table, key, sets + removes, condition, values, names)
 
     def begin(self, chat: Chat, call_id: str) -> bool:
-        """Mark a tool that changes the world as begun; false if an earlier run has begun it."""
+        """Mark a tool with side effects as begun; false if an earlier run has begun it."""
         token = writer_token()
         mark = {"pk": chat.pk, "sk": f"BEGUN#{call_id}", "by": token, "ttl": chat.deadline + 86_400}
         try:
@@ -369,7 +370,7 @@ def with_usage(chat: Chat, usage: Usage, sent_tokens: int, full_history_tokens: 
 
 
 def with_summaries(chat: Chat, usage: Usage) -> Chat:
-    """The chat after its summaries: their tokens in and out are public, what the cache had of them is kept beside."""
+    """The chat after its summaries: their input and output tokens are public, their cache tokens are stored apart."""
     told = {f"summary_{name}": figure for name, figure in asdict(usage).items()}
     before = chat.usage.get("summary_tokens", 0)
     return replace(chat, usage={**chat.usage, **told, "summary_tokens": before + usage.tokens})
@@ -388,7 +389,7 @@ def _bodies_of(chat: Chat) -> str:
 
 
 def _rest(chat: Chat) -> dict[str, Any]:
-    """What no condition looks at travels as one JSON attribute."""
+    """Fields that no condition uses, stored as one JSON attribute."""
     return {
         "stop": chat.stop,
         "ended_at": chat.ended_at,
@@ -450,7 +451,7 @@ def _call_json(call: ToolCall) -> dict[str, Any]:
 
 
 def usage_json(usage: Mapping[str, int]) -> dict[str, int]:
-    """Every usage field, 0 where nothing was counted."""
+    """Every usage field; 0 if it is missing."""
     return {name: usage.get(name, 0) for name in _USAGE_FIELDS}
 
 

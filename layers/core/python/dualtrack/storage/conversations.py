@@ -3,15 +3,15 @@
     pk USER#<user>   sk CONV#<conversation>   title, profile, times, number of queries
                                               lease, lease_until: the chat that runs in it, until when
                                               ancestry, forked_from: of a fork (memory/ancestry.py)
-                                              forks: how many have shared queries with it so far (forks.py)
-                                              kept: being deleted, but for the queries up to this one
+                                              forks: how many forks have shared its queries so far (forks.py)
+                                              kept: being deleted, except the queries up to this one
                                               listed, latest: USER#<user>, and when its last query came; they
-                                              are the index `listed`, which lacks what is being deleted and
-                                              what no query of this release has reached
-                                              asked: how its latest queries begin, by their numbers
+                                              are the keys of the index `listed`, which excludes conversations
+                                              that are being deleted or have no query of this release
+                                              asked: beginnings of its latest queries, by their numbers
 
-One chat runs in a conversation at a time. A chat takes the lease with its admission and gives it back with
-its end; a deletion takes it for good, in no chat's name.
+One chat runs in a conversation at a time. A chat takes the lease at its admission and releases it at its end; a
+deletion takes it permanently, without a chat.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ DELETING: Final = "deleting"
 """In place of a chat's id in the lease: the conversation is being deleted."""
 
 LISTED_INDEX: Final = "listed"
-"""Of the history table: a user's conversations by their last query."""
+"""An index of the history table: a user's conversations by their last query."""
 
 Asked = tuple[tuple[int, str], ...]
-"""Numbers of queries with how they begin (`dualtrack.memory.asked`), oldest first."""
+"""Numbers and beginnings of queries (`dualtrack.memory.asked`), oldest first."""
 
 _LATEST: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z#(.+)", re.ASCII)
 
@@ -75,27 +75,27 @@ class Conversation:
     forks: int = 0
     asked: Asked = ()
     latest: str = ""
-    """Its place in the list by last query; empty where no query of this release has reached it."""
+    """Its position in the list by last query; empty if it has no query of this release."""
     chats_gone: bool = False
-    """Of one that is being deleted: the chats of the queries that forks go on showing are deleted."""
+    """During its deletion: the chats of the queries that forks still show are deleted."""
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The conversations that it shares queries with, and the one that it was made of."""
+        """The conversations whose queries it shares, and the one that it was forked from."""
         shared = [one.conversation_id for one in self.ancestry.parts]
         return tuple(dict.fromkeys([*shared, self.forked_from] if self.forked_from else shared))
 
     @property
     def is_being_deleted(self) -> bool:
-        """Whether a deletion has begun: it is never free again."""
+        """Whether its deletion has begun: then its lease is never free again."""
         return self.lease == DELETING
 
     def listed(self, at: str) -> Conversation:
-        """With its place in the list: its last query came, or it was made, at this time."""
+        """The conversation with its position in the list: ``at`` is when its last query came, or it was created."""
         return replace(self, latest=_latest(at, self.conversation_id))
 
     def running_chat(self, now: float) -> str:
-        """The id of the chat that runs in it at ``now`` (epoch s), or nothing."""
+        """The id of the chat that runs in it at ``now`` (epoch s); empty if none does."""
         return self.lease if self.lease_until > now and not self.is_being_deleted else ""
 
 
@@ -105,7 +105,7 @@ def conversation_key(user: str, conversation_id: str) -> dict[str, str]:
 
 
 def is_list_place(place: str) -> bool:
-    """Whether it is a place of `ConversationStore.by_last_query`."""
+    """Whether the text has the form of a position in `ConversationStore.by_last_query`."""
     found = _LATEST.fullmatch(place)
     return is_conversation_id(found[1] if found else place)
 
@@ -122,14 +122,14 @@ class ConversationStore:
     table: str
 
     def find(self, user: str, conversation_id: str) -> Conversation | None:
-        """The conversation if it is this user's; None too for what can be no id."""
+        """The conversation if it is this user's; None also for text that is not an id."""
         if not is_conversation_id(conversation_id):
             return None
         item = get(self.client, self.table, conversation_key(user, conversation_id))
         return _conversation(user, item) if item else None
 
     def newest(self, user: str, *, before: str = "", limit: int = 50) -> Iterator[Conversation]:
-        """A user's conversations, newest first, from before a conversation id."""
+        """A user's conversations, newest first; only those created before the conversation ``before``."""
         edge = f"CONV#{before}" if before else ""
         pages = query(
             self.client,
@@ -145,10 +145,10 @@ class ConversationStore:
     def by_last_query(
         self, user: str, *, before: str = "", page_size: int
     ) -> Iterator[tuple[str, Conversation | None]]:
-        """A user's conversations by their last query, the latest first, each with its place; from before a place.
+        """A user's conversations by their last query, latest first, each with its position; starts after ``before``.
 
-        Those that no query of this release has reached come last, the newest first: their last queries are older. In
-        between are places alone, so that whoever reads can stop and go on there.
+        Conversations without a query of this release come last, newest first: their last queries are older. Positions
+        without a conversation come in between, where a reader can stop and continue later.
         """
         if not before or _LATEST.fullmatch(before):
             yield from self._indexed(user, before, page_size)
@@ -172,18 +172,18 @@ class ConversationStore:
             yield from ((place, found.get(conversation_id)) for place, conversation_id in places.items())
 
     def create(self, one: Conversation) -> None:
-        """Store a new one. Its id is new: what stands there already is our own, put twice by a retried request."""
+        """Store a new conversation. Its id is new: an existing item was stored by the first try of this request."""
         with contextlib.suppress(Lost):
             transact(self.client, [put_absent("conversation", self.table, _item(one))])
 
     def create_action(self, one: Conversation) -> Action:
-        """The put of one that begins with a chat."""
+        """The put of a conversation that is created with its first chat."""
         return put_absent("conversation", self.table, _item(one))
 
     def take_action(self, one: Conversation, chat: Chat, title: str, asked: Asked) -> Action:
         """Take the lease for this chat and count its query; ``title`` if it has none yet; ``asked`` with the query.
 
-        The halves of the condition: nobody holds it ──── and no query came in since it was read
+        The two halves of the condition: the lease is free ──── and no query came in since the conversation was read
         """
         nobody_holds_it = "attribute_not_exists(lease)"
         no_query_since = "queries = :before"
@@ -205,7 +205,7 @@ class ConversationStore:
         return self._update(one, change, f"{nobody_holds_it} AND {no_query_since}", values)
 
     def free_action(self, user: str, conversation_id: str, chat_id: str, now: str) -> Action:
-        """Give the lease back, on condition that it is this chat's."""
+        """Release the lease, on condition that this chat holds it."""
         key = conversation_key(user, conversation_id)
         change = "SET updated_at = :now REMOVE lease, lease_until"
         return update("lease", self.table, key, change, "lease = :chat", {":now": now, ":chat": chat_id})
@@ -216,8 +216,8 @@ class ConversationStore:
         return check(name, self.table, key, "lease = :chat", {":chat": chat_id})
 
     def lock_action(self, one: Conversation, until: int, *, whoever_holds_it: bool = False) -> Action:
-        """Take the lease for a deletion, on condition that no chat has run since it was read and none holds it;
-        ``whoever_holds_it`` takes it from the chat that held it then."""
+        """Take the lease for a deletion, on condition that no chat has run since the conversation was read and none
+        holds the lease; ``whoever_holds_it`` takes it from the chat that held it when it was read."""
         change = f"SET lease = :deleting, lease_until = :until REMOVE {LISTED_INDEX}, latest, asked"
         values = {":deleting": DELETING, ":until": until, ":queries": one.queries}
         free = "attribute_not_exists(lease) OR lease = :deleting"
@@ -227,20 +227,20 @@ class ConversationStore:
         return self._update(one, change, f"queries = :queries AND ({free})", values)
 
     def rename(self, one: Conversation, title: str, now: str) -> None:
-        """Give it another title. Raises `Lost` if it is gone, or being deleted."""
+        """Change the title. Raises `Lost` if the conversation is deleted or being deleted."""
         change = "SET title = :title, updated_at = :now"
         values = {":title": title, ":now": now, ":deleting": DELETING}
         there = "attribute_exists(pk) AND (attribute_not_exists(lease) OR lease <> :deleting)"
         transact(self.client, [self._update(one, change, there, values)])
 
     def find_all(self, user: str, conversation_ids: Sequence[str]) -> dict[str, Conversation]:
-        """The user's conversations of these ids, as far as they are there."""
+        """The user's conversations of these ids, as far as they exist."""
         keys = [conversation_key(user, one) for one in conversation_ids]
         found = (_conversation(user, item) for item in batch_get(self.client, self.table, keys))
         return {one.conversation_id: one for one in found}
 
     def note_chats_gone(self, one: Conversation) -> None:
-        """Say that the chats of the queries that are kept are deleted; of a conversation that is gone, nothing."""
+        """Note that the chats of the kept queries are deleted; does nothing for a conversation that is gone."""
         change, values = "SET chats_gone = :yes", {":yes": True, ":deleting": DELETING}
         with contextlib.suppress(Lost):
             transact(self.client, [self._update(one, change, "lease = :deleting", values)])

@@ -1,15 +1,14 @@
-"""Corpora: their versions, of which one is published, and what lies in the bucket for them.
+"""Corpora: their versions, of which one is published, and their objects in the bucket.
 
-history table   pk CORPUS#<corpus>   sk CURRENT              the version that is published: model, counts, when
+history table   pk CORPUS#<corpus>   sk CURRENT              the published version: model, counts, time
 bucket          corpora/<corpus>/versions/<version>/index       what tools read (a graph: the database); never changes
-                corpora/<corpus>/versions/<version>/documents   what is in it: titles, digests, counts (JSON)
+                corpora/<corpus>/versions/<version>/documents   its documents: titles, digests, counts (JSON)
                 corpora/graph/versions/<version>/schema         labels, types, properties (JSON)
-                corpora/graph/versions/<version>/sources/<n>    its files, of which the next version is made
+                corpora/graph/versions/<version>/sources/<n>    its files, from which the next version is made
                 corpora/<corpus>/parts/<job>/…                  what a job has read and embedded so far
                 corpora/uploads/<corpus>/<upload>               files for a job; a lifecycle rule removes them
 
-A version is written whole before `CURRENT` names it, by one conditional write, so a reader sees the old one
-or the new one.
+A version is complete before one conditional write makes it `CURRENT`, so a reader sees either the old or the new one.
 """
 
 from __future__ import annotations
@@ -37,20 +36,20 @@ if TYPE_CHECKING:
     from dualtrack.storage.dynamo import Action
 
 FOLDER: Final = "corpora/"
-"""What the keys of all objects here begin with."""
+"""The prefix of the keys of all these objects."""
 
 _CURRENT: Final = "CURRENT"
 _ABSENT: Final = frozenset({"NoSuchKey", "AccessDenied", "404"})
-"""S3 says the second to a role that may not list the bucket."""
+"""S3 returns the second to a role that may not list the bucket."""
 
 _PIECE: Final = 1 << 20
-"""Bytes of a large object that are in memory at once."""
+"""Bytes of a large object in memory at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One of a version. ``title`` is the key, ``digest`` that of what it says, ``name`` the file's; ``counts`` of its
-    parts: lessons, chunks; ``at``: epoch seconds when it was taken in."""
+    """A document of a version. ``title`` is the key, ``digest`` the hash of its content, ``name`` that of the file;
+    ``counts``: numbers of its lessons and chunks; ``at``: epoch seconds when it was added."""
 
     title: str
     digest: str
@@ -61,10 +60,10 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The version that is current. ``model``: of its vectors, empty for none; ``at``: epoch seconds.
+    """The published version. ``model``: of its vectors, empty for none; ``at``: epoch seconds.
 
-    ``head``: where a vector index has its vectors too (`dualtrack.storage.vector_indexes`), the bytes of the
-    index in front of them, which are all that a search reads; 0 where there is no vector index.
+    ``head``: if a vector index has its vectors too (`dualtrack.storage.vector_indexes`), the size of the part of the
+    index before the vectors, which is all that a search reads; 0 if there is no vector index.
     """
 
     version: str
@@ -84,12 +83,12 @@ class CorpusStore:
     bucket: str
 
     def current(self, corpus: str) -> str | None:
-        """The version that is published; None before the first."""
+        """The id of the published version; None before the first."""
         published = self.published(corpus)
         return published.version if published else None
 
     def published(self, corpus: str) -> Published | None:
-        """What is published; None before the first."""
+        """The published version; None before the first."""
         item = get(self.dynamodb, self.table, {"pk": partition(corpus), "sk": _CURRENT})
         if item is None:
             return None
@@ -97,44 +96,44 @@ class CorpusStore:
         return Published(item["version"], item["model"], counts, item["at"], item.get("head", 0))
 
     def index(self, corpus: str, version: str, head: int = 0) -> bytes:
-        """A version's index, or as many bytes of it as ``head`` says. Raises `Gone` where it was deleted."""
+        """A version's index, or its first ``head`` bytes. Raises `Gone` if it was deleted."""
         return self._read(f"{_version(corpus, version)}index", head)
 
     def documents(self, corpus: str, version: str) -> tuple[Document, ...]:
-        """What is in a version, in order. Raises `Gone` where it was deleted."""
+        """The documents of a version, in order. Raises `Gone` if it was deleted."""
         listed = json.loads(self._read(f"{_version(corpus, version)}documents"))
         return tuple(Document(**{**one, "counts": MappingProxyType(one["counts"])}) for one in listed)
 
     def published_documents(self, corpus: str) -> tuple[Published | None, tuple[Document, ...]]:
-        """What is published, and what is in it. A version that is replaced between the two reads stays long enough for
-        the second."""
+        """The published version and its documents. A version that is replaced between the two reads exists long
+        enough for the second."""
         published = self.published(corpus)
         return published, self.documents(corpus, published.version) if published else ()
 
     def schema(self, corpus: str, version: str) -> bytes:
-        """A graph's schema, as JSON. Raises `Gone` where the version was deleted."""
+        """A graph's schema, as JSON. Raises `Gone` if the version was deleted."""
         return self._read(f"{_version(corpus, version)}schema")
 
     def fetch(self, corpus: str, version: str, name: str, file: BinaryIO) -> None:
-        """Copy an object of a version into a file, piece by piece. Raises `Gone` where it was deleted."""
+        """Copy an object of a version into a file, in pieces. Raises `Gone` if it was deleted."""
         shutil.copyfileobj(self._open(f"{_version(corpus, version)}{name}"), file, _PIECE)
 
     def write_version(self, corpus: str, version: str, index: bytes, documents: Sequence[Document]) -> None:
-        """Both objects of a version that nobody knows yet."""
+        """Write both objects of a version before it is published."""
         self._write(f"{_version(corpus, version)}index", index)
         self.write_documents(corpus, version, documents)
 
     def write_file(self, corpus: str, version: str, name: str, path: Path) -> None:
-        """An object of a version that nobody knows yet, from the disk."""
+        """Write an object of a version before it is published, from the disk."""
         with path.open("rb") as file:
             self.s3.put_object(Bucket=self.bucket, Key=f"{_version(corpus, version)}{name}", Body=file)
 
     def write_schema(self, corpus: str, version: str, schema: bytes) -> None:
-        """A graph's schema, of a version that nobody knows yet."""
+        """Write a graph's schema, of a version before it is published."""
         self._write(f"{_version(corpus, version)}schema", schema)
 
     def write_documents(self, corpus: str, version: str, documents: Sequence[Document]) -> None:
-        """What is in a version that nobody knows yet."""
+        """Write the list of documents of a version before it is published."""
         listed = [
             {
                 "title": one.title,
@@ -148,9 +147,9 @@ class CorpusStore:
         self._write(f"{_version(corpus, version)}documents", json.dumps(listed).encode())
 
     def publish(self, corpus: str, new: Published, base: str | None, also: Sequence[Action] = ()) -> None:
-        """Make a version current, if the one that it was made from still is, together with what else is to happen then.
+        """Make a version current, if the one it was made from still is, in one transaction with ``also``.
 
-        Raises `Lost`, as ``current`` where another was faster.
+        Raises `Lost`, with the name ``current`` if another version was published meanwhile.
         """
         transact(self.dynamodb, [self._publication(corpus, new, base), *also])
 
@@ -168,33 +167,33 @@ class CorpusStore:
             return put("current", self.table, item, "attribute_not_exists(pk)")
         return put("current", self.table, item, "version = :base", {":base": base})
 
-    # ── what a job works with ─────────────────────────────────────────────────────────────────────
+    # ── objects of jobs ───────────────────────────────────────────────────────────────────────────
 
     def upload(self, corpus: str, upload_id: str) -> bytes:
-        """A file that was uploaded. Raises `Gone` where there is none."""
+        """An uploaded file. Raises `Gone` if there is none."""
         return self._read(upload_key(corpus, upload_id))
 
     def write_part(self, corpus: str, job_id: str, name: str, data: bytes) -> None:
-        """Keep a part of a job's work; the same name always gets the same bytes."""
+        """Store a part of a job's work; a name always has the same bytes."""
         self._write(f"{_parts(corpus, job_id)}{name}", data)
 
     def part(self, corpus: str, job_id: str, name: str) -> bytes:
-        """A part. Raises `Gone` where there is none."""
+        """A part. Raises `Gone` if there is none."""
         return self._read(f"{_parts(corpus, job_id)}{name}")
 
     def part_names(self, corpus: str, job_id: str) -> frozenset[str]:
-        """The parts that are there."""
+        """The names of the stored parts."""
         prefix = _parts(corpus, job_id)
         return frozenset(key.removeprefix(prefix) for key in self._listed(prefix))
 
-    # ── what nobody needs any more ────────────────────────────────────────────────────────────────
+    # ── cleaning up ───────────────────────────────────────────────────────────────────────────────
 
     def objects(self, corpus: str) -> list[str]:
-        """The keys of all versions and parts."""
+        """The keys of all objects of versions and parts."""
         return list(self._listed(f"{FOLDER}{corpus}/"))
 
     def delete(self, keys: Iterable[str]) -> None:
-        """Delete objects; those that are gone do no harm."""
+        """Delete objects; missing ones are ignored."""
         rest = iter(keys)
         while some := list(itertools.islice(rest, 1_000)):
             listed = [{"Key": key} for key in some]
@@ -223,17 +222,17 @@ class CorpusStore:
 
 
 def partition(corpus: str) -> str:
-    """Where everything of a corpus lies in the history table."""
+    """The partition of a corpus in the history table."""
     return f"CORPUS#{corpus}"
 
 
 def upload_key(corpus: str, upload_id: str) -> str:
-    """Where a file is uploaded to."""
+    """The key that a file is uploaded to."""
     return f"{FOLDER}uploads/{corpus}/{upload_id}"
 
 
 def owner(corpus: str, key: str) -> tuple[str, str]:
-    """Of an object of `CorpusStore.objects`: ``versions`` or ``parts``, and the version's or the job's name."""
+    """For a key of `CorpusStore.objects`: ``versions`` or ``parts``, and the id of the version or job."""
     kind, name, *_ = [*key.removeprefix(f"{FOLDER}{corpus}/").split("/"), "", ""]
     return kind, name
 

@@ -1,12 +1,12 @@
 """Jobs that change a corpus, in the history table beside the corpus.
 
-pk CORPUS#<corpus>   sk JOB#<job>          the job: what it is to do, how far it is, how it ended
-                     sk JOB#<job>#0001     one file of it: waiting, read, or refused with the reason
-                     sk OPEN#<job>         while it has not ended: what the sweep looks at
-                     sk CLEAN              when to look for objects that nobody needs any more
+pk CORPUS#<corpus>   sk JOB#<job>          the job: its task, progress and result
+                     sk JOB#<job>#0001     one of its files: waiting, read, or refused with the reason
+                     sk OPEN#<job>         until it has ended: the sweep looks for these items
+                     sk CLEAN              when to look for unused objects
 
-A job ends once, in the transaction that publishes its version if there is one. A file's item is written with what the
-file says, which is the same whoever reads it.
+A job ends only once; if it publishes a version, in the same transaction. A file's item depends only on the file's
+content, so two runs write the same.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ Outcome = Literal["added", "replaced", "skipped"]
 _CLEAN: Final = "CLEAN"
 _STATUS: Final = MappingProxyType({"#status": "status"})
 CLEAN_AFTER: Final = 600
-"""Seconds for which a version that was replaced, and what a job has left, stay: no reader takes that long."""
+"""Seconds for which a replaced version and the objects of an ended job are kept: no reader takes that long."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobFile:
-    """A file of a job. ``reason`` says why it was refused, as the part of a sentence behind its name, and ``problems``
-    which of its rows are bad, if it has rows; ``title``, ``digest``
-    and ``counts`` are those of the document that was read."""
+    """A file of a job. ``reason`` says why it was refused, as the rest of a sentence that begins with its name;
+    ``problems`` lists its bad rows, if it has rows; ``title``, ``digest`` and ``counts`` are those of the document
+    read from it."""
 
     place: int
     name: str
@@ -67,11 +67,11 @@ class JobFile:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A change of a corpus: files that are added, or replace what has their title; titles that are removed; or, with
-    ``reset``, all that is not among the files.
+    """A change of a corpus: files to add, or to replace the document of the same title; titles to remove. With
+    ``reset``, every document that is not among the files is removed.
 
-    ``tries``: executions that were started for it. ``embedded`` of ``to_embed`` texts have their vectors.
-    ``outcomes``: of each file that was taken, by its place, once the job is done. Times are epoch seconds.
+    ``tries``: the number of executions started for it. ``embedded`` of ``to_embed`` texts have their vectors.
+    ``outcomes``: of each accepted file, by its number, once the job is done. Times are epoch seconds.
     """
 
     corpus: str
@@ -104,11 +104,11 @@ class CorpusJobs:
     clock: Clock
 
     def create(self, job: Job, files: Sequence[JobFile]) -> None:
-        """Write a job down. Until the last write nobody knows of it."""
+        """Store a job. It becomes visible with the last write."""
         put_all(self.client, self.table, (_file_item(job.corpus, job.job_id, one) for one in files))
         opened = {"pk": partition(job.corpus), "sk": f"OPEN#{job.job_id}"}
         actions = [put_absent("job", self.table, _job_item(job)), put("open", self.table, opened)]
-        with contextlib.suppress(Lost):  # to its own first delivery: the id was drawn for it
+        with contextlib.suppress(Lost):  # lost to its own first delivery: the id is new
             transact(self.client, actions)
 
     def find(self, corpus: str, job_id: str) -> Job | None:
@@ -122,24 +122,24 @@ class CorpusJobs:
         return tuple(_file(item) for item in items)
 
     def record_file(self, job: Job, one: JobFile) -> None:
-        """Say what became of a file."""
+        """Store the result for a file."""
         transact(self.client, [put("file", self.table, _file_item(job.corpus, job.job_id, one))])
 
     def progress(self, job: Job, embedded: int, to_embed: int) -> None:
-        """Say how far a job is; of one that has ended nothing changes."""
+        """Store a job's progress; does nothing if it has ended."""
         values = {":status": "running", ":embedded": embedded, ":to_embed": to_embed}
         change = "SET #status = :status, embedded = :embedded, to_embed = :to_embed"
         with contextlib.suppress(Lost):
             transact(self.client, [self._change(job, change, values, names=_STATUS)])
 
     def count_try(self, job: Job, tries: int) -> None:
-        """Say that an execution is about to be started. Raises `Lost` if another has done so, or the job has ended."""
+        """Note that an execution is about to be started. Raises `Lost` if another run did so, or the job has ended."""
         values = {":tries": tries, ":before": job.tries}
         transact(self.client, [self._change(job, "SET tries = :tries", values, " AND tries = :before")])
 
     def end_actions(self, job: Job) -> list[Action]:
-        """What ends a job, as it says itself: in one transaction, with what it publishes. Lost as ``job`` if it has
-        ended before."""
+        """The actions that end a job with its own status, for one transaction with what it publishes. Lost with the
+        name ``job`` if it has ended before."""
         values = {
             ":status": job.status,
             ":outcomes": dict(job.outcomes),
@@ -157,27 +157,27 @@ class CorpusJobs:
         ]
 
     def end(self, job: Job) -> None:
-        """End a job that publishes nothing; one that has ended stays as it is."""
+        """End a job that publishes nothing; does nothing if it has ended."""
         with contextlib.suppress(Lost):
             transact(self.client, self.end_actions(job))
 
     def fail(self, job: Job, error: str) -> None:
-        """End a job without a new version; ``error`` is told to whoever asks."""
+        """End a job without a new version; the API shows ``error``."""
         self.end(replace(job, status="failed", error=error, ended=int(self.clock())))
 
     def open_jobs(self, corpus: str) -> list[Job]:
-        """Those that have not ended, oldest first."""
+        """The jobs that have not ended, oldest first."""
         items = list(query(self.client, self.table, partition(corpus), prefix="OPEN#"))
         found = (self.find(corpus, item["sk"].removeprefix("OPEN#")) for item in items)
         return [job for job in found if job is not None]
 
     def clean_due(self, corpus: str) -> int | None:
-        """When to clean up, if something was left; epoch seconds."""
+        """When to clean up (epoch seconds); None if nothing is due."""
         item = get(self.client, self.table, _key(corpus, _CLEAN))
         return int(item["due"]) if item else None
 
     def cleaned(self, corpus: str, due: int) -> None:
-        """That has been done; what was left since then stays noted."""
+        """Note that the cleanup due at ``due`` is done; a later one stays noted."""
         done = delete("clean", self.table, _key(corpus, _CLEAN), "due = :due", {":due": due})
         with contextlib.suppress(Lost):
             transact(self.client, [done])

@@ -1,13 +1,13 @@
-"""What is being deleted, in the history table, and who was erased, in the chats table (CONTRACT 4).
+"""Pending deletions, in the history table, and erased users, in the chats table (CONTRACT 4).
 
-    pk DELETIONS       sk CONV#<user>#<conversation>   a conversation: hidden, its items go step by step
-                       sk CHAT#<user>#<chat>           a chat that somebody may still write into
+    pk DELETIONS       sk CONV#<user>#<conversation>   a conversation: hidden, its items are being deleted
+                       sk CHAT#<user>#<chat>           a chat that late writers may still write into
                        sk USER#<user>                  a user, with the terms of the erasure
     pk ERASED#<hash>   sk USER                         (chats) refuses the tokens that a user still has, with ttl
 
-A deletion is noted in the transaction that hides what is deleted, so whatever kills the request, the sweep finds
-it. It is looked at from ``due`` on, and crossed out when nothing is left and nobody can write any more.
-The hash is of a random id, so once the deletions are done nothing here leads to the person.
+A deletion is noted in the transaction that hides its target, so if the request fails, the sweep finds it. The sweep
+works on it from ``due`` on, and crosses it out when nothing is left and no late writer is possible. The hash is that
+of a random id, so after the deletions nothing here identifies the person.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.dynamo import Action, Item
 
 ALIAS: Final = "erased-"
-"""What the names begin with under which the ledgers of erased users are kept; no user's id does."""
+"""The prefix of the aliases under which the ledgers of erased users are kept; no user id begins with it."""
 
 _LIST: Final = "DELETIONS"
 
@@ -37,8 +37,8 @@ Kind = Literal["CONV", "CHAT", "USER"]
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How a user is erased: under which name, made up for this once, the ledger is kept and until when (epoch s);
-    ``salt`` renames its chats and is kept nowhere else; tokens of the pool live for ``token_seconds``."""
+    """The terms of an erasure: the alias under which the ledger is kept, made up for this erasure, and until when
+    (epoch s); ``salt`` renames its chats and is stored only here; the pool's tokens last ``token_seconds``."""
 
     alias: str
     salt: str
@@ -48,7 +48,7 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Deletion:
-    """Of a conversation, a chat (``what``: its id) or a whole user. Times are epoch seconds."""
+    """The deletion of a conversation, a chat (``what``: its id) or a user. Times are epoch seconds."""
 
     kind: Kind
     user: str
@@ -60,7 +60,7 @@ class Deletion:
 
     @property
     def key(self) -> dict[str, str]:
-        """Its place in the list."""
+        """Its key in the list."""
         place = f"#{self.what}" if self.what else ""
         return {"pk": _LIST, "sk": f"{self.kind}#{self.user}{place}"}
 
@@ -75,17 +75,17 @@ class Deletions:
     clock: Clock
 
     def note(self, one: Deletion, hiding: Sequence[Action] = ()) -> None:
-        """Note it, with what hides it in the same transaction. One noted before begins anew."""
+        """Note a deletion, in one transaction with ``hiding``. If it was noted before, it restarts."""
         transact(self.client, [*hiding, put("deletion", self.table, _item(one))])
 
     def note_user(self, one: Deletion) -> None:
-        """Refuse the user from now on and note the erasure; one that is under way keeps its terms."""
+        """Refuse the user from now on and note the erasure; an erasure in progress keeps its terms."""
         noted = put_absent("deletion", self.table, _item(one))
         with contextlib.suppress(Lost):
             transact(self.client, [self._refusal(one), noted])
 
     def refuse(self, one: Deletion) -> None:
-        """Refuse the user for as long as a token lasts that was given out until now."""
+        """Refuse the user until every token issued so far has expired."""
         transact(self.client, [self._refusal(one)])
 
     def is_refused(self, user: str) -> bool:
@@ -94,7 +94,7 @@ class Deletions:
         return item is not None and item["ttl"] > self.clock()
 
     def due(self) -> list[Deletion]:
-        """All that are to be looked at now: what was tried least comes first, then the oldest."""
+        """All deletions that are due: those with the fewest tries first, then the oldest."""
         now = self.clock()
         listed = (_deletion(item) for item in query(self.client, self.table, _LIST))
         return sorted((one for one in listed if one.due <= now), key=lambda one: (one.tries, one.since))
@@ -105,17 +105,17 @@ class Deletions:
         return _deletion(item) if item else None
 
     def others_of(self, user: str) -> Iterator[Deletion]:
-        """Those of the user's conversations and chats."""
+        """The deletions of the user's conversations and chats."""
         for kind in ("CHAT", "CONV"):
             for item in query(self.client, self.table, _LIST, prefix=f"{kind}#{user}#"):
                 yield _deletion(item)
 
     def count_try(self, one: Deletion) -> None:
-        """Say that a sweep begins with it. Raises `Lost` if it is done."""
+        """Note that a sweep begins to work on it. Raises `Lost` if it is done."""
         self._change(one, "SET tries = :tries", {":tries": one.tries + 1})
 
     def put_off(self, one: Deletion, due: int) -> None:
-        """Look at it again from ``due`` on; one that is done stays done."""
+        """Make it due again at ``due``; does nothing if it is done."""
         with contextlib.suppress(Lost):
             self._change(one, "SET due = :due", {":due": due})
 
@@ -124,7 +124,7 @@ class Deletions:
         transact(self.client, [action])
 
     def cross_out(self, one: Deletion) -> None:
-        """It is done; one that was noted anew meanwhile stays."""
+        """Remove it, because it is done; if it was noted again meanwhile, it stays."""
         the_same = "since = :since"
         with contextlib.suppress(Lost):
             transact(self.client, [delete("deletion", self.table, one.key, the_same, {":since": one.since})])

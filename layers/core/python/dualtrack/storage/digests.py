@@ -1,11 +1,11 @@
 """Digests in the history table (CONTRACT 6).
 
-pk CONV#<user>#<conv.>    sk D#000003          a digest: its words, the last query in it; never changes
+pk CONV#<user>#<conv.>    sk D#000003          a digest: its text, the last query in it; never changes
                           sk D#000003#taken    it is in force: the query that first sent it
 
-Written ahead, a digest waits until a query takes it; at most one waits. Both items are written in one transaction
-with the chat that they belong to, or on condition that it is there: a deletion removes chats first, so that
-nothing of a late step comes back to a deleted conversation.
+A digest written ahead waits until a query takes it; at most one waits. Both items are written in one transaction
+with their chat, or on condition that the chat exists: a deletion removes chats first, so a late step cannot write
+into a deleted conversation.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 
 _TAKEN: Final = "#taken"
 _NEWEST: Final = 3
-"""Items: one that waits, the mark of the one in force, and that one."""
+"""Three items: a waiting digest, the mark of the digest in force, and that digest."""
 _MARKS_AT_ONCE: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
 class DigestStore:
-    """Reads and write-actions. ``ancestry``: where the digests that a fork shares are read (`Stores.across`)."""
+    """Reads and write-actions of digests. ``ancestry``: where a fork reads shared digests (`Stores.across`)."""
 
     client: DynamoDBClient
     table: str
     ancestry: Ancestry = field(default_factory=Ancestry)
 
     def newest(self, user: str, conversation_id: str) -> tuple[Digest | None, Digest | None]:
-        """The digest in force, and the one that waits behind it. Reads three items, however many there are; one more
-        of a fork that has none of its own in force."""
+        """The digest in force, and the one that waits after it. Reads three items, however many there are; one more
+        for a fork without a digest of its own in force."""
         pk, waiting, mark = partition(user, conversation_id), None, ""
         for item in query(self.client, self.table, pk, prefix="D#", descending=True, page_size=_NEWEST):
             if item["sk"].endswith(_TAKEN):
@@ -54,7 +54,7 @@ class DigestStore:
         return self.find(user, conversation_id, shared) if shared else None, waiting
 
     def in_force_at(self, user: str, conversation_id: str, query_number: int) -> int:
-        """The number of the digest that a query of this very conversation sent, or would have; 0 if it has none."""
+        """The number of this conversation's own digest that the query sent or would have sent; 0 if there is none."""
         pk = partition(user, conversation_id)
         for item in query(
             self.client, self.table, pk, prefix="D#", descending=True, page_size=_MARKS_AT_ONCE
@@ -64,18 +64,18 @@ class DigestStore:
         return 0
 
     def find(self, user: str, conversation_id: str, number: int) -> Digest | None:
-        """A digest, in force or not; None if there is none of that number."""
+        """The digest of this number, in force or not; None if there is none."""
         pk = partition(user, self.ancestry.home_of_digest(conversation_id, number))
         item = get(self.client, self.table, {"pk": pk, "sk": _digest_key(number)})
         return _digest(item) if item else None
 
     def named(self, user: str, conversation_id: str, text: str) -> Digest | None:
-        """The digest of an id, ``d3``; None for anything else."""
+        """The digest with an id such as ``d3``; None if there is none."""
         number = parse_digest_id(text)
         return self.find(user, conversation_id, number) if number else None
 
     def put_action(self, user: str, conversation_id: str, digest: Digest) -> Action:
-        """The conditional put of a digest. It is small: no body."""
+        """The conditional put of a digest. Digests are small and need no body."""
         item = {
             "pk": partition(user, conversation_id),
             "sk": _digest_key(digest.number),
@@ -99,7 +99,7 @@ def digest_record(digest: Digest) -> Record:
 
 
 def digest_number(sk: str) -> int:
-    """The number of the digest that an item is of, from its sort key."""
+    """The digest's number, from an item's sort key."""
     return int(sk.removeprefix("D#").removesuffix(_TAKEN))
 
 

@@ -1,7 +1,7 @@
-"""DynamoDB: plain items, and the one place where transactions are made (DESIGN 2.9).
+"""DynamoDB: plain items, and the only module that makes transactions (DESIGN 2.9).
 
-Items are small dicts of str, int, bool, bytes, None-free lists and maps; anything with floats or
-free structure travels as a JSON string attribute, so no Decimal reaches the domain.
+Items are small dicts of str, int, bool, bytes, lists and maps without None. Values with floats or of any structure
+are stored as a JSON string, so no Decimal reaches the domain.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SERIALIZER: Final = TypeSerializer()
 _DESERIALIZER: Final = TypeDeserializer()
 
 _LOWEST: Final = "\0"
-"""Below every sort key that is used. DynamoDB refuses an empty string in a key condition; moto takes it."""
+"""Less than every sort key in use. DynamoDB refuses an empty string in a key condition; moto accepts it."""
 
 TRANSACT_ATTEMPTS: Final = 12
 _RETRYABLE_REASONS: Final = {
@@ -76,7 +76,7 @@ class Action:
     """One named action of a transaction.
 
     ``kind`` is Put, Update, Delete or ConditionCheck; ``request`` its DynamoDB parameters in wire
-    form. The name is how a lost condition is reported back.
+    form. A lost condition is reported by this name.
     """
 
     name: str
@@ -85,21 +85,21 @@ class Action:
 
 
 class Lost(Exception):
-    """A condition did not hold. ``items`` maps the names of the lost actions to what stands there."""
+    """A condition was false. ``items`` maps the names of the lost actions to the items found instead."""
 
     def __init__(self, items: Mapping[str, Item | None]) -> None:
         super().__init__(", ".join(items))
         self.items = items
 
     def only_to_itself(self, name: str, token: str) -> bool:
-        """Whether the action that set this writer's token has lost to its own first delivery: it is done."""
+        """Whether only this action was lost, and only to its own first delivery (same token): then it has succeeded."""
         return (self.items.get(name) or {}).get("by") == token
 
 
 def writer_token() -> str:
-    """Names one attempt at a write, for the attribute ``by`` of what it puts.
+    """A random token of one attempt at a write, for the attribute ``by`` of the item.
 
-    A write whose answer is lost is sent again, by botocore or by `transact`, and then meets what it has put itself.
+    If the answer to a write is lost, botocore or `transact` sends it again, and it then finds its own item.
     """
     return secrets.token_hex(6)
 
@@ -112,7 +112,7 @@ def put(
     values: Mapping[str, Any] | None = None,
     names: Mapping[str, str] | None = None,
 ) -> Action:
-    """Put an item, under a condition if one is given."""
+    """Put an item, optionally under a condition."""
     return Action(
         name, "Put", {"TableName": table, "Item": to_wire(item), **_condition(condition, values, names)}
     )
@@ -132,7 +132,7 @@ def update(
     values: Mapping[str, Any] | None = None,
     names: Mapping[str, str] | None = None,
 ) -> Action:
-    """Update an item by an expression, under a condition if one is given."""
+    """Update an item by an expression, optionally under a condition."""
     request = {"TableName": table, "Key": to_wire(key), "UpdateExpression": expression}
     return Action(name, "Update", {**request, **_condition(condition, values, names)})
 
@@ -145,7 +145,7 @@ def delete(
     values: Mapping[str, Any] | None = None,
     names: Mapping[str, str] | None = None,
 ) -> Action:
-    """Delete an item, under a condition if one is given."""
+    """Delete an item, optionally under a condition."""
     return Action(
         name, "Delete", {"TableName": table, "Key": to_wire(key), **_condition(condition, values, names)}
     )
@@ -159,7 +159,7 @@ def check(
     values: Mapping[str, Any] | None = None,
     names: Mapping[str, str] | None = None,
 ) -> Action:
-    """Only a condition on an item that the transaction does not write."""
+    """A condition on an item that the transaction does not write."""
     request = {"TableName": table, "Key": to_wire(key), **_condition(condition, values, names)}
     return Action(name, "ConditionCheck", request)
 
@@ -195,8 +195,8 @@ def transact(
 ) -> None:
     """Commit all actions or none.
 
-    Conflicts and throttling are retried with jitter; a condition that does not hold raises `Lost`
-    with what stands there, so that the caller decides anew; too many conflicts raise `Contended`.
+    Conflicts and throttling are retried with jitter; a false condition raises `Lost` with the existing
+    items, so that the caller can decide again; too many conflicts raise `Contended`.
     """
     wait = pause or Pause()
     if len(actions) == 1 and actions[0].kind != "ConditionCheck":
@@ -215,7 +215,7 @@ def transact(
 
 
 def _single(client: DynamoDBClient, action: Action, wait: Callable[[int], None]) -> None:
-    """A transaction of one is a plain conditional write, at half the price."""
+    """A transaction of a single action is a plain conditional write, at half the price."""
     calls: dict[str, Callable[..., object]] = {
         "Put": client.put_item,
         "Update": client.update_item,
@@ -318,7 +318,7 @@ def index_pages(
 ) -> Iterator[list[Item]]:
     """Pages of a sparse index, which is named after its partition key; one request each, as they are consumed.
 
-    ``before``: the attribute that sorts it, and only what is less than this.
+    ``before``: the sort attribute and a value; only items with less than this value.
     """
     condition, names, values = "#shard = :shard", {"#shard": index}, {":shard": shard}
     if before:
@@ -339,7 +339,7 @@ def index_pages(
 
 
 def batch_get(client: DynamoDBClient, table: str, keys: Sequence[Mapping[str, str]]) -> list[Item]:
-    """Many items at once, in no order; keys that do not exist are left out."""
+    """Many items at once, in no particular order; keys that do not exist are left out."""
     found: list[Item] = []
     pause = Pause()
     for start in range(0, len(keys), 100):
@@ -360,18 +360,18 @@ def batch_get(client: DynamoDBClient, table: str, keys: Sequence[Mapping[str, st
 def put_all(
     client: DynamoDBClient, table: str, items: Iterable[Mapping[str, Any]], attempts: int | None = None
 ) -> None:
-    """Put many items without conditions. What is still throttled after ``attempts`` is left out; without a number
-    of them it takes as long as it takes."""
+    """Put many items without conditions. Items still throttled after ``attempts`` are left out; without ``attempts``
+    it retries until all are written."""
     _write_all(client, table, ({"PutRequest": {"Item": to_wire(item)}} for item in items), attempts)
 
 
 def delete_all(client: DynamoDBClient, table: str, keys: Iterable[Mapping[str, str]]) -> None:
-    """Delete many items, for as long as that takes."""
+    """Delete many items; retries until all are deleted."""
     _write_all(client, table, ({"DeleteRequest": {"Key": to_wire(key)}} for key in keys))
 
 
 def delete_partition(client: DynamoDBClient, table: str, pk: str) -> bool:
-    """Delete all items of a partition; whether there were any."""
+    """Delete all items of a partition; returns whether there were any."""
     found = [item["sk"] for item in query(client, table, pk)]
     delete_all(client, table, ({"pk": pk, "sk": sk} for sk in found))
     return bool(found)

@@ -1,18 +1,18 @@
 """The append-only event log of a chat, with a fenced tail (DESIGN 2.4).
 
 A batch of events is one item whose key is the number of its first event. Appending puts the batch at
-tail + 1 if nothing is there: a taken slot means that somebody else has appended, so the tail is read
-again. The batch with the terminal event closes the log, which fences every zombie; a log without events
-belongs to a deleted chat and is as closed.
+tail + 1 if this slot is free: a taken slot means that another writer has appended, so the tail is read
+again. The batch with the terminal event closes the log, which fences off every zombie; a log without events
+belongs to a deleted chat and counts as closed.
 
-Each batch carries its writer's token (`writer_token`). Whoever finds the slot taken by its own batch has
-committed, and with the batch everything that was in its transaction.
+Each batch has its writer's token (`writer_token`). A writer that finds the slot taken by its own batch has
+committed, including everything else in its transaction.
 
     slot 1        slot 3   slot 4            slot 9
     [record,turn] [delta]  [delta x 5 …]     [answer, done]  closed
 
-A body has no condition that could fence its writer. So an append looks whether the log is still open before
-it writes bodies: the chat may have been ended, and deleted with its conversation, since the tail was read.
+A body has no condition that could fence its writer. So an append checks that the log is still open before it
+writes bodies: the chat may have ended, and been deleted with its conversation, since the tail was read.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
 APPEND_ATTEMPTS: Final = 40
 KEPT_SECONDS: Final = 25 * 3600
-"""How long events are kept: 24 hours after the end (CONTRACT 5), and the chat itself."""
+"""How long events are kept: 24 hours after the end (CONTRACT 5), plus the time of the chat itself."""
 _PACK_OVER: Final = 2_048
 _SLOT: Final = "event-slot"
 
 
 class EventLog:
-    """One chat's log. Keeps the tail between appends: an append of the only writer is one write."""
+    """The log of a chat. It remembers the tail between appends, so a single writer needs only one write an append."""
 
     def __init__(
         self, client: DynamoDBClient, table: str, pk: str, chat_id: str, clock: Clock, bodies: BodyStore
@@ -60,17 +60,17 @@ class EventLog:
         self._next: int | None = None
 
     def begin(self) -> None:
-        """Start a new chat's log: nothing to read, the first slot is free."""
+        """Start a new chat's log: the first slot is free, nothing has to be read."""
         self._next = 1
 
     def next_slot(self) -> int:
-        """The number of the next event; raises `ChatClosed` after the terminal one, and where no log is."""
+        """The number of the next event; raises `ChatClosed` after the terminal one, or if there is no log."""
         last = self._last_batch()
         self._next = _extent(last)[1] + 1
         return self._next
 
     def newest(self) -> StoredEvent:
-        """The last event, which is where the tail is; raises as `next_slot` does."""
+        """The last event, at the tail; raises as `next_slot` does."""
         last = self._last_batch()
         self._next = _extent(last)[1] + 1
         return unpack(last)[-1]
@@ -80,9 +80,9 @@ class EventLog:
         return read_events(self._client, self._table, self._pk, consistent=True)
 
     def blank_end(self, until: int) -> str:
-        """Take the words out of the last batch, which closes the log until then (epoch seconds).
+        """Remove the text from the last batch, which keeps the log closed until ``until`` (epoch seconds).
 
-        Its sort key; empty where no log is.
+        Returns its sort key; empty if there is no log.
         """
         last = self._newest()
         if last is None:
@@ -109,8 +109,8 @@ class EventLog:
     ) -> None:
         """Append a batch, with the caller's items in the same transaction and their bodies before it.
 
-        When the slot is taken, every event that came in between is shown to ``fence``, which may
-        raise `Superseded`. A lost condition of the caller's raises `Lost`; a closed log raises `ChatClosed`.
+        If the slot is taken, ``fence`` is called with every event that came in between, and may raise
+        `Superseded`. A lost condition of the caller raises `Lost`; a closed log raises `ChatClosed`.
         """
         self._store([one for one in writes if isinstance(one, Body)])
         actions = [one for one in writes if isinstance(one, Action)]
@@ -135,9 +135,9 @@ class EventLog:
         self._next = first + len(events)
 
     def _store(self, bodies: Sequence[Body]) -> None:
-        """Write those that this log has not written yet; looks at its end first, if it has one by now.
+        """Write the bodies that this log has not written yet; first check whether the log is closed by now.
 
-        A tail that is known stays where it was, so that fences still see what came in.
+        A known tail is not moved, so that fences still see the events that came in.
         """
         new = [body for body in bodies if body.pointer not in self._stored]
         if new and self._next != 1:
@@ -148,7 +148,7 @@ class EventLog:
             self._stored.add(body.pointer)
 
     def _meet_others(self, fence: Callable[[StoredEvent], None] | None) -> None:
-        """Somebody else has appended: show it to the fence, and take the new tail."""
+        """Another writer has appended: pass its events to the fence, and take the new tail."""
         if fence and self._next:
             missed = read_events(self._client, self._table, self._pk, after=self._next - 1, consistent=True)
             for event in missed:
@@ -175,10 +175,10 @@ def slot_key(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a reader of a log stands: it has the events up to number ``after``.
+    """The position of a reader of a log: it has the events up to number ``after``.
 
-    Batches begin anywhere, and its last event may lie within one. What begins at number ``read`` or before
-    holds nothing new for it: there its queries begin.
+    The reader's last event may be in the middle of a batch. Batches that begin at number ``read`` or before have
+    nothing new, so queries begin there.
     """
 
     after: int = 0
@@ -186,9 +186,9 @@ class Place:
 
 
 def find_place(client: DynamoDBClient, table: str, pk: str, after: int) -> Place:
-    """The place of a reader that has the events up to ``after``, from anywhere: one query.
+    """The position of a reader that has the events up to ``after``: one query.
 
-    It may be eventually consistent: an older batch found instead of the last one only makes the next read longer.
+    The query may be eventually consistent: an older batch than the last one only makes the next read longer.
     """
     found = query(
         client,
@@ -210,10 +210,10 @@ def find_place(client: DynamoDBClient, table: str, pk: str, after: int) -> Place
 def read_on(
     client: DynamoDBClient, table: str, pk: str, place: Place, *, consistent: bool = False
 ) -> tuple[list[StoredEvent], Place]:
-    """The contiguous run of events behind a place, and the place behind it: one query (and its pages).
+    """The contiguous events after a position, and the new position: one query (and its pages).
 
     Reads may be eventually consistent: a batch that is not visible yet ends the run, and the next
-    read goes on from there.
+    read continues from there.
     """
     events: list[StoredEvent] = []
     after, read = place.after, place.read

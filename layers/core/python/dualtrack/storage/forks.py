@@ -1,11 +1,11 @@
-"""Who shares queries with a conversation, in the history table (CONTRACT 4).
+"""Which forks share queries with a conversation, in the history table (CONTRACT 4).
 
-    pk USER#<user>   sk FORK#<conversation>#<fork>   through, digests: what of its own the fork shares; 0: nothing
-                                                     direct: the fork was made of this very conversation
+    pk USER#<user>   sk FORK#<conversation>#<fork>   through, digests: what the fork shares of its own; 0: nothing
+                                                     direct: the fork was made of this conversation
 
-A fork writes one for each conversation that it shares queries with, and for the one that it was made of. What they
-name is kept when the conversation is deleted; a fork's own deletion removes its own. Each counts itself in the
-conversation's item (``forks``), so that a deletion that has read them knows that none was added since.
+A fork writes such an item for each conversation whose queries it shares, and for the one that it was made of. What
+the items name is kept when the conversation is deleted; the deletion of a fork removes its items. Each new item
+increments ``forks`` in the conversation's item, so a deletion can check that none was added since it read them.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     from dualtrack.storage.dynamo import Action
 
 PARENT: Final = "parent"
-"""The name of the condition that the conversation is there of which a fork is made."""
+"""The name of the condition that the parent of a new fork exists."""
 
 _ALIVE: Final = "(attribute_not_exists(lease) OR lease <> :deleting)"
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What of a deleted conversation living forks show: its queries and its digests up to these numbers."""
+    """What existing forks show of a deleted conversation: its queries and digests up to these numbers."""
 
     through: int = 0
     digests: int = 0
@@ -40,14 +40,14 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class ForkStore:
-    """Reads and write-actions of both sides."""
+    """Reads and write-actions of the items above."""
 
     client: DynamoDBClient
     table: str
 
     def share_actions(self, fork: Conversation) -> Sequence[Action]:
-        """Note what a new fork shares: on condition that its parent is there and not being deleted, and that nothing
-        of what it shares has been given up by a deletion. Two writes a conversation, whatever their length."""
+        """Note what a new fork shares, on condition that its parent exists and is not being deleted, and that no
+        deletion has released what it shares. Two writes for each conversation, whatever its length."""
         shared = {one.conversation_id: one for one in fork.ancestry.parts}
         actions: list[Action] = []
         for other in fork.sources:
@@ -80,7 +80,7 @@ class ForkStore:
         return actions
 
     def made_of(self, user: str, conversation_id: str, *, before: str = "") -> Iterator[str]:
-        """The ids of the forks that were made of this very conversation, newest first, from before an id."""
+        """The ids of the direct forks of this conversation, newest first; only those before an id."""
         prefix = _prefix(conversation_id)
         edge = f"{prefix}{before}" if before else ""
         for item in query(
@@ -90,20 +90,20 @@ class ForkStore:
                 yield item["sk"].removeprefix(prefix)
 
     def kept_of(self, user: str, conversation_id: str) -> Kept:
-        """What of a conversation its forks show."""
+        """What the forks of a conversation show of it."""
         listed = list(query(self.client, self.table, f"USER#{user}", prefix=_prefix(conversation_id)))
         through = max((item["through"] for item in listed), default=0)
         return Kept(through, max((item["digests"] for item in listed), default=0))
 
     def shares(self, user: str, conversation_id: str, fork: str) -> bool:
-        """Whether the fork is noted as one that shares, or was made of the conversation."""
+        """Whether there is a note that the fork shares queries of the conversation or was made of it."""
         return get(self.client, self.table, self._key(user, conversation_id, fork)) is not None
 
     def release_actions(
         self, user: str, conversation_id: str, fork: str, as_read: Conversation | None
     ) -> Sequence[Action]:
-        """Note that the fork shows nothing of the conversation any more, on condition that this is there, or being
-        deleted, or neither, as it was read."""
+        """Note that the fork no longer shows queries of the conversation, on condition that the conversation is in the
+        state in which it was read: existing, being deleted, or gone."""
         key = conversation_key(user, conversation_id)
         if as_read is None:
             unchanged = check("as read", self.table, key, "attribute_not_exists(pk)")
@@ -115,7 +115,7 @@ class ForkStore:
         return [delete("fork", self.table, self._key(user, conversation_id, fork)), unchanged]
 
     def keep_action(self, one: Conversation, kept: Kept) -> Action:
-        """Give up what no fork shows, and the title, on condition that no fork was added since ``one`` was read."""
+        """Release what no fork shows, and the title, on condition that no fork was added since ``one`` was read."""
         since = "forks = :forks AND lease = :deleting"
         values = {":kept": kept.through, ":forks": one.forks, ":deleting": DELETING, ":none": ""}
         change = "SET kept = :kept, title = :none"

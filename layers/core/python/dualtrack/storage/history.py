@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from dualtrack.storage.dynamo import Item
 
 TRACK: Final = "track"
-"""The name of the put of a track, by which a lost one is told."""
+"""The name of the put of a track, by which a lost put is recognised."""
 
 _TEXTS_AT_ONCE: Final = 8
-"""Bodies in memory while records are read one after the other: a tool result has up to 2 MB."""
+"""Maximum number of bodies in memory while records are read in order: a tool result has up to 2 MB."""
 
 _HEADS_AT_ONCE: Final = 200
-"""Records of which only the beginnings are read, with as few requests as that allows."""
+"""Records per read when only their beginnings are needed, so that few requests suffice."""
 
 _DELETED_AT_ONCE: Final = 100
 
@@ -65,8 +65,8 @@ def record_key(record: RecordId) -> str:
 class HistoryStore:
     """Reads and write-actions of the history table.
 
-    A record or track whose body is gone is read as if it were not there: its conversation is being deleted.
-    ``ancestry``: where the queries that a fork shares are read (`Stores.across`). Writes are always its own.
+    A record or track whose body is gone is treated as missing: its conversation is being deleted.
+    ``ancestry``: where a fork reads shared queries (`Stores.across`). Writes always go to its own partition.
     """
 
     client: DynamoDBClient
@@ -81,7 +81,7 @@ class HistoryStore:
     def record_writes(
         self, user: str, conversation_id: str, record: Record, name: str = "record", chat_id: str = ""
     ) -> list[Write]:
-        """The conditional put of a record, and its body if that is not small.
+        """The conditional put of a record, and its body if it is large.
 
         A query's item also names its chat, so that deleting the conversation finds it.
         """
@@ -98,7 +98,7 @@ class HistoryStore:
         return self._item(user, conversation_id, record_id) is not None
 
     def record(self, user: str, conversation_id: str, record_id: str) -> Record | None:
-        """A record of either track, whole; None if there is none of that id."""
+        """A full record of either track; None if there is none of that id."""
         found = parse_record_id(record_id)
         if found is None:
             return None
@@ -113,7 +113,7 @@ class HistoryStore:
     def query_records(
         self, user: str, conversation_id: str, number: int, *, texts: Collection[str] | None = None
     ) -> tuple[Record, ...]:
-        """The full track of one query in order. With ``texts`` only those records bring their text; the content of
+        """The full track of a query in order. With ``texts`` only those records have their text; the content of
         the others is empty, and their bodies are not read."""
         pk = self._home(user, conversation_id, number)
         listed = self._listed(pk, number)
@@ -124,14 +124,14 @@ class HistoryStore:
         return tuple(whole.get(record_id, record) for record_id, record in ids if record_id not in gone)
 
     def read_on(self, user: str, conversation_id: str, number: int, skip: int) -> Iterator[Record]:
-        """The full track of one query behind its first ``skip`` records, whole; read as it is consumed."""
+        """The full track of a query after its first ``skip`` records; read as it is consumed."""
         pk = self._home(user, conversation_id, number)
         rest = iter(self._listed(pk, number)[skip:])
         while some := list(itertools.islice(rest, _TEXTS_AT_ONCE)):
             yield from self._whole(pk, some)
 
     def records(self, user: str, conversation_id: str, record_ids: Collection[str]) -> tuple[Record, ...]:
-        """Records of the full track by their ids, whole, in no order; those that are not there are left out."""
+        """Full records of the full track by their ids, in no particular order; missing ones are left out."""
         found = [one for record_id in record_ids if (one := parse_record_id(record_id))]
         keys = [{"pk": self._home(user, conversation_id, one.query), "sk": record_key(one)} for one in found]
         items = sorted(batch_get(self.client, self.table, keys), key=_partition_of)
@@ -142,7 +142,7 @@ class HistoryStore:
         )
 
     def newest_first(self, user: str, conversation_id: str, before: int) -> Iterator[tuple[Record, ...]]:
-        """The full tracks of the queries before one, the newest first, each in order; read as they are consumed.
+        """The full tracks of the queries before ``before``, newest first, each in order; read as they are consumed.
 
         Tool calls and files come without their text. Raises `Gone`.
         """
@@ -170,7 +170,7 @@ class HistoryStore:
                 yield tuple(sorted(records, key=_place))
 
     def full_tokens(self, user: str, conversation_id: str, numbers: Iterable[int]) -> int:
-        """What the records of these queries would cost had they been sent whole, as far as their tracks are written."""
+        """The tokens that the records of these queries would take in full, as far as their tracks are written."""
         keys = [
             {"pk": self._home(user, conversation_id, number), "sk": f"S#{number:06d}"} for number in numbers
         ]
@@ -179,7 +179,7 @@ class HistoryStore:
     def heads(
         self, user: str, conversation_id: str, after: int, before: int, limit: int
     ) -> Iterator[tuple[Record, ...]]:
-        """The full tracks of the queries between two numbers, one query after the other, each record with the first
+        """The full tracks of the queries between two numbers, query by query, each record with the first
         ``limit`` characters of its text (`BodyStore.load_heads`)."""
         for run in self.ancestry.runs(conversation_id, after, before):
             flat = self._heads(partition(user, run.conversation_id), run.after, run.before, limit)
@@ -210,7 +210,7 @@ class HistoryStore:
         )
 
     def _whole(self, pk: str, listed: Sequence[tuple[Record, Item]]) -> list[Record]:
-        """The records with their texts, as far as these are there."""
+        """The records with their texts, as far as these are stored."""
         texts = self.bodies.load_texts(pk, [item for _, item in listed])
         return [
             replace(record, content=text)
@@ -219,14 +219,14 @@ class HistoryStore:
         ]
 
     def chat_of_query(self, user: str, conversation_id: str, number: int) -> str:
-        """The id of the chat that a query began; empty if the query is gone."""
+        """The id of the chat that a query started; empty if the query is gone."""
         item = self._item(user, conversation_id, f"q{number}")
         return str(item.get("chat", "")) if item else ""
 
     def files(
         self, user: str, conversation_id: str, files: Iterable[tuple[str, bytes]]
     ) -> tuple[tuple[Attachment, ...], tuple[Body, ...]]:
-        """Files (media type, bytes) as a record names them, and their bodies, to be written with it."""
+        """The attachments of files (media type, bytes) for a record, and their bodies, to be written with it."""
         return attach(partition(user, conversation_id), files)
 
     def load_file(self, user: str, conversation_id: str, query: int, file: Attachment) -> bytes:
@@ -242,16 +242,16 @@ class HistoryStore:
         return record.content
 
     def last_items(self, user: str, conversation_id: str) -> list[Item]:
-        """Some of what is stored in the conversation's partition, whatever it is, from its end; none if it is empty.
+        """Some items of any kind from the end of the conversation's partition; none if it is empty.
 
-        From the end, so that a query's item, which names its chat, goes after what came of it.
+        From the end, so that a query's item, which names its chat, is deleted after the query's other items.
         """
         pk = partition(user, conversation_id)
         items = query(self.client, self.table, pk, descending=True, page_size=_DELETED_AT_ONCE)
         return list(itertools.islice(items, _DELETED_AT_ONCE))
 
     def written_tracks(self, user: str, conversation_id: str, after: int, through: int) -> set[int]:
-        """The numbers of the queries behind ``after`` up to ``through`` whose tracks are written in this
+        """The numbers of the queries after ``after`` up to ``through`` whose tracks are written in this
         conversation."""
         if through <= after:
             return set()
@@ -261,15 +261,15 @@ class HistoryStore:
         return {int(item["sk"].removeprefix("S#")) for item in items}
 
     def stored(self, user: str, conversation_id: str) -> Iterator[list[Item]]:
-        """The keys of all that is stored in the conversation's partition, from its end, and the chats of its queries;
-        some at a time, which may be deleted."""
+        """The keys of all items in the conversation's partition, from its end, and the chats of its queries, in
+        batches; a batch may be deleted while iterating."""
         pk = partition(user, conversation_id)
         items = query(self.client, self.table, pk, descending=True, only=("chat",))
         while some := list(itertools.islice(items, _DELETED_AT_ONCE)):
             yield some
 
     def pointers(self, user: str, conversation_id: str, through: int) -> set[str]:
-        """Of every body that the records and tracks up to a query need."""
+        """The pointers of all bodies that the records and tracks up to a query need."""
         pk, found = partition(user, conversation_id), set[str]()
         for kind in ("F#", "S#"):
             end = f"{kind}{through + 1:06d}"
@@ -280,18 +280,18 @@ class HistoryStore:
         return found - {""}
 
     def delete_items(self, items: Iterable[Item]) -> None:
-        """Delete these."""
+        """Delete these items."""
         delete_all(self.client, self.table, ({"pk": item["pk"], "sk": item["sk"]} for item in items))
 
     def track_writes(self, user: str, conversation_id: str, track: QueryTrack) -> list[Write]:
-        """The conditional put of a query's summarised track, and its body if that is not small."""
+        """The conditional put of a query's summarised track, and its body if it is large."""
         pk = partition(user, conversation_id)
         text = dumps([_block_json(block) for block in track.blocks])
         item: dict[str, Any] = {"pk": pk, "sk": f"S#{track.query:06d}", "full": track.full_tokens}
         return put_with_text(TRACK, self.table, item, pk, text)
 
     def tracks(self, user: str, conversation_id: str, through: int, after: int = 0) -> tuple[QueryTrack, ...]:
-        """The summarised track of the queries behind ``after`` up to ``through``, as far as it is written."""
+        """The summarised tracks of the queries after ``after`` up to ``through``, as far as they are written."""
         if through <= after:
             return ()
         return tuple(
@@ -342,7 +342,7 @@ def _place(record: Record) -> tuple[int, int, int]:
 
 
 def _is_material(item: Item) -> bool:
-    """Whether it is a tool call or a file, not what was said."""
+    """Whether the item is a tool call or a file, and not a message or thought."""
     return item["sk"][len("F#000000") :][:3] in ("#t#", "#f#")
 
 
@@ -362,12 +362,12 @@ def _query_of(record: Record) -> str:
 
 
 def place_of(item: Mapping[str, Any]) -> str:
-    """Where an item stands in its conversation: its sort key."""
+    """The position of an item in its conversation: its sort key."""
     return str(item["sk"])
 
 
 def query_number(sk: str) -> int:
-    """The number of the query that a record or a track is of, from its sort key."""
+    """The query's number, from the sort key of a record or track."""
     return int(sk[2:8])
 
 

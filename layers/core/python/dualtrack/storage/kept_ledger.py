@@ -1,9 +1,9 @@
-"""What the ledger keeps of a user who was erased: the amounts, without the person (docs/privacy.md).
+"""What the ledger keeps of an erased user: the amounts, without the person (docs/privacy.md).
 
-Every line goes to the account of an alias, a name made up for this erasure: its number, day, kind, amount and
-parts. The time of day, the free text of a grant and the chat's id go; chats are renamed with a salt that nobody
-keeps, so that the lines of one chat still belong together. The account itself goes last, under the condition
-that it has not moved: so the alias's account is what its lines add up to, and no movement is lost or made twice.
+Every line moves to the account of an alias, a name made up for this erasure, with its number, day, kind, amount and
+parts. The time of day, the free text of a grant and the chat's id are dropped. Chats are renamed with a salt that is
+not kept, so that the lines of a chat still belong together. The account moves last, on condition that it has not
+changed: so the alias's account is the sum of its lines, and no movement is lost or repeated.
 
     user#<user>   entry 1 … n      copied, then deleted, as often as it takes      user#<alias>  entry 1 … n
                   account, seq n   moved in one transaction when no line is left                 account, seq n
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _AT_ONCE: Final = 25
 _DAY: Final = 86_400_000
 _OWN_WORDS: Final = ("settle", "plan")
-"""Kinds whose reason is written by this program; that of a grant is an operator's, and may name somebody."""
+"""Kinds whose reason is written by this program; an operator writes that of a grant, which may name a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class KeptLedger:
     table: str
 
     def move_lines(self, user: str, terms: Terms, has_time: Callable[[], bool]) -> bool:
-        """Move the lines and forget the grants' ids, while there is time; whether any were there."""
+        """Move the lines and delete the grants' ids while there is time; returns whether there were any."""
         found = False
         for prefix in (ENTRY, GRANT):
             items = query(self.client, self.table, account_partition(user), prefix=prefix)
@@ -63,7 +63,7 @@ class KeptLedger:
     def close(self, account: Account, terms: Terms) -> None:
         """Give the account to the alias. Raises `Lost` if it has moved since it was read."""
         condition, values = not_moved_since(account)
-        # of a user who never had one there is nothing to keep
+        # a user without an account has nothing to keep
         if account.seq:
             kept = account_item(account, resting=True) | account_key(terms.alias, ACCOUNT)
             transact(

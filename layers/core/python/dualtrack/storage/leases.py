@@ -1,11 +1,11 @@
-"""What one user may hold open at a time: event streams and requests that wait for an answer (CONTRACT 4).
+"""Limits what a user may hold open at a time: event streams and requests that wait for an answer (CONTRACT 4).
 
-Each takes a lease first and gives it back at its end; one that nobody gives back ends by itself. One item
-of the cache table has a user's leases of one kind, ``{lease id: when it ends, in epoch seconds}``, and is
-replaced under the condition that it still stands as it was read: of two who race for the last lease one
-finds it taken. A lease costs two writes, and one more for each other one that is held at the same time.
+Each takes a lease first and releases it at its end; a lease that is not released expires. One item of the cache table
+has a user's leases of one kind, ``{lease id: when it ends, in epoch seconds}``. It is replaced on condition that it is
+unchanged since it was read, so only one of two requests gets the last lease. A lease costs two writes, and one more
+for each other lease that is taken at the same time.
 
-Who cannot be counted gets none: a user who makes the own item throttle must not be without a limit.
+If the leases cannot be read, none is given: a user who makes this item throttle must not escape the limit.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.dynamo import Action
 
 KEY_PREFIX: Final = "LEASE#"
-"""What the partition keys of leases begin with; the functions' roles may change no other item of theirs."""
+"""The prefix of the partition keys of leases; the functions that take leases may change no other items."""
 
 _ATTEMPTS: Final = 12
 _LONGEST_RETRY: Final = 10
@@ -37,7 +37,7 @@ _LONGEST_RETRY: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """``limit`` leases of a kind for each user; ``seconds`` is longer than what holds one can last."""
+    """``limit`` leases of a kind for each user; ``seconds`` is longer than any stream or request lasts."""
 
     kind: str
     what: str
@@ -51,7 +51,7 @@ WAITS: Final = Bound("WAITS", "waiting requests", limit=3, seconds=35)
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """One that was taken, to be given back."""
+    """A lease that was taken and has to be released."""
 
     user: str
     bound: Bound
@@ -64,11 +64,11 @@ class Lease:
 
 
 def with_lease(held: Mapping[str, int], lease: Lease, now: int) -> Mapping[str, int]:
-    """The leases once this one is among them, without those that have ended.
+    """The leases with the new one added and expired ones removed.
 
-    Raises `ApiError` ``rate_limited`` with ``retry_after`` (1 to 10 seconds) if as many are held as may be.
+    Raises `ApiError` ``rate_limited`` with ``retry_after`` (1 to 10 seconds) if the limit is reached.
     """
-    # its own stands there already if the answer to a write was lost and the write was sent again
+    # the lease is stored already if the answer to a write was lost and the write was repeated
     current = {key: ends for key, ends in held.items() if ends > now and key != lease.lease_id}
     if len(current) >= lease.bound.limit:
         raise _all_taken(lease.bound, min(current.values()) - now)
@@ -76,7 +76,7 @@ def with_lease(held: Mapping[str, int], lease: Lease, now: int) -> Mapping[str, 
 
 
 def _all_taken(bound: Bound, seconds: int) -> ApiError:
-    # one may be given back sooner than the first of them ends
+    # a lease may be released before the first of them expires
     wait = min(max(seconds, 1), _LONGEST_RETRY)
     message = f"At most {bound.limit} {bound.what} can be open at a time; try again in {wait} s."
     return ApiError("rate_limited", message, {"retry_after": wait})
@@ -91,7 +91,7 @@ class Leases:
     clock: Clock
 
     def take(self, user: str, bound: Bound) -> Lease:
-        """A lease of the user's own; `ApiError` 429 if all are held, 503 if that cannot be known."""
+        """Take a lease for the user; `ApiError` 429 if all are taken, 503 if the leases cannot be read."""
         lease = Lease(user, bound, uuid4().hex)
         try:
             self._add(lease)
@@ -100,7 +100,7 @@ class Leases:
         return lease
 
     def _add(self, lease: Lease) -> None:
-        """Guesses that none is held; whoever guessed wrong is told what stands there, without a read."""
+        """Assume first that no lease is taken; if one is, the failed write returns the item, without a read."""
         held: Mapping[str, int] = {}
         for _ in range(_ATTEMPTS):
             after = with_lease(held, lease, int(self.clock()))
@@ -108,7 +108,7 @@ class Leases:
                 return transact(self.client, [self._replacement(lease, held, after)])
             except Lost as lost:
                 held = (lost.items["leases"] or {}).get("leases", {})
-        raise _all_taken(lease.bound, 1)  # by others who come and go faster
+        raise _all_taken(lease.bound, 1)  # by other requests, which were faster each time
 
     def _replacement(self, lease: Lease, held: Mapping[str, int], after: Mapping[str, int]) -> Action:
         unchanged = "leases = :held"
@@ -123,7 +123,7 @@ class Leases:
         )
 
     def free(self, lease: Lease) -> None:
-        """Give it back. What goes wrong is left to the lease's end."""
+        """Release it. If that fails, the lease expires."""
         removal = update(
             "lease",
             self.table,

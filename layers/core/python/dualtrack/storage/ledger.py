@@ -6,13 +6,13 @@
                        sk = entry#<seq, 12 digits>  one immutable line per movement
                        sk = grant#<grant_id>      a grant that was made
 
-A movement writes the account and its entry in one transaction, in 4 write units. The account
-carries the number of its last movement, and the entry's key is that number: whoever decided on an
-account that has moved since loses both conditions, so no movement can be made twice or on stale
-figures, and the lines of a user are in order without gaps, whatever the writers' clocks say.
+A movement writes the account and its entry in one transaction, in 4 write units. The account has the number of its
+last movement, and the entry's key is that number. A writer that decided on an account that has moved since loses both
+conditions. So no movement can be made twice or on stale figures, and a user's lines are in order without gaps,
+whatever the writers' clocks say.
 
-An account that was used carries ``active`` (a shard) and so stands in the sparse index of that name
-(keys ``active``, ``day``) until the scheduled reset has put it to rest.
+A used account has ``active`` (a shard) and so is in the sparse index of that name (keys ``active``, ``day``) until
+the scheduled reset makes it idle.
 """
 
 from __future__ import annotations
@@ -44,26 +44,26 @@ ACTIVE_SHARDS: Final = 8
 """Spreads the index, whose partitions take 1,000 writes a second each. Never lower it."""
 
 DECISION_ATTEMPTS: Final = 60
-"""How often a movement is decided anew when others of the same user are faster. Each round lets at
-least one of them through, so a burst of fifty chats of one user passes."""
+"""Maximum number of tries of a movement when others of the same user are faster. Each round lets at
+least one of them through, so a burst of fifty chats of a user succeeds."""
 
 ACCOUNT: Final = "account"
 ENTRY: Final = "entry#"
 GRANT: Final = "grant#"
 
 _LINES_AT_ONCE: Final = 500
-"""Read per request where only some of the lines may be wanted: about 100 KB."""
+"""Lines per request if only some of them may be needed: about 100 KB."""
 
-# The halves of the account's condition:  read ──────── decide ──────── write
-#                                         seq 0 or n                    still so?
+# The two halves of the account's condition:  read ──────── decide ──────── write
+#                                             seq 0 or n                    unchanged?
 _NEVER_MOVED: Final = "attribute_not_exists(pk)"
 _NOT_MOVED_SINCE_READ: Final = "seq = :read_seq"
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """Reads accounts, turns decisions into actions. Commits nothing by itself but grants, plans and
-    expiries; the rest joins the transaction of the step that causes it."""
+    """Reads accounts and turns decisions into actions. It commits only grants, plans and expiries; all
+    other actions join the transaction of the step that causes them."""
 
     client: DynamoDBClient
     table: str
@@ -77,7 +77,7 @@ class Ledger:
         """The writes of a decision made on ``account``: none, or ``account`` and ``entry`` (further
         entries are ``entry2`` …), and ``grant`` for a grant's marker.
 
-        If only ``account`` and entries are lost, the account has moved (`account_moved`): decide anew.
+        If only ``account`` and entries are lost, the account has moved (`account_moved`): decide again.
         If ``grant`` is lost, this grant was made before.
         """
         if not decision.movements:
@@ -96,7 +96,7 @@ class Ledger:
         return writes
 
     def grant(self, user: str, grant_id: str, credits: int, reason: str, now: float) -> Account:  # noqa: A002
-        """Add a pack once per user and ``grant_id``; a repeat changes nothing. The account after."""
+        """Add a pack once per user and ``grant_id``; a repeat changes nothing. Returns the new account."""
         try:
             return self._move(user, lambda account: account.grant(grant_id, credits, reason, now))
         except Lost as lost:
@@ -105,11 +105,11 @@ class Ledger:
             return self.load(user)
 
     def set_plan(self, user: str, plan: str, now: float) -> Account:
-        """Change the plan at once. The account after."""
+        """Change the plan at once. Returns the new account."""
         return self._move(user, lambda account: account.set_plan(plan, now))
 
     def expire(self, user: str, now: float) -> Account:
-        """Free all dead holds of the user, a few a movement. The account after."""
+        """Free all dead holds of the user, a few in each movement. Returns the new account."""
         account = self._move(user, lambda account: account.expire(now))
         return self.expire(user, now) if account.dead_holds(now) else account
 
@@ -117,7 +117,7 @@ class Ledger:
         return with_account(self, user, decide, self.commit).account
 
     def commit(self, account: Account, decision: Decision) -> None:
-        """Write a decision that stands alone."""
+        """Write a decision in a transaction of its own."""
         actions = self.actions(account, decision)
         if actions:
             dynamo.transact(self.client, actions)
@@ -143,7 +143,7 @@ class Ledger:
         )
 
     def lines(self, user: str, numbers: Sequence[int]) -> tuple[dict[str, Json], ...]:
-        """The user's lines of these numbers, as `entries` shows them, in their order; those that are gone are left
+        """The user's lines of these numbers, as `entries` shows them, in their order; missing ones are left
         out."""
         keys = [account_key(user, f"{ENTRY}{number:012d}") for number in numbers]
         found = sorted(dynamo.batch_get(self.client, self.table, keys), key=lambda item: str(item["sk"]))
@@ -155,7 +155,7 @@ class Ledger:
         return tuple(movement_from(item) for item in items)
 
     def newest_movements(self, user: str, since: float, limit: int) -> tuple[tuple[Movement, ...], bool]:
-        """The user's lines from ``since`` (epoch seconds) on, newest first, at most ``limit``; and whether that is
+        """The user's lines from ``since`` (epoch seconds) on, newest first, at most ``limit``; and whether these are
         all of them."""
         items = dynamo.query(
             self.client,
@@ -170,7 +170,7 @@ class Ledger:
         return found[:limit], len(found) <= limit
 
     def used_before(self, day: str, page: int) -> Iterator[list[str]]:
-        """Users whose account was last used before a day and is not at rest, at most ``page`` at a time."""
+        """Users whose account was last used before a day and is in the index, at most ``page`` at a time."""
         for shard in range(ACTIVE_SHARDS):
             pages = dynamo.index_pages(
                 self.client, self.table, ACTIVE_INDEX, str(shard), before=("day", day), page_size=page
@@ -178,7 +178,7 @@ class Ledger:
             yield from ([user_of(item) for item in some] for some in pages)
 
     def rest_action(self, account: Account, now: float) -> Action:
-        """Put the account as of ``now``; out of the index if it holds nothing and has used nothing."""
+        """Put the account as of ``now``; remove it from the index if it has no holds and no usage."""
         current = account.at(now)
         resting = not current.holds and not current.used_day
         condition, values = not_moved_since(account)
@@ -197,7 +197,7 @@ def not_moved_since(read: Account) -> tuple[str, dict[str, Any]]:
 
 
 def account_moved(lost: Lost) -> bool:
-    """Whether nothing was lost but the account's own conditions: load it and decide anew."""
+    """Whether only the account's own conditions were lost: then load it and decide again."""
     return all(name.rstrip("0123456789") in {"account", "entry"} for name in lost.items)
 
 
@@ -208,11 +208,11 @@ def with_account(
     commit: Callable[[Account, Decision], None],
     pause: Callable[[int], None] | None = None,
 ) -> D:
-    """Load, decide, commit; decide anew while the account moves in between.
+    """Load, decide, commit; repeat while the account moves in between.
 
-    ``commit`` gets the account that was decided on and the decision, and raises `Lost`. A refusal is
-    returned without a commit. A `Lost` that names an action outside the ledger is the caller's.
-    Raises `Contended` when others were faster every time.
+    ``commit`` gets the account and the decision on it, and raises `Lost`. A refusal is returned
+    without a commit. A `Lost` that names an action outside the ledger is raised to the caller.
+    Raises `Contended` if other writers were faster at each attempt.
     """
     wait = pause or Pause()
     account = ledger.load(user)

@@ -1,4 +1,4 @@
-"""Pages of a list and their cursors: a place in the list that a client hands back unread."""
+"""Pages of a list and their cursors: an opaque position in the list that a client sends back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dualtrack.errors import invalid_request
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some of a list, and where it goes on; an empty cursor means that it ends here."""
+    """A part of a list, and the cursor of the next part; an empty cursor means that this is the last."""
 
     items: tuple[dict[str, Any], ...]
     cursor: str = ""
@@ -22,12 +22,12 @@ class Page:
 
 
 def cursor_of(place: str) -> str:
-    """The cursor that stands for a place."""
+    """The cursor for a position."""
     return base64.urlsafe_b64encode(place.encode()).decode().rstrip("=")
 
 
 def place_of(cursor: str) -> str:
-    """The place behind a cursor; 400 for what is none. That it is one of this list the reader checks."""
+    """The position of a cursor; 400 if it is invalid. The reader checks that it belongs to this list."""
     try:
         padded = cursor.encode() + b"=" * (-len(cursor) % 4)
         return base64.b64decode(padded, altchars=b"-_", validate=True).decode()
@@ -36,5 +36,5 @@ def place_of(cursor: str) -> str:
 
 
 def foreign_cursor() -> Exception:
-    """The refusal of a cursor that this list has not given."""
+    """The refusal of a cursor that does not belong to this list."""
     return invalid_request("The cursor is not one of this list.")

@@ -1,11 +1,11 @@
-"""What searches of a conversation have made and keep, in its partition of the history table.
+"""The index that searches of a conversation make and keep, in its partition of the history table.
 
-pk CONV#<user>#<conv.>    sk K#000003.0000                passages of whole records, from this place on: the
-                                                          query and how many of its passages came before
+pk CONV#<user>#<conv.>    sk K#000003.0000                a segment of passages; the key has the query of its first
+                                                          passage and how many of that query's passages precede it
                           sk V#<model>#000003.0000        their vectors by an embedding model, int8
 
-Made at the first search and never changed: a conversation that is never searched has none. What is not small lies in
-S3, where it costs as much to write as 8 KB do here, and nothing of a partition's thousand units a second.
+Segments are made at the first search and never change. Large ones are stored in S3, where a write costs as much as
+8 KB in the table, and does not use up the partition's thousand units a second.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from dualtrack.storage.dynamo import Item
 
 SEGMENT_PASSAGES: Final = 128
-"""Whose vectors are made and kept together."""
+"""Passages in a segment: their vectors are made and stored together."""
 
 INLINE_LIMIT: Final = 16 * 1_024
-"""Bytes of an item that stay in the table. What one query brings, which each search after it adds, is less: else
-there would be an object for every search."""
+"""Maximum size of an item in the table, in bytes. The passages of a single query, which later searches add, are
+smaller: otherwise each search would make an object."""
 
 PASSAGES_READ: Final = 20_000
-"""The newest passages that one search looks through."""
+"""Maximum number of passages that a search reads, the newest ones."""
 
 _OBJECTS_AT_ONCE: Final = 16
 
@@ -52,7 +52,7 @@ class Segment:
 
 
 def segments_of(queries: Iterable[tuple[int, Sequence[Passage]]]) -> Iterator[Segment]:
-    """Passages by query number, rising, as segments: the same for the same, whoever makes them."""
+    """Segments of passages, which are ordered by query number; deterministic."""
     key, through, held = "", 0, []  # type: str, int, list[Passage]
     for number, passages in queries:
         for place, passage in enumerate(passages):
@@ -70,7 +70,7 @@ def segments_of(queries: Iterable[tuple[int, Sequence[Passage]]]) -> Iterator[Se
 class SearchIndex:
     """Reads and write-actions of the kept passages and vectors of conversations.
 
-    Reads raise `Gone` where an object is not there any more: the conversation is being deleted.
+    Reads raise `Gone` if an object no longer exists: the conversation is being deleted.
     """
 
     client: DynamoDBClient
@@ -78,7 +78,7 @@ class SearchIndex:
     bodies: BodyStore
 
     def segments(self, user: str, conversation_id: str) -> tuple[Segment, ...]:
-        """The kept segments in order; of very many the newest, up to `PASSAGES_READ` passages."""
+        """The stored segments in order; only the newest ones, up to `PASSAGES_READ` passages."""
         items: list[Item] = []
         passages = 0
         for item in query(
@@ -94,7 +94,7 @@ class SearchIndex:
     def vectors(
         self, user: str, conversation_id: str, model: str, segments: Sequence[Segment]
     ) -> dict[str, bytes]:
-        """The kept vectors of these segments by segment key."""
+        """The stored vectors of these segments by segment key."""
         if not segments:
             return {}
         prefix = _vector_key(model, "")
@@ -105,7 +105,7 @@ class SearchIndex:
         return dict(zip(keys, self._packed(items), strict=True))
 
     def segment_writes(self, user: str, conversation_id: str, segment: Segment) -> list[Write]:
-        """The put of a segment that must not be there yet, and its object if it is not small."""
+        """The put of a segment that must not exist yet, and its object if it is large."""
         listed = [[one.record_id, one.kind, one.text] for one in segment.passages]
         counted = {"through": segment.through, "passages": len(listed)}
         packed = zlib.compress(dumps(listed).encode())
@@ -114,7 +114,7 @@ class SearchIndex:
     def vector_writes(
         self, user: str, conversation_id: str, model: str, key: str, vectors: bytes
     ) -> list[Write]:
-        """Likewise of a segment's vectors."""
+        """The same for a segment's vectors."""
         return self._writes(user, conversation_id, _vector_key(model, key), {}, vectors)
 
     def _writes(
@@ -128,7 +128,7 @@ class SearchIndex:
         return [body, put_absent(sk, self.table, {**item, "body": body.pointer})]
 
     def _packed(self, items: Sequence[Item]) -> list[bytes]:
-        """What the items hold, or point to: many objects at the same time."""
+        """The data in the items, or in the objects that they point to, which are read in parallel."""
         pointers = [item["body"] for item in items if "body" in item]
         if not pointers:
             return [item["z"] for item in items]
@@ -138,7 +138,7 @@ class SearchIndex:
 
 
 def _vector_key(model: str, key: str) -> str:
-    """Of each model its own: vectors of two models are never compared."""
+    """The sort key; it has the model, because vectors of two models are never compared."""
     return f"V#{hashlib.sha256(model.encode()).hexdigest()[:12]}#{key}"
 
 

@@ -53,7 +53,7 @@ _HELD: Final = "held"
 _VECTORS_CONFIG: Final = Config(
     connect_timeout=2, read_timeout=5, retries={"mode": "standard", "max_attempts": 4}
 )
-"""A query that nobody answers leaves a search enough time to rank by keywords."""
+"""If a query is not answered, the search still has enough time to rank by keywords."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +79,11 @@ class Stores:
     corpus_jobs: CorpusJobs
     clock: Clock
     vector_indexes: VectorIndexes | None = None
-    """Where vectors of courses lie beside their index; None where they lie in it."""
+    """Where the vectors of courses are, if not in their index; else None."""
 
     def across(self, ancestry: Ancestry) -> Stores:
-        """The stores as a conversation with this ancestry sees them: the records and digests that it shares are read
-        where they are stored. Whoever reads a past asks for this first; for one that is no fork nothing changes.
+        """The stores as a conversation with this ancestry sees them: shared records and digests are read where they
+        are stored. Required before a past is read; it changes nothing for a conversation that is not a fork.
         """
         if not ancestry.parts:
             return self
@@ -96,11 +96,11 @@ class Stores:
         return EventLog(self.dynamodb, self.chats.table, pk, chat.chat_id, self.clock, self.bodies)
 
     def write_past(self, chat: Chat, writes: Sequence[Write]) -> None:
-        """Write what belongs to the conversation's past, in one transaction, while the chat holds the conversation.
+        """Write to the conversation's past, in one transaction, while the chat holds the conversation's lease.
 
-        Such a write has no event, so the chat's log does not fence it: the lease does, its bodies with it. Only an
-        object cannot take part; before one is written, the log is looked at (event_log.py). Raises `ChatClosed` if
-        the chat has ended, and `Lost` if a condition of the caller's does not hold.
+        Such a write has no event, so not the chat's log but the lease fences it and its bodies in the table. An object
+        in S3 has no condition: before it is written, the log is checked (event_log.py). Raises `ChatClosed` if the
+        chat has ended, and `Lost` if a condition of the caller is false.
         """
         objects = [one for one in writes if isinstance(one, Body) and one.is_object]
         if objects:
@@ -117,8 +117,8 @@ class Stores:
             raise
 
     def write_track(self, one: Conversation, track: QueryTrack) -> None:
-        """Write the track of an ended query while its conversation is not being deleted. Raises `Lost` if it is, or
-        the track is there already. An object that comes late goes with the deletion's last look."""
+        """Write the track of an ended query unless its conversation is being deleted. Raises `Lost` if it is, or if
+        the track exists. The last pass of a deletion removes an object that is written late."""
         writes = self.history.track_writes(one.user, one.conversation_id, track)
         objects = [body for body in writes if isinstance(body, Body) and body.is_object]
         for body in objects:
@@ -127,15 +127,15 @@ class Stores:
         transact(self.dynamodb, [self.forks.there_action(one), *actions])
 
     def commit(self, actions: Sequence[Action]) -> None:
-        """Write all of it or nothing. Raises `Lost` if a condition does not hold."""
+        """Write all actions or none. Raises `Lost` if a condition is false."""
         transact(self.dynamodb, actions)
 
     def _actions(self, writes: Iterable[Write]) -> list[Action]:
         return [self.bodies.put_action(one) if isinstance(one, Body) else one for one in writes]
 
     def write_ahead(self, chat: Chat, digest: Digest, fold: Side) -> None:
-        """Write a digest that waits, and what it has taken, for a chat that has ended. A deletion removes the
-        chat before the digests, so that none comes back. Raises `Lost` if the chat is gone, or the number
+        """Write a waiting digest and its usage for a chat that has ended. A deletion removes the chat before
+        the digests, so no digest can be written after it. Raises `Lost` if the chat is gone or the digest's number is
         taken."""
         put = self.digests.put_action(chat.user, chat.conversation_id, digest)
         transact(self.dynamodb, [self.chats.fold_action(chat, fold), put])
@@ -148,7 +148,7 @@ def build_stores(
     clock: Clock = system_clock,
     s3_vectors: Any = None,
 ) -> Stores:
-    """Stores over given clients. ``s3_vectors`` is used where a vector bucket is named."""
+    """Stores over these clients. ``s3_vectors`` is used if the settings name a vector bucket."""
     bodies = BodyStore(dynamodb, s3, settings.history_table, settings.bodies_bucket)
     return Stores(
         dynamodb=dynamodb,
@@ -176,14 +176,14 @@ def build_stores(
 
 
 def open_stores(settings: Settings) -> Stores:
-    """Stores over clients of the function's own role; S3 is connected at its first use."""
+    """Stores over clients with the function's role; the S3 client is created at its first use."""
     dynamodb = boto3.client("dynamodb", config=client_config())
     s3: Any = LazyClient("s3")
     return build_stores(settings, dynamodb, s3, s3_vectors=LazyClient("s3vectors", _VECTORS_CONFIG))
 
 
 def client_config() -> Config:
-    """Short timeouts: a step's own deadline is what retries have to fit in."""
+    """Short timeouts, so that retries fit in the deadline of a step."""
     return Config(connect_timeout=2, read_timeout=10, retries={"mode": "standard", "max_attempts": 5})
 
 
@@ -197,7 +197,7 @@ class LazyClient:
         self._lock = threading.Lock()
 
     def __getattr__(self, name: str) -> Any:
-        with self._lock:  # clients may be used by many threads, but not made by them
+        with self._lock:  # using a client is thread-safe, creating one is not
             if self._client is None:
                 self._client = boto3.client(self._service, config=self._config or client_config())  # type: ignore[call-overload]
         return getattr(self._client, name)

@@ -1,8 +1,8 @@
-"""Vector indexes of Amazon S3 Vectors: one for each version of a corpus, written whole before it is named,
-never changed.
+"""Vector indexes of Amazon S3 Vectors: one for each version of a corpus, complete before it is published, never
+changed.
 
-Limits are the service's (Amazon S3 User Guide, "Limitations and restrictions" of S3 Vectors). Every call is
-one that boto3 has known since the service began (1.39.5), so the version that Lambda brings is enough.
+Limits are those of the service (Amazon S3 User Guide, "Limitations and restrictions" of S3 Vectors). boto3 has had all
+these calls since the service began (1.39.5), so Lambda's version is enough.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 Value = str | int
 
 MAX_NUMBERS: Final = 4_096
-"""Of a vector."""
+"""Maximum numbers of a vector."""
 
 MAX_FILTERABLE_BYTES: Final = 2_048
-"""Of a vector's metadata that a query may filter by."""
+"""Maximum size of a vector's filterable metadata."""
 
 MAX_NEAREST: Final = 100
-"""Vectors that a query may be answered with."""
+"""Maximum vectors in the answer to a query."""
 
 AT_ONCE: Final = 500
-"""Vectors in one request, which may have 20 MiB: 4,096 numbers of five characters are 10 MB."""
+"""Vectors in a write request, which may have 20 MiB: 4,096 numbers of five characters for each are 10 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A vector under its key. ``filterable``: what a query may filter by; ``shown``: what it may not. Not all numbers
-    may be zero: the service takes no such vector."""
+    """A vector and its key. ``filterable``: metadata that a query may filter by; ``shown``: other metadata. The service
+    refuses a vector of zeros."""
 
     key: str
     numbers: Sequence[float]
@@ -51,8 +51,8 @@ class VectorIndexes:
     bucket: str
 
     def write(self, name: str, entries: Iterable[Entry], numbers: int, shown: Sequence[str]) -> None:
-        """An index of this name with these entries, each of so many numbers; ``shown`` names the metadata that is not
-        filtered by. What is there already is written over. Raises ValueError for what the service does not take."""
+        """Write an index of this name with these entries, each a vector of ``numbers`` numbers; ``shown`` names the
+        metadata that is not filterable. Overwrites existing entries. Raises ValueError for invalid entries."""
         if not 1 <= numbers <= MAX_NUMBERS:
             raise ValueError(f"a vector of {numbers} numbers: an index takes 1 to {MAX_NUMBERS}")
         self._create(name, numbers, shown)
@@ -63,8 +63,8 @@ class VectorIndexes:
     def nearest(
         self, name: str, numbers: Sequence[float], wanted: Mapping[str, Value], limit: int
     ) -> dict[str, float]:
-        """The keys that are nearest in direction, at most `MAX_NEAREST`, with their cosines; of those alone
-        whose metadata are as ``wanted``. Raises botocore's errors."""
+        """The keys of the nearest vectors, at most `MAX_NEAREST`, with their cosines; only those whose metadata equal
+        ``wanted``. Raises botocore's errors."""
         asked: dict[str, Any] = {
             "vectorBucketName": self.bucket,
             "indexName": name,
@@ -83,14 +83,14 @@ class VectorIndexes:
         return {one["key"]: 1.0 - one["distance"] for one in found}
 
     def names(self, prefix: str) -> list[str]:
-        """The indexes whose names begin so."""
+        """The names of the indexes that begin with ``prefix``."""
         pages = self.client.get_paginator("list_indexes").paginate(
             vectorBucketName=self.bucket, prefix=prefix
         )
         return [one["indexName"] for page in pages for one in page["indexes"]]
 
     def delete(self, name: str) -> None:
-        """Delete an index; one that is gone does no harm."""
+        """Delete an index, if it exists."""
         try:
             self.client.delete_index(vectorBucketName=self.bucket, indexName=name)
         except ClientError as error:
@@ -113,7 +113,7 @@ class VectorIndexes:
 
 
 def index_name(corpus: str, version: str) -> str:
-    """The index of a version, or what the names of all begin with: 3 to 63 small letters, digits and hyphens."""
+    """The name of a version's index, or the prefix of all such names: 3 to 63 lower-case letters, digits, hyphens."""
     return f"{corpus}-{version.replace('_', '-').replace('.', '-')}"
 
 

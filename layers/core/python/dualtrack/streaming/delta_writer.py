@@ -1,8 +1,8 @@
-"""Text of a turn as events while it is generated: soon, but few writes (CONTRACT 5).
+"""Writes the text of a turn as events while it is generated: soon, but with few writes (CONTRACT 5).
 
-Pieces gather for at most 130 ms and go out as one event, so that text that flows shows up at most
-150 ms apart and a chat writes at most 8 deltas a second. A thread does the writing: the stream of
-the model is never held up, and text is not held back when the model pauses.
+Pieces are collected for at most 130 ms and written as one event, so that streaming text arrives at most
+150 ms apart and a chat writes at most 8 deltas a second. A thread writes, so that writing never delays the
+model's stream, and text is not held back when the model pauses.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WRITE_SECONDS: Final = 0.13
 
 
 class DeltaWriter:
-    """A context manager around one model call; `write` raises what stopped the writing."""
+    """A context manager around one model call; `write` raises the error that stopped the thread."""
 
     def __init__(self, log: EventLog, turn: int, fence: Callable[[StoredEvent], None]) -> None:
         self._log = log
@@ -44,7 +44,7 @@ class DeltaWriter:
         return self
 
     def write(self, text: str) -> None:
-        """Take a piece of text; raises `Superseded` once this run has been overtaken."""
+        """Accept a piece of text; raises `Superseded` once this run has been overtaken."""
         with self._changed:
             if self._failure:
                 raise self._failure
@@ -71,12 +71,12 @@ class DeltaWriter:
                 started = time.monotonic()
                 self._log.append([delta(self._turn, text)], fence=self._fence)
                 self._pause(WRITE_SECONDS - (time.monotonic() - started))
-        except Exception as error:  # noqa: BLE001 - handed over to the thread that streams
+        except Exception as error:  # noqa: BLE001 - raised in the thread that streams
             with self._changed:
                 self._failure = error if isinstance(error, Superseded) else _DeltaWriteError(error)
 
     def _next(self) -> str | None:
-        """The text to write now; waits for some; None at the end."""
+        """Wait for text and return it; None at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._pending or self._ended)
             text, self._pending = self._pending, ""
@@ -88,7 +88,7 @@ class DeltaWriter:
 
 
 class _DeltaWriteError(RuntimeError):
-    """The events could not be written: the step fails and is tried again."""
+    """The events could not be written: the step fails and is retried."""
 
     def __init__(self, cause: BaseException) -> None:
         super().__init__(f"The events could not be written: {cause}")

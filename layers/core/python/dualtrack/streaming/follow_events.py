@@ -1,7 +1,7 @@
-"""Following a chat's events: what is there, then what comes, until the terminal one. Reads only.
+"""Following a chat's events: the stored ones, then new ones, until the terminal one. Never writes.
 
 A reader polls with eventually consistent queries, half a read unit each (for up to 4 KB): about 9 a
-second while events come, 2.5 a second while nothing does. ``tests/bench/stream_cost.py`` counts them.
+second while events arrive, 2.5 a second otherwise. ``tests/bench/stream_cost.py`` counts them.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _ENDED: Final = frozenset({"done", "failed", "cancelled"})
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """When a reader looks, in seconds.
+    """The intervals of polling, in seconds.
 
-    ``stream``: then the server closes and the client resumes (CONTRACT 5: after 60 to 120 s), so that nobody
-    who has left holds a function for long: Lambda does not interrupt a response. ``busy_for``: how long after
-    an event the log is polled every ``busy``, not every ``idle``.
+    ``stream``: when the server closes the stream and the client resumes (CONTRACT 5: after 60 to 120 s), so that a
+    client that has gone does not occupy a function for long: Lambda does not interrupt a response. ``busy_for``: how
+    long after an event the log is polled every ``busy`` instead of every ``idle`` seconds.
     """
 
     heartbeat: float = 15.0
@@ -51,7 +51,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class EventReader:
-    """Reads the chats table, nothing else."""
+    """Reads only the chats table."""
 
     client: DynamoDBClient
     table: str
@@ -59,7 +59,7 @@ class EventReader:
     pace: Pace = Pace()
 
     def chat(self, user: str, chat_id: str) -> Chat:
-        """The chat whose events may be read: this user's, and not ended for more than 24 hours."""
+        """The user's chat, if its events can still be read: it is running or ended less than 24 hours ago."""
         chat = self._load(user, chat_id) if is_chat_id(chat_id) else None
         if chat is None or self._is_over(chat):
             raise not_found("There are no events of such a chat.")
@@ -77,7 +77,7 @@ class EventReader:
     async def follow(self, chat: Chat, after: int) -> AsyncIterator[bytes]:
         """Server-sent events from ``after`` + 1 on; ends after the terminal one, or after 90 seconds.
 
-        It also ends when nothing more can come: behind the end of an ended chat, or of a deleted one.
+        It also ends when nothing more can come: after the last event of an ended chat, or if the chat was deleted.
         """
         pace, consistent, is_ended = self.pace, True, _is_ended(chat)
         place = await asyncio.to_thread(self._place, chat, after)
@@ -103,7 +103,7 @@ class EventReader:
             await asyncio.sleep(pace.busy if now - last_event < pace.busy_for else pace.idle)
 
     def _place(self, chat: Chat, after: int) -> Place:
-        """Only a reader that comes back has to be found, and only once."""
+        """The position in the log of event ``after``. Only a reader that resumes needs a lookup, and only one."""
         return find_place(self.client, self.table, chat.pk, after) if after else Place()
 
     def _read(self, chat: Chat, place: Place, *, consistent: bool) -> tuple[list[StoredEvent], Place]:

@@ -1,9 +1,9 @@
-"""A tool's arguments against its schema: one check for all tools, before a call is paid and before it runs.
+"""Validates a tool's arguments against its schema: one check for all tools, before a call is paid and before it runs.
 
-A schema may be a stranger's (an MCP server's), and the arguments may be what a document told the model to
-write. So nothing in a schema fetches (the registry is empty), stalls or breaks: the work is counted, and the
-keywords with regular expressions are not looked at, because Python's `re` may take exponential time. What
-cannot be checked here is for the tool's server to refuse, as it must anyway.
+The schema may be untrusted (an MCP server's), and so may the arguments (a document may have told the model what to
+write). So a schema cannot fetch anything (the registry is empty), and cannot stall or crash the check: the work is
+counted, and keywords with regular expressions are ignored, because Python's `re` may take exponential time. What is not
+checked here, the tool's server has to refuse, as it must anyway.
 
 jsonschema is loaded at the first tool call, not at import.
 """
@@ -27,24 +27,24 @@ if TYPE_CHECKING:
     from dualtrack.tool import ToolSpec
 
 MAX_SCHEMA: Final = 50_000
-"""Characters of a schema; a larger one would also cost a chat more than 12,000 tokens a call."""
+"""Maximum characters of a schema; a larger one would also cost a chat more than 12,000 tokens a call."""
 
 MAX_SCHEMA_DEPTH: Final = 60
-"""Levels of its JSON: checking it against its own schema takes 8 of Python's 1,000 frames for each."""
+"""Maximum nesting of its JSON: checking it against the meta-schema takes 8 of Python's 1,000 frames for each level."""
 
 MAX_PROBLEMS: Final = 3
 MAX_PROBLEM: Final = 300
 _MAX_FOUND: Final = 50
 _MAX_WORK: Final = 100_000
 _MAX_NESTED: Final = 80
-"""Keywords within each other. At the end of Python's stack the registry's Rust panics, past every `except`."""
+"""Maximum nesting of keywords. If Python's stack overflows, the registry's Rust code panics past every `except`."""
 _UNCHECKED: Final = frozenset({"pattern", "patternProperties", "unevaluatedProperties", "unevaluatedItems"})
-"""Regular expressions, and what walks through them (or through references) without being counted."""
+"""Keywords with regular expressions, and those that evaluate them (or references) without being counted."""
 
 
 @dataclass(slots=True)
 class _Work:
-    """What is left to spend on one check, in visits of a keyword; a reference may search the whole schema."""
+    """The work left for a check, in visits of keywords; a reference may search the whole schema."""
 
     reference: int
     left: int = _MAX_WORK
@@ -63,14 +63,14 @@ class _Work:
 
 
 class _TooMuchWork(Exception):
-    """The schema asks for more than an honest one does."""
+    """The schema needs more work than any honest one."""
 
 
 _work: ContextVar[_Work] = ContextVar("work")
 
 
 def invalid_arguments(spec: ToolSpec, given: Mapping[str, Any]) -> str:
-    """What is wrong with the arguments, for the model to mend: at most three sentences; empty if nothing is."""
+    """What is wrong with the arguments, for the model to correct: at most three sentences; empty if nothing is."""
     problems = _problems(dumps(spec.input_schema), thaw(given))
     return f"bad arguments: {'; '.join(problems)}" if problems else ""
 
@@ -88,20 +88,20 @@ def is_usable(schema: Mapping[str, Any]) -> bool:
 
 
 def _problems(schema: str, given: Any) -> tuple[str, ...]:
-    """Nothing as well if the schema cannot be applied."""
+    """The problems; none if the schema cannot be applied."""
     _work.set(_Work(reference=len(schema) // 20 + 10))
     try:
         validator = _validator(schema)
         errors = validator.iter_errors(given) if validator else iter(())
         found = sorted(itertools.islice(errors, _MAX_FOUND), key=lambda error: error.json_path)
         return tuple(f"{error.json_path}: {error.message}"[:MAX_PROBLEM] for error in found[:MAX_PROBLEMS])
-    except Exception:  # noqa: BLE001 - whatever a stranger's schema provokes: its server decides
+    except Exception:  # noqa: BLE001 - any error of an untrusted schema: its server decides
         return ()
 
 
 @lru_cache(maxsize=256)
 def _validator(text: str) -> Validator | None:
-    """None for what is no schema, or names another dialect within: jsonschema would go over to that one's rules."""
+    """None for an invalid schema, or one that names another dialect inside: jsonschema would switch to that dialect."""
     from referencing import Registry  # noqa: PLC0415
 
     schema = json.loads(text)
@@ -125,13 +125,13 @@ def _bounded() -> Callable[..., Validator]:
 def _counted(name: str, rule: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
     def check(validator: Validator, value: Any, instance: Any, schema: Mapping[str, Any]) -> Iterator[Any]:
         if name == "additionalProperties" and "patternProperties" in schema:
-            return  # which properties these are only the patterns tell
+            return  # only the patterns, which are ignored, say which properties these are
         work = _work.get()
         work.spend(name, value, instance)
         work.depth += 1
         try:
             yield from rule(validator, value, instance, schema) or ()
-        finally:  # a branch that is found invalid is not read to its end
+        finally:  # an invalid branch is not evaluated to its end
             work.depth -= 1
 
     return check

@@ -1,4 +1,4 @@
-"""``retrieve_full_context``: the whole record behind a summary, in pieces if it is long (CONTRACT 6)."""
+"""``retrieve_full_context``: the full record of a summary, in pieces if it is long (CONTRACT 6)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _FOLLOW: Final = 8
 _TRACKS_AT_ONCE: Final = 50
 _ROOM_FOR_NOTE: Final = 200
-"""Characters kept for the note of a piece, so that both together are not cut a second time."""
+"""Characters reserved for the note of a piece, so that piece and note together are not cut again."""
 
 RETRIEVE_FULL_CONTEXT: Final = ToolSpec(
     name="retrieve_full_context",
@@ -59,9 +59,9 @@ RETRIEVE_FULL_CONTEXT: Final = ToolSpec(
 
 
 def retrieve_full_context(running: Running, stores: Stores) -> ToolResult:
-    """The record, from ``offset`` on, at most ``limit`` characters, with a note how to read on.
+    """The record, from ``offset`` on, at most ``limit`` characters, with a note on how to read on.
 
-    Only this user's own conversation can be reached: both are part of the key.
+    It can only reach the user's current conversation: both ids are part of the key.
     """
     user, conversation_id, given = running.user, running.conversation_id, running.call.input
     stores = stores.across(running.chat.ancestry)
@@ -93,14 +93,14 @@ def retrieve_full_context(running: Running, stores: Stores) -> ToolResult:
 
 
 def result_text(stores: Stores, user: str, conversation_id: str, record: Record) -> str:
-    """What a tool call's result says; a reference is read anew, it always reads the same."""
+    """The text of a tool call's result; a reference is read again, which always gives the same text."""
     if record.call is None or not record.call.reference:
         return record.content
     return read_reference(stores, user, conversation_id, record.call.reference)
 
 
 def read_reference(stores: Stores, user: str, conversation_id: str, reference: Mapping[str, Any]) -> str:
-    """What a stored reference stands for; the same text every time, because records never change."""
+    """The text of a stored reference; always the same, because records never change."""
     offset, end = reference["offset"], reference["offset"] + reference["limit"]
     digest = stores.digests.named(user, conversation_id, reference["id"])
     if digest:
@@ -118,8 +118,8 @@ def read_reference(stores: Stores, user: str, conversation_id: str, reference: M
 
 
 def whole_text(stores: Stores, user: str, conversation_id: str, record: Record) -> str:
-    """A record's text; a record that is itself a reference is followed to what it showed: to a whole record, or to
-    the piece of a digest's summaries."""
+    """A record's text; if the record is a reference, the text that it showed: a full record, or a piece of a
+    digest's summaries."""
     for _ in range(_FOLLOW):
         if record.call is None or not record.call.reference:
             break
@@ -136,7 +136,7 @@ def whole_text(stores: Stores, user: str, conversation_id: str, record: Record) 
 def _summaries_behind(
     stores: Stores, user: str, conversation_id: str, digest: Digest, offset: int, limit: int
 ) -> str:
-    """A piece of the summaries that a digest was made of, from ``offset`` on. No more than that is read or held."""
+    """A piece of the summaries that a digest was made of, from ``offset`` on. Reads no more than needed."""
     parts, left_out, room = [], offset, limit + 1
     for text in _summaries(stores, user, conversation_id, digest.through):
         part = text[left_out : left_out + room]

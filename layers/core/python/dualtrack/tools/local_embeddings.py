@@ -1,4 +1,4 @@
-"""Embeddings from the deployment's own function ``embed``: meaning without a key (`dualtrack.models.minilm`)."""
+"""Embeddings from the deployment's function ``embed``, which needs no key (`dualtrack.models.minilm`)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class LocalEmbedder:
     function: str
     model: str = LOCAL_MODEL
     places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_CALLS_AT_ONCE), repr=False)
-    """Shared by everything that is asked at the same time."""
+    """Shared by all concurrent calls."""
 
     async def embed(self, texts: Sequence[str], input_type: str, timeout: float) -> tuple[bytes, ...]:  # noqa: ARG002 - one model for both
         """One vector per text, in order. Raises `Degraded` for anything but a complete answer in time."""
@@ -51,10 +51,10 @@ class LocalEmbedder:
         return tuple(vector for answer in answers for vector in answer)
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Nothing to close."""
 
     async def _batch(self, texts: Sequence[str]) -> list[bytes]:
-        """The function answers in part if its own time runs out: the rest is asked for again."""
+        """The function answers in part if its time runs out: the rest is requested again."""
         vectors: list[bytes] = []
         while len(vectors) < len(texts):
             async with self.places:

@@ -36,7 +36,7 @@ IN_HOUSE: Final[Mapping[str, ToolSpec]] = MappingProxyType(
         )
     }
 )
-"""A tool that stands here can be named by a profile, and is then offered, run, priced and listed."""
+"""A tool in this list can be named by a profile, and is then offered, run, priced and listed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class InHouseTools:
 
 
 def in_house_tools(kind: Kind, needs: Callable[[], Any]) -> InHouseTools:
-    """What the Lambda function of a kind hands to `run_tool`. Its tools are imported now, as the function starts."""
+    """What the Lambda function of a kind passes to `run_tool`. Its tools are imported now, when the function starts."""
     with collecting_later():
         runners = {spec.name: resolve_name(spec.runner) for spec in IN_HOUSE.values() if spec.kind == kind}
     return InHouseTools(MappingProxyType(runners), needs)

@@ -1,4 +1,4 @@
-"""What a tool's code is told, and the form that it has."""
+"""The context of a running tool call, and the signatures of tools."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """Whose chat it is, and the call with its frozen input."""
+    """The chat, and the call with its frozen input."""
 
     user: str
     conversation_id: str
@@ -24,7 +24,7 @@ class Running:
 
 
 Execute: TypeAlias = Callable[[Running], ToolResult]
-"""Runs whatever call a Lambda function is given."""
+"""Runs any call of a Lambda function."""
 
 Runner: TypeAlias = Callable[[Running, Any], ToolResult]
-"""Runs the calls of one in-house tool, with what its Lambda function has for tools of its kind."""
+"""Runs the calls of an in-house tool, with what its Lambda function provides for tools of its kind."""

@@ -1,4 +1,4 @@
-"""/v1/admin: what a billing system and the operator call."""
+"""/v1/admin: for billing systems and operators."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.chats import Chat
 
 logger: Final = Logger(child=True)
-"""The function's own; ``correlation_id`` is what every other step of the chat logs under."""
+"""The function's logger; every other step of the chat logs with the same ``correlation_id``."""
 
 CHAT: Final = "/v1/chats/{chat_id}"
 
@@ -42,7 +42,7 @@ CHAT: Final = "/v1/chats/{chat_id}"
     "chat.",
 )
 def post_chat(request: Request) -> Answer:
-    """A repeat is known before anything of its body is looked at."""
+    """Recognises a repeated request before it validates the body."""
     wait, repeat = request.value(WAIT), _repeat(request)
     services = request.services
     first = first_chat(services.stores, services.executions, request.user, repeat) if repeat else None

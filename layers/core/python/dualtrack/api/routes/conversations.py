@@ -126,7 +126,7 @@ def delete_conversation(request: Request, conversation_id: str) -> Answer:
     description="The past has the same ids in both; from then on each goes its own way.",
 )
 def post_fork(request: Request, conversation_id: str) -> Answer:
-    """A repeat is known before anything of its body is looked at."""
+    """Recognises a repeated request before it validates the body."""
     raw, key = request.raw_body(), request.value(IDEMPOTENCY_KEY)
     asked = b"fork %s %s" % (conversation_id.encode(), models.canonical(raw))
     repeat = None if key is None else Repeat(key, fingerprint(asked))

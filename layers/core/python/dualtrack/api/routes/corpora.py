@@ -1,4 +1,4 @@
-"""/v1/admin/corpora: what tools search in, changed by administrators alone."""
+"""/v1/admin/corpora: the data that tools search, changed only by administrators."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _title(request: Request, corpus: str, wanted: str) -> str:
 def _started(
     request: Request, corpus: str, files: Sequence[JobFile], *, reset: bool = False, remove: str = ""
 ) -> Answer:
-    """A job under way, and who began it in the log."""
+    """Start a job, and log who started it."""
     stores = request.stores
     job = Job(
         corpus,

@@ -1,7 +1,7 @@
-"""The database file, made of files that fit to each other: one bulk load for each label and each pair of labels.
+"""Makes the database file from consistent files: a bulk load for each label and each pair of labels.
 
-All statements here are ours; names in them are those of `rows.WORD_RULE`, in the engine's quotes. Values go through
-files that are written here.
+All statements are ours; names in them follow `rows.WORD_RULE` and are quoted. Values are passed in files that are
+written here.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 _POOL_BYTES: Final = 1 << 30
 _MOST_BYTES: Final = 1 << 34
-"""Of address space; without a bound the engine maps 8 TB."""
+"""Maximum address space; without a limit the engine maps 8 TB."""
 
 _CSV: Final = "HEADER=false, PARALLEL=false, DELIM=',', QUOTE='\"', ESCAPE='\"'"
-"""Not in parallel: a text may have several lines."""
+"""Not in parallel, because a text may have several lines."""
 
 
 def write_tables(folder: Path, schema: Schema, rows: Iterable[Row], label_of: Callable[[str], str]) -> None:
-    """One CSV file for each label and each pair of labels, in the columns of the schema. Rows have no problems."""
+    """Write a CSV file for each label and each pair of labels, with the schema's columns. All rows must be valid."""
     labels = {one.name: (at, [p.name for p in one.properties]) for at, one in enumerate(schema.labels)}
     types = {
         one.name: (at, [p.name for p in one.properties], one.ends) for at, one in enumerate(schema.types)
@@ -68,7 +68,7 @@ def _text(value: Scalar) -> str:
 
 
 def build(path: Path, folder: Path, schema: Schema) -> None:
-    """Make the database at ``path`` of the files that `write_tables` has written. It is one file when this returns."""
+    """Make the database at ``path`` from the files of `write_tables`. It is a single file when this returns."""
     with (
         closing(
             ladybug.Database(str(path), buffer_pool_size=_POOL_BYTES, max_db_size=_MOST_BYTES)

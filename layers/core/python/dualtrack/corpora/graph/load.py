@@ -1,11 +1,10 @@
-"""A job on the graph, in pieces: each file is looked at for itself, then all files of the new version become
-one database.
+"""A job on the graph, in steps: each file is checked on its own, then all files of the new version become a
+database.
 
-A file's name is its title: a file of the same name replaces it, and the database is made anew of all files,
-so that what stands in one is never half of what stands in another. All or nothing: one bad row in one file,
-and nothing of the job is published. Every piece can be done twice, and by two at once; the version is
-published under the condition that the one it was made from is still current, and whoever loses makes it anew
-from the other's (as `corpora.ingest`).
+A file's name is its title: a file of the same name replaces it, and the database is always rebuilt from all files, so
+that it is consistent. A job is all or nothing: a single bad row in any file, and nothing is published. Every step can
+be repeated, also by two runs at once. A version is published on condition that the one it was made from is still
+current; a run that loses starts again from the new current version (as in `corpora.ingest`).
 """
 
 from __future__ import annotations
@@ -43,23 +42,23 @@ Next = Literal["again", "done"]
 MAX_NODES: Final = 1_000_000
 MAX_EDGES: Final = 5_000_000
 MAX_BYTES: Final = 1_000_000_000
-"""Of all files together: the function's disk holds them, their tables and the database."""
+"""Maximum size of all files together: the function's disk needs room for them, their tables and the database."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file of the graph, on this machine's disk for as long as a version is made."""
+    """A file of the graph, on the local disk while a version is made."""
 
     name: str
     path: Path
 
     def rows(self) -> Iterator[Row]:
-        """Its rows, read anew each time."""
+        """Its rows, read again each time."""
         return rows_of(self.name, self.path.read_bytes())
 
 
 def load_graph(stores: Stores, job_id: str, has_time: Callable[[], bool]) -> Next:
-    """Work on a job for as long as there is time; ``done`` when it has ended."""
+    """Work on a job while there is time; returns ``done`` when it has ended."""
     job = stores.corpus_jobs.find(GRAPH, job_id)
     if job is None or job.ended:
         return "done"
@@ -72,11 +71,11 @@ def load_graph(stores: Stores, job_id: str, has_time: Callable[[], bool]) -> Nex
     return _make_version(stores, job, files) if has_time() else "again"
 
 
-# ── each file for itself ──────────────────────────────────────────────────────────────────────────
+# ── each file on its own ──────────────────────────────────────────────────────────────────────────
 
 
 def _looked_at(stores: Stores, job: Job, has_time: Callable[[], bool]) -> Sequence[JobFile] | None:
-    """The files, all of them looked at; None if there was no time for all."""
+    """The files, all of them checked; None if there was not enough time."""
     files = list(stores.corpus_jobs.files(job.corpus, job.job_id))
     for at, one in enumerate(files):
         if one.state != "waiting":
@@ -180,7 +179,7 @@ def _fetch(
     planned: Plan,
     folder: Path,
 ) -> list[Source]:
-    """The files of the new version: those of the job, and those that stay from the current version."""
+    """The files of the new version: those of the job, and those kept from the current version."""
     sources = []
     places = {one.title: at for at, one in enumerate(documents)}
     for at, one in enumerate(planned.documents):
@@ -200,17 +199,17 @@ def _source(place: int) -> str:
 
 
 def taken_in(survey: Survey, sources: Sequence[Source]) -> Mapping[str, Problems]:
-    """Take in all files; those that have bad rows, by their names."""
+    """Read all files; returns the problems of those with bad rows, by name."""
     found = [(one.name, survey.nodes(one.name, one.rows())) for one in sources]
     if not any(
         problems.count for _, problems in found
-    ):  # else relationships would miss the nodes that are bad
+    ):  # otherwise relationships would report bad nodes as missing
         found = [(one.name, survey.edges(one.name, one.rows())) for one in sources]
     return {name: problems for name, problems in found if problems.count}
 
 
 def make_database(folder: Path, sources: Sequence[Source], survey: Survey) -> Path:
-    """The database of files that were taken in; ``folder`` holds what it is made of."""
+    """Make the database from files that were read; ``folder`` gets the intermediate files."""
     schema, path = survey.schema(), folder / "graph.lbug"
     write_tables(folder, schema, (row for one in sources for row in one.rows()), survey.label_of)
     build(path, folder, schema)
@@ -218,7 +217,7 @@ def make_database(folder: Path, sources: Sequence[Source], survey: Survey) -> Pa
 
 
 def _fail_with(stores: Stores, job: Job, files: Sequence[JobFile], problems: Mapping[str, Problems]) -> None:
-    """Say of each file of the job what is wrong with it, and of one that was there before in the job's own words."""
+    """Store each file's problems; those of files from before are in the error of the job."""
     told = [_with_problems(one, problems[one.name]) for one in files if one.name in problems]
     for one in told:
         stores.corpus_jobs.record_file(job, one)
@@ -243,7 +242,7 @@ def write_version(
     schema: Schema,
     documents: Sequence[Document],
 ) -> None:
-    """All objects of a version that nobody knows yet."""
+    """Write all objects of a version before it is published."""
     corpora = stores.corpora
     for place, source in enumerate(sources):
         corpora.write_file(GRAPH, version, _source(place), source.path)
@@ -261,7 +260,7 @@ def _publish(
     database: Path,
     schema: Schema,
 ) -> Next:
-    """Write the version, and make it current together with the job's end. ``again`` if another job was faster."""
+    """Write the version, then make it current and end the job. Returns ``again`` if another job was faster."""
     version = f"{job.job_id}.{new_job_id()[-8:]}"
     documents = [one.document for one in planned.documents]
     write_version(stores, version, sources, database, schema, documents)

@@ -3,8 +3,8 @@
 CSV     nodes: ``node_id,label,name,<properties>``; relationships: ``from,type,to,<properties>``; columns in any order
 JSON    ``{"nodes": [{"node_id", "label", "name", <properties>}], "edges": [{"from", "type", "to", <properties>}]}``
 
-A row that cannot be taken comes as a `Problem` at its place, and the rows behind it are looked at all the same. Every
-look is linear in the file's length.
+An invalid row is returned as a `Problem` with its position, and the following rows are still checked. All checks take
+linear time.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 Scalar: TypeAlias = bool | int | float | str
-"""Of a property. In CSV all are text, and what they mean shows when all rows were seen."""
+"""The value of a property. In CSV all values are text; their types are known only after all rows."""
 
 
 class Node(NamedTuple):
-    """A node. ``place``: a line of CSV, or a number from 1 in a JSON list."""
+    """A node. ``place``: its line in CSV, or its number in a JSON list, from 1."""
 
     place: int
     node_id: str
@@ -47,7 +47,7 @@ class Edge(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """What is wrong with a row, as the part of a sentence behind its place."""
+    """A problem with a row, as the rest of a sentence that begins with its position."""
 
     place: str
     what: str
@@ -65,20 +65,20 @@ MAX_ID: Final = 200
 MAX_NAME: Final = 500
 MAX_TEXT: Final = 10_000
 MAX_PROPERTIES: Final = 100
-"""Of a file, and of a label or type."""
+"""Maximum properties of a file, and of a label or type."""
 
 MAX_WORD: Final = 64
 _WORD: Final = re.compile(rf"[A-Za-z][A-Za-z0-9_]{{0,{MAX_WORD - 1}}}")
 WORD_RULE: Final = f"a letter, then letters, digits or _, at most {MAX_WORD}"
-"""Of labels, types and properties."""
+"""The rule for names of labels, types and properties."""
 
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _SHOWN: Final = 40
 
 
 def rows_of(name: str, data: bytes) -> Iterator[Row]:
-    """The rows of a file, problems among them. Raises `Refused` where it is no such file at all, before the first row
-    or, in broken CSV, behind the last good one."""
+    """The rows of a file, including problems. Raises `Refused` if the file is not of this format: before the first row
+    or, for broken CSV, after the last valid one."""
     wrong = not_text(data)
     if wrong:
         raise Refused(f"cannot be read: {wrong}")
@@ -87,7 +87,7 @@ def rows_of(name: str, data: bytes) -> Iterator[Row]:
 
 
 def place_of(name: str, place: int, kind: str) -> str:
-    """Where a row stands, for people: ``line 7``, or ``node 7`` of a JSON file."""
+    """The position of a row as text: ``line 7``, or ``node 7`` of a JSON file."""
     return f"{kind} {place}" if name.lower().endswith(".json") else f"line {place}"
 
 
@@ -126,7 +126,7 @@ _Make: TypeAlias = "Callable[[str, int, Any, Any, Any, Mapping[str, Scalar]], Ro
 
 
 def _maker(header: Sequence[str]) -> _Make:
-    """What rows under this header are. Raises `Refused`."""
+    """A function that makes rows under this header. Raises `Refused`."""
     nodes, edges = set(NODE_COLUMNS) <= set(header), set(EDGE_COLUMNS) <= set(header)
     if nodes == edges:
         expected = " or ".join(",".join(one) for one in (NODE_COLUMNS, EDGE_COLUMNS))
@@ -141,7 +141,7 @@ def _maker(header: Sequence[str]) -> _Make:
 
 
 def _wrong_names(names: Sequence[str]) -> str:
-    """Why these cannot be properties, as the part of a sentence; empty if they can."""
+    """Why these cannot be names of properties, as part of a sentence; empty if they can."""
     if len(names) > MAX_PROPERTIES:
         return f"has {len(names)} properties; at most {MAX_PROPERTIES} are taken"
     reserved = {*NODE_COLUMNS, *EDGE_COLUMNS}
@@ -193,7 +193,7 @@ def _json_row(kind: str, place: int, one: Any, fixed: Sequence[str], make: _Make
 
 
 def _id_text(value: Any) -> Any:
-    """Ids are often numbers in JSON; what is neither text nor a whole number stays, and is refused."""
+    """A whole number as text, because ids in JSON are often numbers; any other value is unchanged and refused later."""
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     return value.strip() if isinstance(value, str) else value
@@ -272,6 +272,6 @@ def _too_long(properties: Mapping[str, Scalar]) -> str:
 
 
 def _shown(text: str) -> str:
-    """Of a stranger's word as much as tells which one it is."""
+    """The beginning of an untrusted word, enough to recognise it."""
     line = _CONTROL.sub("?", text.encode(errors="replace").decode())
     return f"'{line[:_SHOWN]}…'" if len(line) > _SHOWN else f"'{line}'"

@@ -1,7 +1,7 @@
-"""What all files of a graph are together: its schema, and the rows that do not fit to each other.
+"""Checks all files of a graph together: collects the schema, and finds rows that contradict each other.
 
-Nodes are seen before relationships, so that an end that is not there shows. What is kept of a node is its id and its
-label: 1,000,000 take some 150 MB.
+Nodes are read before relationships, so that missing ends are found. Only a node's id and label are kept in memory:
+1,000,000 nodes take about 150 MB.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from dualtrack.tools.graph.schema import PropertyType
 
 MAX_SHOWN: Final = 20
-"""Bad rows of a file that are named; the others are counted."""
+"""Bad rows of a file that are listed; the others are only counted."""
 
 MAX_LABELS: Final = 50
 MAX_TYPES: Final = 100
 MAX_ENDS: Final = 300
-"""Pairs of labels that relationships go between, of all types together: each is loaded as a file of its own."""
+"""Maximum pairs of labels connected by relationships of any type: each pair is loaded from its own file."""
 
 _WHOLE: Final = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _DECIMAL: Final = re.compile(r"-?(?:0|[1-9][0-9]{0,17})\.[0-9]{1,30}(?:[eE][+-]?[0-9]{1,2})?")
@@ -35,20 +35,20 @@ _INT64: Final = range(-(2**63), 2**63)
 
 @dataclass(slots=True)
 class Problems:
-    """The bad rows of one file: the first `MAX_SHOWN`, and how many there are."""
+    """The bad rows of a file: the first `MAX_SHOWN`, and their number."""
 
     count: int = 0
     shown: list[Problem] = field(default_factory=list)
 
     def add(self, one: Problem) -> None:
-        """Take note of a row."""
+        """Add a bad row."""
         self.count += 1
         if len(self.shown) < MAX_SHOWN:
             self.shown.append(one)
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """For people; the last says how many are not shown."""
+        """The problems as text; the last line says how many are not shown."""
         more = self.count - len(self.shown)
         return (*map(str, self.shown), *((f"and {more:,} more",) if more else ()))
 
@@ -60,7 +60,7 @@ class _Table:
     ends: dict[tuple[str, str], None] = field(default_factory=dict)
 
     def take(self, properties: Mapping[str, Scalar], *, is_text: bool) -> str:
-        """Count a row; what is wrong with its properties, or nothing."""
+        """Count a row; returns what is wrong with its properties, or an empty string."""
         columns = self.columns
         for name, value in properties.items():
             known = columns.get(name)
@@ -85,8 +85,8 @@ class _Table:
 
 
 def kind_of(value: Scalar, *, is_text: bool) -> PropertyType:
-    """The column type that holds a value as it is. Of a text that is a number only one that nothing of is lost:
-    ``007`` and ``1e5`` stay text."""
+    """The column type for a value. Text counts as a number only if the conversion loses nothing: ``007`` and ``1e5``
+    stay text."""
     if isinstance(value, bool):
         return "BOOL"
     if isinstance(value, int):
@@ -111,7 +111,7 @@ def _common(one: PropertyType, other: PropertyType) -> PropertyType:
 
 
 class Survey:
-    """Files taken in one after another, first all that have nodes, then all that have relationships."""
+    """Reads files one after another: first the nodes of all files, then the relationships."""
 
     def __init__(self) -> None:
         self._labels: dict[str, _Table] = {}
@@ -121,7 +121,7 @@ class Survey:
         self._ends = 0
 
     def nodes(self, name: str, rows: Iterable[Row]) -> Problems:
-        """Take in the nodes of a file; what is wrong with them."""
+        """Read the nodes of a file; returns their problems."""
         problems = Problems()
         for one in rows:
             if isinstance(one, Node) and (wrong := self._node(one, is_text=_is_text(name))):
@@ -129,7 +129,7 @@ class Survey:
         return problems
 
     def edges(self, name: str, rows: Iterable[Row]) -> Problems:
-        """Take in the relationships of a file, when the nodes of all files are known."""
+        """Read the relationships of a file, after the nodes of all files; returns their problems."""
         problems = Problems()
         for one in rows:
             if isinstance(one, Edge) and (wrong := self._edge(one, is_text=_is_text(name))):
@@ -137,11 +137,11 @@ class Survey:
         return problems
 
     def label_of(self, node_id: str) -> str:
-        """The label of a node that was taken in."""
+        """The label of a node."""
         return self._label_of[node_id]
 
     def schema(self) -> Schema:
-        """What was taken in."""
+        """The schema of all files read."""
         labels = (Label(name, _properties(one), one.count) for name, one in sorted(self._labels.items()))
         types = (
             RelationshipType(name, tuple(sorted(one.ends)), _properties(one), one.count)
@@ -182,7 +182,7 @@ class Survey:
         return table.take(one.properties, is_text=is_text)
 
     def _new(self, name: str, what: str, known: Mapping[str, _Table], most: int) -> str:
-        """What is wrong with a name that is seen for the first time: the engine's tables share one list of names."""
+        """What is wrong with a new name: all tables of the engine share a namespace."""
         if len(known) >= most:
             return f"{what} '{name}' is one too many; at most {most} are taken"
         other = self._folded.setdefault(name.casefold(), (what, name))
@@ -200,5 +200,5 @@ def _properties(table: _Table) -> tuple[Property, ...]:
 
 
 def only_problems(rows: Iterable[Row]) -> Iterator[Problem]:
-    """Those of the rows that cannot be taken."""
+    """Only the invalid rows."""
     return (one for one in rows if isinstance(one, Problem))

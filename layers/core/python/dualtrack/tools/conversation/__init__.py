@@ -1,4 +1,4 @@
-"""`search_conversation`: records of the own conversation, found by words and meaning (CONTRACT 6).
+"""`search_conversation`: searches the records of the current conversation by words and meaning (CONTRACT 6).
 
-``spec`` is light and may be imported anywhere; the others load numpy and belong to the search function alone.
+``spec`` is light and may be imported anywhere; the other modules load numpy, and only the search function uses them.
 """

@@ -1,4 +1,4 @@
-"""The piece of a passage that says most of what was looked for. Pure, and linear in the passage's length."""
+"""The excerpt of a passage that best matches a query. Pure, and linear in the passage's length."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 def excerpt(text: str, wanted: Collection[str], limit: int) -> str:
-    """At most ``limit`` characters of a line around most distinct ``wanted`` terms (`keywords.words`); its beginning
-    where it holds none. Cut ends are marked with ``…``."""
+    """At most ``limit`` characters of a line, with as many distinct ``wanted`` terms (`keywords.words`) as possible;
+    its beginning if it has none. Cut ends are marked with ``…``."""
     start = _start(text, wanted, limit)
     end = min(len(text), start + limit - 2)
     if start:
@@ -24,7 +24,7 @@ def excerpt(text: str, wanted: Collection[str], limit: int) -> str:
 
 
 def _start(text: str, wanted: Collection[str], limit: int) -> int:
-    """Where the best window begins: one that holds most distinct terms, the first of several."""
+    """The start of the best window: the first one with the most distinct terms."""
     places = [
         (match.start(), found)
         for match in WORD.finditer(text)

@@ -1,4 +1,4 @@
-"""The passages of a conversation: those that earlier searches kept, and the new ones, which are kept now."""
+"""The passages of a conversation: those stored by earlier searches, and new ones, which are stored now."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from dualtrack.tools.running import Running
 
 _KEPT_AT_ONCE: Final = 48
-"""Of segments in one transaction, which takes 100 actions and 4 MB."""
+"""Maximum size of the segments in a transaction, which may have 100 actions and 4 MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """The segments that are searched. ``kept``: keys of those that are stored, and so may their vectors be.
+    """The segments to search. ``kept``: keys of the stored ones, whose vectors may be stored too.
 
-    ``through``: the last query in them. ``last``: the last that is there.
+    ``through``: the last query in the segments. ``last``: the last query of the conversation.
     """
 
     segments: tuple[Segment, ...]
@@ -41,16 +41,16 @@ class Index:
 
     @property
     def passages(self) -> tuple[Passage, ...]:
-        """Each once: a search that died between two writes may have left a part of a query behind."""
+        """The distinct passages: a search that died between two writes may have stored only a part of a query."""
         found = {passage.record_id: passage for one in self.segments for passage in one.passages}
         return tuple(found.values())
 
 
 def up_to_date(stores: Stores, running: Running, settings: ConversationSearch) -> Index:
-    """The index of all queries before the running one, as far as its bounds go.
+    """The index of all queries before the running one, within its limits.
 
-    Their summaries are all written: the running query's first turn has seen to that (`query_state`). Where there are
-    none, in a profile that sends none, records are searched by their beginnings.
+    Their summaries are all written, because the first turn of the running query has made sure of it (`query_state`).
+    In a profile without summaries, records are searched by their beginnings.
     """
     user, conversation_id, last = running.user, running.conversation_id, running.chat.query - 1
     stores = stores.across(running.chat.ancestry)
@@ -74,7 +74,7 @@ def _passages(
     tracks: Mapping[int, QueryTrack],
     seconds: float,
 ) -> Iterator[tuple[int, Sequence[Passage]]]:
-    """Of one query after the other, at least one, while there is time and room for more."""
+    """The passages of query after query, at least one query, while there is time and room for more."""
     room, until = PASSAGES_READ, time.monotonic() + seconds
     user, conversation_id = running.user, running.conversation_id
     for records in stores.history.heads(
@@ -89,7 +89,8 @@ def _passages(
 
 
 def _kept(stores: Stores, running: Running, fresh: Iterable[Segment]) -> Iterator[Segment]:
-    """Keep them, and say which; none behind one that another search has kept meanwhile, maybe with fewer passages."""
+    """Store the segments and yield those stored; stops at one that another search has stored meanwhile, maybe with
+    fewer passages."""
     rest = iter(fresh)
     while some := list(itertools.islice(rest, _KEPT_AT_ONCE)):
         writes = [
@@ -103,7 +104,7 @@ def _kept(stores: Stores, running: Running, fresh: Iterable[Segment]) -> Iterato
 
 
 def keep(stores: Stores, running: Running, writes: Sequence[Write]) -> bool:
-    """Whether all were written. What is not kept is made anew by the next search."""
+    """Store the writes; returns whether all were stored. The next search makes missing ones again."""
     try:
         stores.write_past(running.chat, writes)
     except (ChatClosed, Contended, Lost):

@@ -1,4 +1,4 @@
-"""Closeness in meaning: one int8 vector a record, made at the first search and kept."""
+"""Similarity in meaning: an int8 vector for each record, made at the first search and stored."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Vectors:
 def closeness(
     index: Index, query: str, running: Running, needs: SearchNeeds, settings: ConversationSearch
 ) -> dict[str, float] | None:
-    """How close each record is to the query, by its id, in (0, 1]; None where embeddings are not to be had.
+    """The similarity of each record to the query, by its id, in (0, 1]; None if embeddings are not available.
 
-    Records whose vectors could not be had are missing.
+    Records without vectors are missing.
     """
     embedder, deps = needs.embedder, needs.documentation
     if embedder is None:
@@ -55,7 +55,7 @@ def closeness(
 async def _embedded(
     query: str, missing: Sequence[Segment], embedder: Embedder, settings: ConversationSearch
 ) -> Vectors:
-    """The query and the segments, one call each. Raises `Degraded` without the query; a segment may be left out."""
+    """Embed the query and the segments, one call each. Raises `Degraded` if the query fails; segments may lack."""
     places = asyncio.Semaphore(settings.segments_at_once)
 
     async def vectors_of(segment: Segment) -> bytes:
@@ -77,7 +77,7 @@ async def _embedded(
 
 
 def _keep(made: Vectors, index: Index, running: Running, stores: Stores, model: str) -> None:
-    """Those of segments that are kept themselves."""
+    """Store the vectors of stored segments."""
     writes = [
         write
         for key in sorted(made.segments.keys() & index.kept)
@@ -90,7 +90,7 @@ def _keep(made: Vectors, index: Index, running: Running, stores: Stores, model: 
 
 
 def _scores(query: bytes, segments: Sequence[Segment], vectors: Mapping[str, bytes]) -> dict[str, float]:
-    """Vectors of another length than the query's are not comparable, and left out."""
+    """Scores by record id. Vectors of another length than the query's are not comparable and left out."""
     size = len(query) // 4
     usable = [one for one in segments if len(vectors.get(one.key, b"")) == size * len(one.passages)]
     ids = [passage.record_id for one in usable for passage in one.passages]

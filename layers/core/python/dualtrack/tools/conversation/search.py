@@ -1,4 +1,4 @@
-"""`search_conversation`: the records of the own conversation that fit a query, best first.
+"""`search_conversation`: the records of the current conversation that match a query, best first.
 
 kept passages ─► new ones ─► BM25 ∥ vectors (kept, or made now) ─► rank fusion ─► ids with excerpts
 """
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 def run(running: Running, needs: SearchNeeds) -> ToolResult:
-    """One call of the tool. Only this user's own conversation can be reached: both are part of the key."""
+    """A call of the tool. It can only reach the user's current conversation: both ids are part of the key."""
     return search_conversation(running, needs, DEFAULT)
 
 
 def search_conversation(running: Running, needs: SearchNeeds, settings: ConversationSearch) -> ToolResult:
     """At most ``limit`` records of the queries before the running one, as lines that begin with their ids.
 
-    Trouble with our own tables is raised; without the embeddings' service it is keywords alone.
+    Errors of our own tables are raised; without the embedding service only keywords rank.
     """
     query = " ".join(clean(running.call.input["query"]).split())[:MAX_QUERY_CHARACTERS]
     if not query:
@@ -57,9 +57,9 @@ def search_conversation(running: Running, needs: SearchNeeds, settings: Conversa
 def best(
     query: str, index: Index, close: Mapping[str, float] | None, settings: ConversationSearch
 ) -> tuple[Passage, ...]:
-    """The passages that fit, best first; one that neither words nor meaning speak for is left out.
+    """The matching passages, best first; those that match neither by words nor by meaning are left out.
 
-    ``close``: how close records are in meaning, by their ids; None without embeddings.
+    ``close``: the similarity of records in meaning, by their ids; None without embeddings.
     """
     passages = index.passages
     lists: list[Sequence[float]] = []
@@ -87,7 +87,7 @@ def _lines(query: str, found: Sequence[Passage], settings: ConversationSearch) -
 
 
 def _notes(index: Index, close: Mapping[str, float] | None) -> list[str]:
-    """Of a very long conversation: what was not looked through, or not in every way."""
+    """Notes on what was not searched, or only partly, in a very long conversation."""
     notes = []
     first = int(index.segments[0].key[:6]) if index.segments else 1
     if first > 1:

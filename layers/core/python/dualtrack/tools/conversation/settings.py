@@ -10,12 +10,12 @@ Ranking = Literal["keywords", "meaning", "both"]
 
 @dataclass(frozen=True, slots=True)
 class ConversationSearch:
-    """``ranking``: what decides the order; without vectors it is keywords. ``k1`` and ``b`` are BM25's, ``rrf_k``
+    """``ranking``: how the order is decided; without vectors it is by keywords. ``k1`` and ``b`` are BM25's, ``rrf_k``
     that of reciprocal rank fusion, in which meaning counts ``meaning_weight`` times.
 
-    Nobody waits long for the first search of a long conversation; the next one goes on. It reads for about
-    ``read_seconds``, the oldest ``queries`` at most that are not indexed yet, and embeds for ``embed_seconds`` in all,
-    the newest ``segments`` at most (`SEGMENT_PASSAGES` records each), ``segments_at_once`` at a time.
+    The first search of a long conversation is limited in time; the next one continues. A search reads for about
+    ``read_seconds`` at most the oldest ``queries`` that are not indexed yet, and embeds for ``embed_seconds`` in all at
+    most the newest ``segments`` (`SEGMENT_PASSAGES` records each), ``segments_at_once`` at a time.
     """
 
     ranking: Ranking = "both"

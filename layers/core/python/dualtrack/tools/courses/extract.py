@@ -24,10 +24,10 @@ MEMORY: Final = 1_500_000_000
 """Bytes of address space; a PDF of 1,000 pages needs a fifth of it."""
 
 MAX_UNPACKED: Final = 100_000_000
-"""Bytes that the parts of a DOCX may have, packed at most 20 MB."""
+"""Maximum unpacked bytes of a DOCX; packed it has at most 20 MB."""
 
 MAX_TEXT: Final = 5_100_000
-"""Characters: reading stops there; `documents.MAX_CHARACTERS` is what is taken."""
+"""Characters after which reading stops; `documents.MAX_CHARACTERS` is the maximum that is accepted."""
 
 _REFUSED: Final = 3
 
@@ -52,7 +52,7 @@ def extracted(kind: str, data: bytes) -> str:
 
 
 def main(kind: str) -> int:
-    """Read standard input within the limits. The exit code."""
+    """Read standard input within the limits. Returns the exit code."""
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -118,7 +118,7 @@ def _docx(data: bytes) -> Iterator[str]:
 
 
 def _check_archive(data: bytes) -> None:
-    """A DOCX is a zip; what it unpacks to is said in it, and zipfile unpacks no more."""
+    """Refuse a DOCX (a zip) that unpacks to too much; zipfile never unpacks more than the size in the directory."""
     try:
         parts = zipfile.ZipFile(io.BytesIO(data)).infolist()
     except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:

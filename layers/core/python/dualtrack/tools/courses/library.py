@@ -1,4 +1,4 @@
-"""The current index in a function's memory, and the vectors that queries of it need."""
+"""The current index in a function's memory, and the vectors of its queries."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CORPUS: Final = "courses"
 def open_library(
     documentation: Dependencies, stores: Stores, local: LocalEmbedder | None, ranking: str
 ) -> CourseLibrary:
-    """The library with the embedders that there are. ``ranking``: see `course_settings`."""
+    """The library with the available embedders. ``ranking``: see `course_settings`."""
     known: tuple[Embedder | None, ...] = (documentation.embedder, local)
     embedders = {embedder.model: embedder for embedder in known if embedder is not None}
     settings = course_settings(ranking)
@@ -78,7 +78,7 @@ class CourseLibrary:
             return self._index
 
     def vector(self, index: Index, text: str) -> bytes | None:
-        """The text's vector of the index's model; None where that is not to be had."""
+        """The text's vector by the index's model; None if it is not available."""
         embedder = self.embedders.get(index.model)
         if embedder is None or self.settings.ranking == "keywords":
             return None
@@ -112,7 +112,7 @@ class CourseLibrary:
         return vector is None or bool(beside and near is None)
 
     def _swap(self) -> None:
-        """Read the current version if it is another one. One that cannot be read leaves the former in use."""
+        """Read the current version if it has changed. If it cannot be read, the old one stays in use."""
         published = self.store.published(CORPUS)
         if published is None:
             self._version, self._index = "", None
@@ -126,7 +126,7 @@ class CourseLibrary:
                 self.logger.info("course index not read", extra={"reason": str(error)[:200]})
 
     def _loaded(self, published: Published) -> Index:
-        """Without the vectors where a vector index has them."""
+        """The index; without its vectors if a vector index has them."""
         if published.head and self.vector_indexes is not None:
             data = self.store.index(CORPUS, published.version, published.head)
             return load(data, index_name(CORPUS, published.version))

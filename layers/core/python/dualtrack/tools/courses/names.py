@@ -1,4 +1,4 @@
-"""Which course a name means: titles that are like it, in words or in meaning. A name like none means none."""
+"""Finds the course that a name means, by similarity of titles in words or in meaning, if any is similar enough."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def resolve(
 ) -> str | None:
     """The exact title that a name means: the same, then the most alike in words, then in meaning; else None.
 
-    A part of a title, an abbreviation out of its words' first letters, and a slip of the pen are enough.
+    A part of a title, an abbreviation of its words' first letters, or a title with a typo is enough.
     ``name_vector``: float32 of the index's model.
     """
     titles = [course.title for course in index.catalogue]

@@ -90,8 +90,8 @@ def _rankings(
 def _by_meaning(
     index: Index, rows: Array, query_vector: bytes | None, near: Mapping[int, float] | None
 ) -> Array | None:
-    """Of each row 1 and its cosine, above 0: nothing is left out for its meaning but what ``near`` leaves out, 0. None
-    without vectors."""
+    """1 + cosine of each row, which is above 0, so that no row is left out for its meaning; 0 for rows that are not in
+    ``near``. None without vectors."""
     if near is not None:
         scores = np.zeros(len(index), np.float32)
         scores[list(near)] = np.fromiter(near.values(), np.float32, len(near)) + 1
@@ -103,7 +103,7 @@ def _by_meaning(
 
 
 def _fused(rankings: list[Array], settings: CourseSettings) -> list[int]:
-    """Places, best first, of what any ranking has among its first; equal ones in the order of the corpus."""
+    """The positions, best first, of rows among the first of any ranking; ties are in the order of the corpus."""
     firsts = {int(at) for scores in rankings for at in _first(scores, settings.depth)}
     places = sorted(firsts)
     if not places:
@@ -116,7 +116,7 @@ def _fused(rankings: list[Array], settings: CourseSettings) -> list[int]:
 
 
 def _first(scores: Array, depth: int) -> Array:
-    """The places of the best that are not 0; of equal ones those that come first."""
+    """The positions of the best scores that are not 0; ties are in order."""
     best = np.argsort(-scores, kind="stable")[:depth] if len(scores) <= depth else _partitioned(scores, depth)
     return best[scores[best] > 0]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 NO_COURSES: Final = "There are no course materials yet."
 MAX_TITLES: Final = 50
-"""That a refused name is answered with."""
+"""Titles listed when a name is refused."""
 
 
 def search_course_content(running: Running, needs: SearchNeeds) -> ToolResult:
@@ -47,7 +47,7 @@ def get_course_outline(running: Running, needs: SearchNeeds) -> ToolResult:
 def find(
     library: CourseLibrary, query: str, course_name: str | None, lesson_number: int | None
 ) -> ToolResult:
-    """What the query finds in the course and the lesson, where they are given."""
+    """The results of a query, optionally within a course and a lesson."""
     index = library.index()
     if index is None:
         return ToolResult(NO_COURSES)
@@ -66,7 +66,7 @@ def find(
 
 
 def _title(library: CourseLibrary, index: Index, name: str) -> str | None:
-    """The title that a name means; a vector is asked for only where words do not tell."""
+    """The title that a name means; a vector is requested only if words do not decide."""
     name = one_line(clean(name))[:MAX_NAME_CHARACTERS]
     return resolve(index, name, settings=library.settings) or resolve(
         index, name, library.vector(index, name), library.settings

@@ -58,6 +58,6 @@ def place_of(course_title: str, lesson_number: int | None) -> str:
 
 
 def embedded_text(chunk: Chunk) -> str:
-    """What is embedded of a chunk: where it stands, then its text. What is shown is the text alone."""
+    """The text to embed for a chunk: its course and lesson, then its text. Only the text is shown."""
     lesson = "" if chunk.lesson_number is None else f" Lesson {chunk.lesson_number}"
     return f"Course {chunk.course_title}{lesson} content: {chunk.text}"

@@ -1,4 +1,4 @@
-"""What the search remembers, shared by all users: public documentation and numbers made from text.
+"""The search's cache, shared by all users: public documentation and vectors.
 
 Keys are hashes, so no question can be read from the table. ``response#…`` holds a Context7 body,
 ``embedding#…`` a vector (raw float32), ``plan#…`` which library a question led to and which response
@@ -31,7 +31,7 @@ def embedding_key(model: str, input_type: str, text: str) -> str:
 
 
 def plan_key(*parts: str) -> str:
-    """Key of what a question led to."""
+    """Key of the plan for a question."""
     return _key("plan", *parts)
 
 
@@ -41,7 +41,7 @@ def packed_page(page: Page) -> bytes:
 
 
 def unpacked_page(body: bytes) -> Page | None:
-    """The page again; None for bytes that are none (an older or damaged entry)."""
+    """The page from its bytes; None if they are invalid (an older or damaged entry)."""
     plain = _inflated(body)
     return Page(plain[1:].decode(errors="replace"), plain[:1] == b"j") if plain else None
 
@@ -52,7 +52,7 @@ def packed_json(value: Any) -> bytes:
 
 
 def unpacked_json(body: bytes) -> Any:
-    """The JSON value again, or None."""
+    """The JSON value from its bytes, or None."""
     try:
         return json.loads(_inflated(body))
     except ValueError:

@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 
 
 class Embedder(Protocol):
-    """Texts to little-endian float32 vectors; raises `Degraded` where it cannot."""
+    """Texts to little-endian float32 vectors; raises `Degraded` if it fails."""
 
     @property
     def model(self) -> str:
-        """The name that tells its vectors from another's."""
+        """The name that identifies its vectors."""
 
     async def embed(self, texts: Sequence[str], input_type: InputType, timeout: float) -> tuple[bytes, ...]:
         """One vector per text, in order."""
 
     async def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
     """Settings and clients of the search. None stands for "not configured": no embedder → keywords
-    alone, no questions → rules and the fused order, no cache → everything is asked anew.
+    alone, no questions → rules and the fused order, no cache → everything is requested again.
     """
 
     context7: Context7

@@ -44,7 +44,7 @@ class Found:
 
 
 async def find_sections(question: str, session: Session) -> Found:
-    """What the cache remembers of this very question, else what Context7 has. Raises `Context7Error`."""
+    """The cached result for exactly this question, else that of Context7. Raises `Context7Error`."""
     remembered = await _remembered(question, session)
     if remembered:
         return remembered
@@ -173,7 +173,7 @@ async def _one(library: Library, way: str, session: Session) -> Found:
 
 
 class _Unreadable(Context7Error):
-    """The page came, and is not what it says it is."""
+    """The page is not of its declared type."""
 
 
 async def _page(library: Library, way: str, kind: str, session: Session) -> Found:
@@ -226,7 +226,7 @@ def _is_plan(value: Any) -> bool:
 
 
 def _plan_key(question: str, session: Session) -> str:
-    """The question, and whatever else would lead elsewhere."""
+    """The key of the question and of everything else that affects the result."""
     deps = session.deps
     settings: RetrievalSettings = deps.settings
     return plan_key(

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _PARTS: Final = MappingProxyType(
     {"understand": "understand", "choose": "choose", "embed": "meaning", "rerank": "rerank"}
 )
-"""The optional stages that make the result better, by what is counted of them (`dualtrack.runtime.metrics.PARTS`)."""
+"""The optional stages that improve the result, by the part that is counted (`dualtrack.runtime.metrics.PARTS`)."""
 
 
 def run(running: Running, needs: SearchNeeds) -> ToolResult:
@@ -48,7 +48,7 @@ def retrieve_documentation(query: str, deps: Dependencies) -> ToolResult:
     """The best sections of the documentation that answers the query, with their sources.
 
     Takes at most ``settings.limits.total`` seconds (28, inside the contract's 30) and never raises:
-    what cannot be had is an error result that says why.
+    failures become an error result with the reason.
     """
     question = " ".join(query.split())[:MAX_QUERY_CHARACTERS]
     if not question:
@@ -108,7 +108,7 @@ async def _best(chunks: Sequence[Chunk], question: str, session: Session) -> Seq
 
 
 def _notes(found: Found, session: Session) -> tuple[str, ...]:
-    """Where there was too little to cut, say so."""
+    """A note if there were too few sections to choose from."""
     settings, size = session.deps.settings, len(found.chunks)
     if size <= settings.top_final:
         return (f"only {size} distinct sections were found for this question; all of them are shown.",)
@@ -119,7 +119,7 @@ def _notes(found: Found, session: Session) -> tuple[str, ...]:
 
 
 def _left_out(session: Session) -> tuple[str, ...]:
-    """What was configured and could not be had, as it is counted."""
+    """The configured parts that failed, by the names that are counted."""
     missed = {
         _PARTS[stage.name] for stage in session.stages.done if stage.name in _PARTS and not stage.went_well
     }

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """The model, its name, and the most tokens of an answer in writing. One attempt per question: every one here has a
-    substitute that is better than waiting.
+    """The model, its name, and the maximum tokens of a written answer. Each question is tried once: all of them have a
+    fallback that is better than waiting.
     """
 
     model: Model
@@ -29,10 +29,10 @@ class Questions:
     thinking: Thinking = field(default_factory=Thinking)
 
     async def ask(self, system: str, prompt: str, form: type[Form], timeout: float) -> Form:
-        """The answer in the form that is asked for. Raises `Degraded` where there is none.
+        """The answer in the requested form. Raises `Degraded` if there is none.
 
-        The client is the one that turns use, in a thread: a stage that does not wait for it goes on, and the
-        call ends by its own time-out.
+        Uses the same client as turns, in a thread: if a stage stops waiting, it continues, and the call ends by
+        its own timeout.
         """
         request = {
             **short_fields(self.model_name, self.max_tokens, self.thinking),
@@ -45,7 +45,7 @@ class Questions:
             raise Degraded(str(error)) from error
 
     def _parsed(self, request: Mapping[str, Any], form: type[Form], timeout: float) -> Form:
-        """In the thread, which goes on where nobody waits for it: what the call took is told all the same."""
+        """Runs in the thread, also after the stage stopped waiting; the usage of the call is always reported."""
         with asking("model", self.model_name) as question:
             answer, question.usage = self.model.parse(request, form, timeout)
         return answer

@@ -1,4 +1,4 @@
-"""One search in progress: its dependencies, its stages, what it read from the cache and will put there."""
+"""A search in progress: its dependencies, its stages, what it has read from the cache and will write to it."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Session:
-    """``healthy`` turns False when a stage degraded: what was found then is not remembered as the
-    answer to the question, so that the next one gets the better result.
+    """``healthy`` becomes False when a stage degrades: the result is then not cached as the answer to the
+    question, so that the next search can do better.
     """
 
     deps: Dependencies
     stages: Stages
     healthy: bool = True
     has_documentation: bool = True
-    """False once Context7 was away or too slow; a library that it does not have is an answer."""
+    """False if Context7 failed or was too slow; a missing library is a valid answer."""
     context7_requests: int = 0
     recalled: dict[str, bytes] = field(default_factory=dict)
     responses: dict[str, bytes] = field(default_factory=dict)
     embeddings: dict[str, bytes] = field(default_factory=dict)
 
     async def recall(self, keys: Iterable[str]) -> dict[str, bytes]:
-        """What the cache holds of these keys; nothing if there is no cache or it does not answer."""
+        """The cached entries of these keys; empty if there is no cache or it does not answer."""
         cache = self.deps.cache
         wanted = list(keys)
         if cache is None or not wanted:

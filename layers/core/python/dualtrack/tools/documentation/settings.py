@@ -47,7 +47,7 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalSettings:
-    """How documentation is found, ranked and cut. The defaults are the source's where it names them.
+    """How documentation is found, ranked and cut.
 
     ``top_fused`` and ``top_final`` are the two cuts (30 and 6). ``rrf_k`` is the constant of
     reciprocal rank fusion, in which meaning counts ``meaning_weight`` times; both are what held-out

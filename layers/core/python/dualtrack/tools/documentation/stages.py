@@ -35,7 +35,7 @@ class Stage:
 
     @property
     def went_well(self) -> bool:
-        """Whether it brought what it is for."""
+        """Whether it succeeded."""
         return self.outcome == "ok"
 
 
@@ -68,7 +68,7 @@ class Stages:
     async def optional(
         self, name: str, limit: float, work: Callable[[float], Awaitable[Value]]
     ) -> Value | None:
-        """The stage's value, or None where it could not be carried out in its share of the time."""
+        """The stage's value, or None if it failed or exceeded its share of the time."""
         share = min(limit, self.left())
         if share < self.limits.least:
             self.done.append(Stage(name, 0.0, "skipped"))
@@ -82,7 +82,7 @@ class Stages:
 
     @contextmanager
     def timed(self, name: str) -> Iterator[None]:
-        """Record how long the body took and how it ended, whichever way that is."""
+        """Record the duration and outcome of the body."""
         begun = self.monotonic()
         outcome = "ok"
         try:

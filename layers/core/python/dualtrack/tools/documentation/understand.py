@@ -1,5 +1,5 @@
-"""What the request is about: by Claude where it is to be had, else by a few honest rules. Pure,
-apart from the caller that is handed in.
+"""What the request is about: by Claude if available, else by a few simple rules. Pure,
+apart from the client that is passed in.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The graph: fifteen tools over one read-only interface, and the guard in front of it."""
+"""The graph: fifteen tools over a read-only interface, and the guard in front of it."""

@@ -32,7 +32,7 @@ class TooLarge(Exception):
 
 
 def limit_process(address_space: int) -> None:
-    """The second line behind the guard."""
+    """Set the limits: the second line of defence after the guard."""
     for what, most in (
         (resource.RLIMIT_AS, address_space),
         (resource.RLIMIT_FSIZE, 0),
@@ -123,12 +123,12 @@ def plain_object(value: dict[Any, Any]) -> dict[str, Any]:
 
 
 def failure(words: str) -> dict[str, Any]:
-    """What the engine's words mean."""
+    """The answer for an error message of the engine."""
     return {"exhausted" if any(sign in words.lower() for sign in TOO_MUCH) else "failed": words}
 
 
 def said(asked: dict[str, Any], connection: Any) -> dict[str, Any]:
-    """The rows, or why there are none."""
+    """The rows, or the error."""
     try:
         return answer(connection, asked)
     except TooLarge:

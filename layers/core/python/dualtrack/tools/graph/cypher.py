@@ -1,4 +1,4 @@
-"""One read statement of Cypher: parsed, checked, and written anew in our own words.
+"""A read statement of Cypher is parsed, checked, and rewritten.
 
 text ─► `lexer.words` ─► parser of ``cypher.lark`` ─► tree ─► text again: known words, escaped names, no literals
 """
@@ -40,7 +40,7 @@ _OTHER_STATEMENTS: Final = (
     "FOREACH IMPORT INSERT INSTALL LOAD MACRO MERGE PROFILE REMOVE ROLLBACK SET TRUNCATE UNINSTALL UPDATE USE"
 )
 _NOT_READ: Final = frozenset(_OTHER_STATEMENTS.split())
-"""Words that tell a query that is no read from one with a slip. They choose the error and protect from nothing."""
+"""Words that distinguish a writing query from one with a mistake. They only select the error and protect nothing."""
 
 _CLOSE: Final = "\0"
 """In front of a word: no space before it. No name or literal has this character."""
@@ -87,7 +87,7 @@ def _parsed(read: Sequence[Word]) -> Tree[Token]:
 
 
 def _refusal(read: Sequence[Word], error: UnexpectedInput) -> GraphError:
-    """A statement of another kind is refused as such; a slip is told where it is."""
+    """The error: a statement of another kind is refused as such, a mistake is reported with its position."""
     said = {word.text.upper() for word in read if word.type in {"NAME", "FUNCTION"}}
     begins = read[0].type if read else ""
     several = any(word.type == ";" for word in read[:-1])
@@ -100,7 +100,7 @@ def _refusal(read: Sequence[Word], error: UnexpectedInput) -> GraphError:
 
 
 class _Writer:
-    """Writes a tree anew. ``given``: the parameters that the query may name."""
+    """Writes a tree as text. ``given``: the parameters that the query may name."""
 
     def __init__(self, given: Mapping[str, Value], dialect: Dialect) -> None:
         self._given = given

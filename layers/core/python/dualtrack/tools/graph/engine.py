@@ -1,6 +1,6 @@
-"""What every tool reads the graph through, and what can go wrong there.
+"""The interface through which tools read the graph, and its errors.
 
-An engine runs query text that is trusted: our tools' own, or a model's behind the guard (`tools.graph.guard`).
+An engine runs trusted query text: that of our tools, or a model's after the guard (`tools.graph.guard`).
 
 GraphError
 ├─ NoGraph         nothing is loaded, or its server cannot be reached
@@ -25,7 +25,7 @@ MAX_WORDS: Final = 300
 
 
 class GraphError(Exception):
-    """A query brought no rows. The message is for the model."""
+    """A query failed. The message is for the model."""
 
 
 class NoGraph(GraphError):
@@ -55,7 +55,7 @@ class QueryTimedOut(GraphError):
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What a query brought. ``more``: there are rows behind the limit."""
+    """The rows of a query. ``more``: there are rows beyond the limit."""
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Value, ...], ...]
@@ -72,5 +72,5 @@ class Engine(Protocol):
         """
 
     def read_foreign(self, query: str, parameters: Mapping[str, Value], limit: int) -> Rows:
-        """As `read`, for a text that a stranger has shaped and the guard has written anew: kept apart from
+        """As `read`, for an untrusted query that the guard has rewritten: isolated from
         all others."""

@@ -1,8 +1,8 @@
-"""The guard before the engine: a model's query becomes one read statement in our own words, or is refused (PROFILES 4).
+"""The guard before the engine: a model's query is rewritten as a single read statement, or refused (PROFILES 4).
 
-What may be said stands in a grammar (``cypher.lark``), and there is nothing else that it could parse. The engine never
-sees a model's text: names are written between backticks, functions are those of its dialect (`dialects`), and literals
-become parameters.
+A grammar (``cypher.lark``) defines what is allowed, and nothing else can be parsed. The engine never sees a model's
+text: names are written between backticks, functions are those of its dialect (`dialects`), and literals become
+parameters.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""The engine ``ladybug`` in a child process that has the database file and little else.
+"""The engine ``ladybug`` in a child process that has little more than the database file.
 
-Nothing of the function's memory is in the child (`child.py`), no environment, no descriptor but its three.
-What it does is bounded in time from here, in memory and in writing by its own limits. One child answers the
-queries of our tools, for as long as each of them brings rows; a query of a stranger's gets one of its own,
-and no other lives beside it.
+The child (`child.py`) has nothing of the function's memory, no environment, and only three descriptors. This module
+limits its time; its own limits bound memory and writing. One child answers the queries of our tools until one of them
+fails; an untrusted query gets its own child, and no other child runs at the same time.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ class Ladybug:
 
 
 class _Child:
-    """The process. It is killed when this object goes, which is at once where nobody keeps it."""
+    """The process. It is killed when this object is collected, which is at once if there is no reference to it."""
 
     def __init__(self, database: Path, limits: Limits) -> None:
         self._limits = limits
@@ -114,11 +113,11 @@ class _Child:
 
     @property
     def is_dead(self) -> bool:
-        """It ended by itself: of a signal, as where the system has no memory left."""
+        """Whether it has ended: by a signal, for example if the system is out of memory."""
         return self._process.poll() is not None
 
     def read(self, query: str, parameters: Mapping[str, Value], limit: int) -> Rows:
-        """See `Ladybug.read`. Whatever goes wrong, this child is asked nothing more."""
+        """See `Ladybug.read`. After any error, this child is not used again."""
         try:
             told = self._asked(query, parameters, min(limit, MAX_ROWS))
         except BaseException:
@@ -156,7 +155,7 @@ class _Child:
             self._process.stdin.flush()
 
     def _line(self, deadline: float) -> bytes:
-        """What it says to a query, one line; cut off where it died."""
+        """Its answer to a query, a line; incomplete if it died."""
         assert self._process.stdout is not None
         said = bytearray()
         poll = select.poll()

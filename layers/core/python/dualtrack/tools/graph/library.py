@@ -26,7 +26,7 @@ DATABASE: Final = "index"
 """The object of a version that is the database file."""
 
 CHECKED_EVERY: Final = 5.0
-"""Seconds after which it is looked for a newer version."""
+"""Seconds between two checks for a newer version."""
 
 FOLDER: Final = Path("/tmp/graph")  # noqa: S108 - a Lambda function's own disk, which nobody shares
 
@@ -51,8 +51,8 @@ NOTHING: Final = GraphNeeds(_NothingLoaded(), Schema())
 
 @dataclass(slots=True)
 class GraphLibrary:
-    """One for a function instance. A version is fetched once and takes the former's place when it is there whole, so
-    for that moment the disk holds both."""
+    """One for each function instance. A version is fetched once and replaces the old one when it is complete, so
+    the disk has to hold both for a moment."""
 
     store: CorpusStore
     log: Log
@@ -72,7 +72,7 @@ class GraphLibrary:
             return self._needs
 
     def _look(self) -> None:
-        """Take the current version if it is another one. One that cannot be had leaves the former in use."""
+        """Switch to the current version if it has changed. If it cannot be fetched, the old one stays in use."""
         version = self.store.current(CORPUS)
         if version is None:
             self._swap("", NOTHING)

@@ -1,4 +1,4 @@
-"""A recorded tool call of a chat, run on its MCP server: what the github function hands to `run_tool`."""
+"""Runs a recorded tool call on its MCP server: the github function passes this to `run_tool`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def run_mcp_call(running: Running, stores: Stores, deps: McpDeps) -> ToolResult:
-    """The call with the schema that the model was shown: the one of the catalogue the chat has pinned."""
+    """Run the call with the schema that the model has seen: that of the catalogue that the chat has pinned."""
     pinned = running.chat.pin.catalogue if running.chat.pin else ""
     catalogue = load_catalogue(stores.cache, stores.clock(), version=pinned)
     spec = find_tool(catalogue, running.call.tool)

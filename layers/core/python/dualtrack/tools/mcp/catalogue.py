@@ -4,10 +4,10 @@ It has two parts (storage/cache.py):
 
 - versions: the tools of one server as they were listed. A version is the hash of its content, so it
   never changes and a chat can pin it for all its turns.
-- listings: which version each server has now and until when that may be believed.
+- listings: which version each server has now, and how long that is valid.
 
-A server that cannot be listed keeps its last version until that is stale; a stale or missing one
-means that its tools are not offered, never a failure (DESIGN 5).
+A server that cannot be listed keeps its last version until that expires; then its tools are not
+offered, which is never an error (DESIGN 5).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.cache import CacheStore
 
 STALE_AFTER: Final = 6 * 3600
-"""Seconds for which a listing may be believed; the schedule renews it every hour."""
+"""Seconds for which a listing is valid; the schedule renews it every hour."""
 
 KEEP_VERSION: Final = 7 * 86_400
 """Seconds for which a version outlives its last listing; a chat that pinned it lives 15 minutes."""
@@ -90,7 +90,7 @@ def store_listings(cache: CacheStore, listings: Sequence[Listing]) -> None:
 
 
 def is_fresh(listing: Listing, now: float) -> bool:
-    """Whether a listing may still be believed."""
+    """Whether a listing is still valid."""
     return now - listing.listed_at < STALE_AFTER
 
 

@@ -292,7 +292,7 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 def _cause(error: BaseException) -> BaseException | None:
-    """The one exception that says most, or None if there is one that is no failure of the server."""
+    """The most specific exception, or None if one of them is not a failure of the server."""
     leaves = list(_leaves(error))
     if not all(isinstance(leaf, _KNOWN_CAUSES) for leaf in leaves):
         return None

@@ -1,4 +1,4 @@
-"""One call of an MCP tool for one user: whose token, valid arguments, the call, a result for the model."""
+"""A call of an MCP tool for a user: token, valid arguments, the call, a result for the model."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class NoToken(Exception):
 
 
 def execute_mcp_call(spec: ToolSpec, arguments: Mapping[str, Any], user: str, deps: McpDeps) -> ToolResult:
-    """Run one call. Whatever the model should know comes back as an error result, never as an exception."""
+    """Run a call. Errors that the model should know are returned as an error result, never raised."""
     server = find_server(deps.servers, spec.server)
     if server is None or (server.tools and spec.remote_name not in server.tools):
         return failed(f"{spec.name} is no longer offered.")
@@ -101,7 +101,7 @@ def _explained(failure: Failure, spec: ToolSpec) -> str:
 
 
 def _advised(result: ToolResult, server: McpServer) -> ToolResult:
-    """GitHub's refusals arrive inside the result's text; say beside them what can be done."""
+    """Add advice to GitHub's refusals, which arrive in the result's text."""
     if not result.is_error or server.auth.type != "github_connection":
         return result
     text = result.content
@@ -114,7 +114,7 @@ def _advised(result: ToolResult, server: McpServer) -> ToolResult:
 
 
 def _sourced(result: ToolResult, server: McpServer, arguments: Mapping[str, Any]) -> ToolResult:
-    """GitHub's server names no web addresses: what was asked about is the source, by its name."""
+    """Add a source: GitHub's server returns no URLs, so the subject of the call is the source, by its name."""
     if result.is_error or result.sources or server.auth.type != "github_connection":
         return result
     title = _subject(arguments)
@@ -136,7 +136,7 @@ def _subject(arguments: Mapping[str, Any]) -> str:
 
 
 def _redacted(result: ToolResult, token: str | None) -> ToolResult:
-    """A server that echoes its headers must not carry a token into the records: text, sources, media types."""
+    """Remove the token from text, sources and media types: a server that echoes headers must not put it in records."""
     if not token:
         return result
 

@@ -1,4 +1,4 @@
-"""Bring the stored catalogue up to date: ask every server what it offers (on schedule and at deployment)."""
+"""Updates the stored catalogue: lists the tools of every server (on schedule and at deployment)."""
 
 from __future__ import annotations
 
