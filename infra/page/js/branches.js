@@ -36,9 +36,14 @@ export function branchesOf(known, conversationId) {
     const origin = homeOf(known, conversationId, number - 1);
     const isSibling = (one) => homeOf(known, one.conversation_id, number - 1) === origin;
     const begins = (one, other) => (one.created_at < other.created_at ? -1 : 1);
-    const ids = forks.filter(isSibling).sort(begins).map((one) => one.conversation_id);
+    const ids = forks
+      .filter(isSibling)
+      .sort(begins)
+      .map((one) => one.conversation_id);
     if (ids.length === 0) continue;
-    const ways = [origin, ...ids].map((home) => ({ home, open: shownBy(known, conversationId, home, number) })).filter((way) => way.open);
+    const ways = [origin, ...ids]
+      .map((home) => ({ home, open: shownBy(known, conversationId, home, number) }))
+      .filter((way) => way.open);
     const at = ways.findIndex((way) => way.home === homeOf(known, conversationId, number));
     if (at >= 0 && ways.length > 1) found.set(number, { at, ids: ways.map((way) => way.open) });
   }
@@ -67,6 +72,7 @@ export function families(listed) {
 
 function topOf(known, one) {
   let top = one;
-  for (let steps = 0; steps < DEEPEST && known.has(top.forked_from); steps += 1) top = known.get(top.forked_from);
+  for (let steps = 0; steps < DEEPEST && known.has(top.forked_from); steps += 1)
+    top = known.get(top.forked_from);
   return top;
 }

@@ -6,13 +6,24 @@ import { grammarOf } from "./languages.js";
 export function codeBlock(text, label) {
   const copy = h("button", { type: "button", class: "copy", "data-copy": "code" }, icon("copy"), "Copy");
   const code = h("code", { "data-language": label }, text);
-  return h("div", { class: "code" }, h("div", { class: "code-head" }, h("span", {}, label), copy), h("pre", { tabindex: "0" }, code));
+  return h(
+    "div",
+    { class: "code" },
+    h("div", { class: "code-head" }, h("span", {}, label), copy),
+    h("pre", { tabindex: "0" }, code),
+  );
 }
 
 /** Colours the code blocks within an element whose language is known, at most so many. Returns how many there were. */
 export function colourCode(element, most) {
-  const found = [...element.querySelectorAll(".code code")].filter((code) => grammarOf(code.dataset.language)).slice(0, most);
+  const found = [...element.querySelectorAll(".code code")]
+    .filter((code) => grammarOf(code.dataset.language))
+    .slice(0, most);
   // where there is nothing to colour, nothing is loaded; offline it stays as it is
-  if (found.length > 0) import("./colours.js").then(({ colour }) => found.forEach((code) => colour(code, grammarOf(code.dataset.language))), () => {});
+  if (found.length > 0)
+    import("./colours.js").then(
+      ({ colour }) => found.forEach((code) => colour(code, grammarOf(code.dataset.language))),
+      () => {},
+    );
   return found.length;
 }

@@ -1,8 +1,9 @@
 /**
  * The open conversation: its exchanges, the chat that runs in it, and what the reader does with them.
  */
-import { Refusal, Unreachable } from "./api.js";
+
 import { ready } from "./answer_text.js";
+import { Refusal, Unreachable } from "./api.js";
 import { encoded } from "./attachments.js";
 import { branchLinks } from "./branch_links.js";
 import { numberOf } from "./branches.js";
@@ -84,13 +85,20 @@ export class Conversation {
     this.conversationId = conversationId;
     this.#listener.onEmpty(false);
     const { signal } = this.#opened;
-    const [conversation] = await Promise.all([this.#api.conversation(conversationId, "full", signal), ready()]);
+    const [conversation] = await Promise.all([
+      this.#api.conversation(conversationId, "full", signal),
+      ready(),
+    ]);
     const known = chatsOf(conversationId);
-    const exchanges = fromRecords(conversation.records).map((one) => ({ ...one, chatId: one.chatId || known[one.messageId] || "" }));
+    const exchanges = fromRecords(conversation.records).map((one) => ({
+      ...one,
+      chatId: one.chatId || known[one.messageId] || "",
+    }));
     for (const exchange of exchanges) this.#add(exchange);
     this.#listener.onEmpty(exchanges.length === 0);
     const last = this.#views.at(-1);
-    if (last && isOpen(last.exchange)) this.#resume(last, last.exchange.chatId || chatId || conversation.running_chat_id, signal);
+    if (last && isOpen(last.exchange))
+      this.#resume(last, last.exchange.chatId || chatId || conversation.running_chat_id, signal);
     this.#addFigures(signal).then(() => this.#files.fill(this.#list, conversationId, signal));
     this.#files.fill(this.#list, conversationId, signal);
     return conversation;
@@ -106,7 +114,11 @@ export class Conversation {
   /** Starts from the first event: the page knows nothing of the chat but its question. */
   async #resume(view, chatId, signal) {
     if (!chatId) {
-      view.update({ ...view.exchange, status: "failed", error: { message: "This question has no answer yet, or its chat was started elsewhere." } });
+      view.update({
+        ...view.exchange,
+        status: "failed",
+        error: { message: "This question has no answer yet, or its chat was started elsewhere." },
+      });
       return;
     }
     const { question, attachments, messageId } = view.exchange;
@@ -115,7 +127,9 @@ export class Conversation {
   }
 
   async #addFigures(signal) {
-    const past = this.#views.filter(({ exchange }) => exchange.chatId && !isOpen(exchange)).slice(-CHATS_SHOWN);
+    const past = this.#views
+      .filter(({ exchange }) => exchange.chatId && !isOpen(exchange))
+      .slice(-CHATS_SHOWN);
     for (const view of past.reverse()) {
       try {
         const chat = await this.#api.chat(view.exchange.chatId, signal);
@@ -170,7 +184,8 @@ export class Conversation {
   async #follow(view, chatId, signal) {
     this.#setRunning({ view, chatId });
     const onEvent = (event) => this.#accept(view, event);
-    const onTrouble = (trouble) => view.exchange.trouble !== trouble && view.update({ ...view.exchange, trouble });
+    const onTrouble = (trouble) =>
+      view.exchange.trouble !== trouble && view.update({ ...view.exchange, trouble });
     try {
       await follow(this.#api, chatId, { signal, onEvent, onTrouble });
     } catch (problem) {
@@ -239,7 +254,9 @@ export class Conversation {
       if (problem.status !== 404 || home === conversationId) throw problem;
       return this.#fork(conversationId, number);
     });
-    const chat = message && (await this.#askIn(fork, { message: message.text, ...(attachments.length > 0 && { attachments }) }));
+    const chat =
+      message &&
+      (await this.#askIn(fork, { message: message.text, ...(attachments.length > 0 && { attachments }) }));
     if (signal.aborted) return; // the branch stands in the list
     this.#enter(fork, number);
     onForked(fork);
@@ -261,7 +278,8 @@ export class Conversation {
       return chat;
     } catch (problem) {
       // without an answer the chat may run all the same; an empty branch that cannot be deleted stays in the list
-      if (problem instanceof Refusal && problem.status < 500) this.#api.deleteConversation(conversation_id).catch(() => {});
+      if (problem instanceof Refusal && problem.status < 500)
+        this.#api.deleteConversation(conversation_id).catch(() => {});
       throw problem;
     }
   }
@@ -283,12 +301,15 @@ export class Conversation {
   showBranches(found) {
     for (const view of this.#views) {
       const branches = found.get(numberOf(view.exchange.messageId)) ?? null;
-      if (JSON.stringify(branches) !== JSON.stringify(view.exchange.branches)) view.update({ ...view.exchange, branches });
+      if (JSON.stringify(branches) !== JSON.stringify(view.exchange.branches))
+        view.update({ ...view.exchange, branches });
     }
     const { next } = this;
     const parting = found.get(next);
     byId("next-branches").hidden = !parting || this.#running !== null;
-    byId("next-branches").replaceChildren(...(parting ? [branchLinks(next, parting), "This branch goes on with your next question."] : []));
+    byId("next-branches").replaceChildren(
+      ...(parting ? [branchLinks(next, parting), "This branch goes on with your next question."] : []),
+    );
   }
 }
 

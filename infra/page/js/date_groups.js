@@ -10,7 +10,10 @@ export function groupName(at, now) {
   if (days <= 0) return "Today";
   if (days === 1) return "Yesterday";
   if (days <= 7) return "Previous 7 days";
-  return at.toLocaleDateString("en-GB", { month: "long", year: at.getFullYear() === now.getFullYear() ? undefined : "numeric" });
+  return at.toLocaleDateString("en-GB", {
+    month: "long",
+    year: at.getFullYear() === now.getFullYear() ? undefined : "numeric",
+  });
 }
 
 /**

@@ -5,8 +5,8 @@
  * Everything is bounded: a result may be as large as a megabyte, and its names are strangers'.
  */
 import { h } from "./dom.js";
-import { drawNeighbours } from "./graph_drawing.js";
 import { count, plural, start } from "./format.js";
+import { drawNeighbours } from "./graph_drawing.js";
 
 const TABLES = 6;
 const ROWS = 200;
@@ -20,13 +20,21 @@ export function shapeOf(text) {
   const result = parsed(text);
   if (!isObject(result)) return null;
   const neighbours = isNode(result.node) && Array.isArray(result.connections) ? neighboursOf(result) : null;
-  const tables = tablesOf(neighbours ? { connections: result.connections.map(connection) } : result, "").slice(0, TABLES);
+  const tables = tablesOf(
+    neighbours ? { connections: result.connections.map(connection) } : result,
+    "",
+  ).slice(0, TABLES);
   return tables.length > 0 || neighbours ? { tables, neighbours } : null;
 }
 
 /** The shape on the page. `onAsk(name)`: the reader wants to know more of a neighbour. */
 export function graphResult({ tables, neighbours }, onAsk) {
-  return h("div", { class: "graph-result" }, neighbours ? drawNeighbours(neighbours, onAsk) : "", tables.map(table));
+  return h(
+    "div",
+    { class: "graph-result" },
+    neighbours ? drawNeighbours(neighbours, onAsk) : "",
+    tables.map(table),
+  );
 }
 
 function parsed(text) {
@@ -39,7 +47,8 @@ function parsed(text) {
 
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 
-const isNode = (value) => isObject(value) && typeof value.name === "string" && typeof value.label === "string";
+const isNode = (value) =>
+  isObject(value) && typeof value.name === "string" && typeof value.label === "string";
 
 /** `{node, total, groups: [{type, out, nodes}]}`, groups and nodes in the result's order. */
 function neighboursOf({ node, connections, total_count: total }) {
@@ -54,19 +63,23 @@ function neighboursOf({ node, connections, total_count: total }) {
 }
 
 /** A connection as a row of a table. */
-const connection = (one) => (isObject(one) && isObject(one.node) ? { direction: one.direction, type: one.type, ...one.node } : one);
+const connection = (one) =>
+  isObject(one) && isObject(one.node) ? { direction: one.direction, type: one.type, ...one.node } : one;
 
 function tablesOf(value, title, depth = 0) {
   if (depth > DEPTH || !isObject(value)) return [];
   if (Array.isArray(value.columns) && Array.isArray(value.rows)) return [rowsTable(title || "rows", value)];
   return Object.entries(value).flatMap(([key, one]) => {
-    if (Array.isArray(one) && one.length > 0 && one.every(isObject)) return [objectsTable(key, one, value.total_count)];
+    if (Array.isArray(one) && one.length > 0 && one.every(isObject))
+      return [objectsTable(key, one, value.total_count)];
     return tablesOf(one, key, depth + 1);
   });
 }
 
 function rowsTable(title, { columns, rows }) {
-  const kept = rows.slice(0, ROWS).map((row) => (Array.isArray(row) ? row : [row]).slice(0, COLUMNS).map(cell));
+  const kept = rows
+    .slice(0, ROWS)
+    .map((row) => (Array.isArray(row) ? row : [row]).slice(0, COLUMNS).map(cell));
   return { title, columns: columns.slice(0, COLUMNS).map(cell), rows: kept, total: rows.length };
 }
 
@@ -82,7 +95,10 @@ const flattened = ({ properties, ...rest }) => ({ ...rest, ...(isObject(properti
 
 function cell(value) {
   if (value === null || value === undefined) return "";
-  if (Array.isArray(value)) return value.every((one) => !isObject(one)) ? start(value.join(", "), CELL) : plural(value.length, "entry").replace("entrys", "entries");
+  if (Array.isArray(value))
+    return value.every((one) => !isObject(one))
+      ? start(value.join(", "), CELL)
+      : plural(value.length, "entry").replace("entrys", "entries");
   if (isNode(value)) return start(value.name, CELL);
   return start(isObject(value) ? JSON.stringify(value) : String(value), CELL);
 }
@@ -91,7 +107,9 @@ const words = (name) => name.replace(/_/g, " ");
 
 function table({ title, columns, rows, total }) {
   const shown = rows.length < total ? `${count(rows.length)} of ${count(total)}` : count(total);
-  const numeric = columns.map((_, at) => rows.length > 0 && rows.every((row) => /^-?[\d.]*$/.test(row[at] ?? "")));
+  const numeric = columns.map(
+    (_, at) => rows.length > 0 && rows.every((row) => /^-?[\d.]*$/.test(row[at] ?? "")),
+  );
   const caption = `${words(title)} (${shown})`;
   return h(
     "div",
@@ -100,8 +118,30 @@ function table({ title, columns, rows, total }) {
       "table",
       {},
       h("caption", {}, caption),
-      h("thead", {}, h("tr", {}, columns.map((name, at) => h("th", { scope: "col", class: numeric[at] ? "number" : null }, words(name))))),
-      h("tbody", {}, rows.map((row) => h("tr", {}, row.map((text, at) => h("td", { class: numeric[at] ? "number" : text.length < SHORT ? "short" : null }, text))))),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          columns.map((name, at) =>
+            h("th", { scope: "col", class: numeric[at] ? "number" : null }, words(name)),
+          ),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        rows.map((row) =>
+          h(
+            "tr",
+            {},
+            row.map((text, at) =>
+              h("td", { class: numeric[at] ? "number" : text.length < SHORT ? "short" : null }, text),
+            ),
+          ),
+        ),
+      ),
     ),
   );
 }

@@ -25,7 +25,8 @@ function paired(source, opening, closing) {
 /** One dollar sign may be money: it must touch the formula at both ends, no letter or figure may follow, and it holds no prose. */
 function dollars(source) {
   let end = 1;
-  while (end < source.length && source[end] !== "$" && source[end] !== "\n") end += source[end] === "\\" ? 2 : 1;
+  while (end < source.length && source[end] !== "$" && source[end] !== "\n")
+    end += source[end] === "\\" ? 2 : 1;
   const tex = source.slice(1, end);
   if (source[end] !== "$" || !tex || tex !== tex.trim() || /[\w$]/.test(source[end + 1] ?? "")) return "";
   return PROSE.test(tex) && !tex.includes("\\") ? "" : `$${tex}$`;

@@ -26,7 +26,11 @@ export class QuestionEditor {
     this.#files = attachments;
     const number = messageId.slice(1);
     const note = `edit-note-${messageId}`;
-    this.#field = h("textarea", { rows: "1", "aria-label": `Question ${number}, edited`, "aria-describedby": note });
+    this.#field = h("textarea", {
+      rows: "1",
+      "aria-label": `Question ${number}, edited`,
+      "aria-describedby": note,
+    });
     this.#field.value = draftOf(place).text || question;
     this.element = h(
       "form",
@@ -35,7 +39,12 @@ export class QuestionEditor {
       this.#fileList,
       h("p", { id: note, class: "fine muted" }, NOTE),
       this.#problem,
-      h("div", { class: "buttons" }, h("button", { type: "button", class: "button", onclick: () => this.#discard() }, "Cancel"), this.#send),
+      h(
+        "div",
+        { class: "buttons" },
+        h("button", { type: "button", class: "button", onclick: () => this.#discard() }, "Cancel"),
+        this.#send,
+      ),
     );
     this.#wire();
     this.#drawFiles();
@@ -52,7 +61,8 @@ export class QuestionEditor {
       keepDraft(this.#place, { text: this.#field.value, files: [] });
     });
     this.element.addEventListener("keydown", (event) => {
-      if (event.key === "Escape" && !event.isComposing) this.#listener.onCancel(); // the draft stays
+      if (event.key === "Escape" && !event.isComposing)
+        this.#listener.onCancel(); // the draft stays
       else if (event.target === this.#field && sends(event, this.#touch)) {
         event.preventDefault();
         this.#submit();
@@ -114,6 +124,17 @@ export class QuestionEditor {
       this.#drawFiles();
       this.#field.focus();
     };
-    return h("li", { class: "file" }, icon("file"), h("span", { class: "file-name" }, name), h("span", { class: "muted" }, bytes(one.size)), h("button", { type: "button", class: "icon-button small", "aria-label": `Remove ${name}`, onclick: remove }, icon("close")));
+    return h(
+      "li",
+      { class: "file" },
+      icon("file"),
+      h("span", { class: "file-name" }, name),
+      h("span", { class: "muted" }, bytes(one.size)),
+      h(
+        "button",
+        { type: "button", class: "icon-button small", "aria-label": `Remove ${name}`, onclick: remove },
+        icon("close"),
+      ),
+    );
   }
 }

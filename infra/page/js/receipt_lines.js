@@ -30,7 +30,10 @@ export function timeline({ created_at: created, lines }) {
     name: nameOf(line),
     kind: line.kind === "fold" ? "summary" : line.kind,
     seconds: line.seconds ?? null,
-    from: line.seconds === null || line.seconds === undefined || begins(line) === null ? null : begins(line) / whole,
+    from:
+      line.seconds === null || line.seconds === undefined || begins(line) === null
+        ? null
+        : begins(line) / whole,
     took: (line.seconds ?? 0) / whole,
     first: line.first_seconds ? Math.min(line.first_seconds, line.seconds ?? 0) / whole : 0,
     share: spent > 0 ? line.dollars / spent : 0,

@@ -14,7 +14,11 @@ export class Relatives {
 
   /** Learns conversations as the API shows them. */
   learn(conversations) {
-    for (const { records: _records, ...one } of conversations) this.known.set(one.conversation_id, { ...one, before: one.forked_before ? numberOf(one.forked_before) : 0 });
+    for (const { records: _records, ...one } of conversations)
+      this.known.set(one.conversation_id, {
+        ...one,
+        before: one.forked_before ? numberOf(one.forked_before) : 0,
+      });
   }
 
   forget(conversationId) {

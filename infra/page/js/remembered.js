@@ -16,7 +16,10 @@ function load() {
 
 function save(all) {
   try {
-    localStorage.setItem(CHATS, JSON.stringify(Object.fromEntries(Object.entries(all).slice(-CONVERSATIONS))));
+    localStorage.setItem(
+      CHATS,
+      JSON.stringify(Object.fromEntries(Object.entries(all).slice(-CONVERSATIONS))),
+    );
   } catch {
     // without storage the hash of the address still knows the running chat
   }

@@ -27,7 +27,9 @@ const store = (key, value) => sessionStorage.setItem(key, JSON.stringify(value))
 
 function claims(token) {
   const part = token.split(".")[1].replaceAll("-", "+").replaceAll("_", "/");
-  return JSON.parse(new TextDecoder().decode(Uint8Array.from(atob(part), (character) => character.charCodeAt(0))));
+  return JSON.parse(
+    new TextDecoder().decode(Uint8Array.from(atob(part), (character) => character.charCodeAt(0))),
+  );
 }
 
 /** Whether the session's user administers the deployment. The API decides; the page only leaves out what it would refuse. */
@@ -155,8 +157,10 @@ class CognitoSession extends Session {
     const pending = stored(PENDING);
     sessionStorage.removeItem(PENDING);
     history.replaceState(null, "", `/${pending?.hash ?? ""}`);
-    if (!pending || parameters.get("state") !== pending.state) throw new SignInFailed("Please sign in again.");
-    if (parameters.has("error")) throw new SignInFailed(parameters.get("error_description") ?? "Signing in failed.");
+    if (!pending || parameters.get("state") !== pending.state)
+      throw new SignInFailed("Please sign in again.");
+    if (parameters.has("error"))
+      throw new SignInFailed(parameters.get("error_description") ?? "Signing in failed.");
     await this.#exchange({
       grant_type: "authorization_code",
       code: parameters.get("code"),
@@ -170,7 +174,10 @@ class CognitoSession extends Session {
     const refresh = stored(KEY)?.refresh;
     if (!refresh) return Promise.resolve(false);
     this.#renewal ??= this.#exchange({ grant_type: "refresh_token", refresh_token: refresh })
-      .then(() => (this.onRenewed(), true), () => false)
+      .then(
+        () => (this.onRenewed(), true),
+        () => false,
+      )
       .finally(() => {
         this.#renewal = null;
       });
@@ -195,7 +202,10 @@ class CognitoSession extends Session {
 }
 
 function base64url(data) {
-  return btoa(String.fromCharCode(...data)).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+  return btoa(String.fromCharCode(...data))
+    .replaceAll("+", "-")
+    .replaceAll("/", "_")
+    .replace(/=+$/, "");
 }
 
 const random = () => base64url(crypto.getRandomValues(new Uint8Array(32)));

@@ -19,7 +19,7 @@ const FIELDS = "input:not([type=radio], [type=checkbox], [type=file]), textarea,
 export function shortcutOf({ altKey, shiftKey, ctrlKey, metaKey, code, key, isComposing }, inField) {
   if (ctrlKey || metaKey || isComposing) return "";
   if (altKey && shiftKey) return SHORTCUTS.find((one) => one.code === code)?.id ?? "";
-  return !altKey && !inField ? SHORTCUTS.find((one) => one.sign === key)?.id ?? "" : "";
+  return !altKey && !inField ? (SHORTCUTS.find((one) => one.sign === key)?.id ?? "") : "";
 }
 
 /** `actions`: by id, what each does. While a dialog is open only it is listened to. */
