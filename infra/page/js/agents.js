@@ -1,4 +1,7 @@
-/** The agents that a new conversation can begin with: the picker, what the chosen one suggests, and the name of each. */
+/**
+ * The agents that a new conversation can begin with: the picker, what the chosen one suggests, and the name
+ * of each.
+ */
 import { byId, h } from "./dom.js";
 import { count, plural, start } from "./format.js";
 

@@ -23,7 +23,9 @@ export class Api {
   #onSignedOut;
   #uploads;
 
-  /** `uploads`: the origin at which signed addresses are reached (empty: the page's), if it is not their own. */
+  /**
+   * `uploads`: the origin at which signed addresses are reached (empty: the page's), if it is not their own.
+   */
   constructor({ api, uploads }, session, onSignedOut) {
     this.#base = api.replace(/\/$/, "");
     this.#uploads = uploads;
@@ -43,7 +45,9 @@ export class Api {
     throw new Refusal(response.status, await errorOf(response));
   }
 
-  /** Whether there is another token than the one that was refused; a slow answer may find it renewed already. */
+  /**
+   * Whether there is another token than the one that was refused; a slow answer may find it renewed already.
+   */
   #renewed(refused) {
     return this.#session.token === refused
       ? this.#session.renew()
@@ -86,10 +90,9 @@ export class Api {
 
   /** A page of the conversations by their last query; with `searched` only those that have its words. */
   conversations(cursor = "", searched = "") {
-    return this.#json(
-      "GET",
-      `/v1/conversations?limit=50${cursor && `&cursor=${encodeURIComponent(cursor)}`}${searched && `&q=${encodeURIComponent(searched)}`}`,
-    );
+    const after = cursor && `&cursor=${encodeURIComponent(cursor)}`;
+    const words = searched && `&q=${encodeURIComponent(searched)}`;
+    return this.#json("GET", `/v1/conversations?limit=50${after}${words}`);
   }
 
   receipt(chatId) {

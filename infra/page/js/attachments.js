@@ -7,8 +7,11 @@ import { textPreview } from "./stored_files.js";
 
 const VIEWABLE = new Set(["image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"]);
 const MOST = 5;
-const TEXT =
-  /^(text\/[a-z0-9][a-z0-9!#$&^_.+-]*|application\/(json|xml|yaml|toml|sql|javascript)|application\/[a-z0-9][a-z0-9!#$&^_.-]*\+(json|xml|yaml))$/;
+const TEXTS = [
+  /^text\/[a-z0-9][a-z0-9!#$&^_.+-]*$/,
+  /^application\/([a-z0-9][a-z0-9!#$&^_.-]*\+)?(json|xml|yaml)$/,
+  /^application\/(toml|sql|javascript)$/,
+];
 const TOGETHER = 4 * 1024 * 1024;
 
 export class Attachments {
@@ -45,8 +48,8 @@ export class Attachments {
   /** Takes files as far as they are allowed; whether all were. */
   async add(chosen) {
     const problems = [];
-    for (const file of [...chosen]) {
-      // a picker's own list empties while a text is read
+    const files = [...chosen]; // a picker's own list empties while a text is read
+    for (const file of files) {
       const tooMuch = this.#tooMuch(file);
       const text = tooMuch || VIEWABLE.has(file.type) ? "" : await textOf(file);
       const problem = tooMuch || wrong(file, text) || this.#tooMuch(file); // others may have come meanwhile
@@ -138,7 +141,7 @@ function wrong(file, text) {
 }
 
 function added(file, text) {
-  const type = VIEWABLE.has(file.type) || TEXT.test(file.type) ? file.type : "text/plain";
+  const type = VIEWABLE.has(file.type) || TEXTS.some((one) => one.test(file.type)) ? file.type : "text/plain";
   return {
     file,
     text,

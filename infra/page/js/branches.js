@@ -23,8 +23,8 @@ export function homeOf(known, conversationId, number) {
 }
 
 /**
- * Where the branches of a conversation part: `Map(number → {at, ids})`, oldest first; `at` is the place of the
- * conversation's own among them. An id is that of a conversation to open, which shows that branch.
+ * Where the branches of a conversation part: `Map(number → {at, ids})`, oldest first; `at` is the place of
+ * the conversation's own among them. An id is that of a conversation to open, which shows that branch.
  */
 export function branchesOf(known, conversationId) {
   const begun = new Map();
@@ -50,14 +50,20 @@ export function branchesOf(known, conversationId) {
   return found;
 }
 
-/** A conversation that shows the question of this number that `home` stores: the open one, itself, or a fork of it. */
+/**
+ * A conversation that shows the question of this number that `home` stores: the open one, itself, or a fork
+ * of it.
+ */
 function shownBy(known, open, home, number) {
   if (homeOf(known, open, number) === home) return open;
   if (known.has(home)) return home;
   return [...known.keys()].find((id) => homeOf(known, id, number) === home);
 }
 
-/** A list with its forks below the conversation that they come from: `[{one, branches}]`, in the list's own order. */
+/**
+ * A list with its forks below the conversation that they come from: `[{one, branches}]`, in the list's own
+ * order.
+ */
 export function families(listed) {
   const known = new Map(listed.map((one) => [one.conversation_id, one]));
   const found = new Map();

@@ -1,7 +1,10 @@
 /** What to say when a chat runs in the conversation already: which one, and how to follow or stop it. */
 import { h } from "./dom.js";
 
-/** `refusal`: the API's 409; `follow(chatId)` shows the conversation with that chat; `notice(...)` says something. */
+/**
+ * `refusal`: the API's 409; `follow(chatId)` shows the conversation with that chat; `notice(...)` says
+ * something.
+ */
 export async function tellBusy(api, refusal, conversationId, { follow, notice }) {
   const chatId = await runningChat(api, refusal, conversationId);
   if (!chatId)

@@ -1,4 +1,7 @@
-/** Code in a frame: its language, a button that copies it, and its colours once `colourCode` is asked for them. */
+/**
+ * Code in a frame: its language, a button that copies it, and its colours once `colourCode` is asked for
+ * them.
+ */
 import { h, icon } from "./dom.js";
 import { grammarOf } from "./languages.js";
 
@@ -14,7 +17,10 @@ export function codeBlock(text, label) {
   );
 }
 
-/** Colours the code blocks within an element whose language is known, at most so many. Returns how many there were. */
+/**
+ * Colours the code blocks within an element whose language is known, at most so many. Returns how many there
+ * were.
+ */
 export function colourCode(element, most) {
   const found = [...element.querySelectorAll(".code code")]
     .filter((code) => grammarOf(code.dataset.language))
@@ -22,7 +28,9 @@ export function colourCode(element, most) {
   // where there is nothing to colour, nothing is loaded; offline it stays as it is
   if (found.length > 0)
     import("./colours.js").then(
-      ({ colour }) => found.forEach((code) => colour(code, grammarOf(code.dataset.language))),
+      ({ colour }) => {
+        for (const code of found) colour(code, grammarOf(code.dataset.language));
+      },
       () => {},
     );
   return found.length;

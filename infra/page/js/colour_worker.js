@@ -1,4 +1,7 @@
-/** Colours one text after another: `{text, language}` in; `{begun}` once its grammar is loaded, then `{markup}` out. */
+/**
+ * Colours one text after another: `{text, language}` in; `{begun}` once its grammar is loaded, then
+ * `{markup}` out.
+ */
 import hljs from "../lib/highlight/core.js";
 
 const WITHIN = { markdown: ["xml"], shell: ["bash"], xml: ["css", "javascript"] };

@@ -1,6 +1,6 @@
 /**
- * Code in colours. A worker finds them: on hostile text a grammar can take minutes, and a worker can be given up.
- * DOMPurify lets nothing of what it says through but spans with a class.
+ * Code in colours. A worker finds them: on hostile text a grammar can take minutes, and a worker can be given
+ * up. DOMPurify lets nothing of what it says through but spans with a class.
  */
 import "../lib/purify.js";
 

@@ -1,11 +1,15 @@
-/** The message field with its files, its send and its stop button. What is written is kept for each conversation. */
+/**
+ * The message field with its files, its send and its stop button. What is written is kept for each
+ * conversation.
+ */
 import { Attachments } from "./attachments.js";
 import { byId, h } from "./dom.js";
 import { draftOf, joined, keepDraft } from "./drafts.js";
 import { excess, tooLong } from "./message.js";
 
 const ANSWERING =
-  "The answer is still being written. Your message stays here: send it when the answer is there, or stop the answer first.";
+  "The answer is still being written. Your message stays here: send it when the answer is there, " +
+  "or stop the answer first.";
 const NO_TEXT = "Say what the files are for: they are sent along with a message.";
 
 export class Composer {
@@ -99,7 +103,10 @@ export class Composer {
     this.#show(draftOf(place));
   }
 
-  /** The new conversation, whose first message was sent, has an id now; what has been written since goes with it. */
+  /**
+   * The new conversation, whose first message was sent, has an id now; what has been written since goes with
+   * it.
+   */
   moveTo(place) {
     const draft = this.#draft;
     keepDraft(this.#place, { text: "", files: [] });
@@ -155,7 +162,10 @@ export class Composer {
   }
 }
 
-/** Whether a key sends: on a touch keyboard Enter is the only way to a new line; while a word is composed it accepts it. */
+/**
+ * Whether a key sends: on a touch keyboard Enter is the only way to a new line; while a word is composed it
+ * accepts it.
+ */
 export function sends(event, touch) {
   return (
     event.key === "Enter" &&

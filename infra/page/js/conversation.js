@@ -28,7 +28,10 @@ export class Conversation {
   #running = null;
   #opened = new AbortController();
 
-  /** `listener`: onRunning(boolean), onAdmitted(chat), onAnswered(exchange), onEnded(exchange), onCredits(number), onRefused(problem, message, conversationId), onEmpty(boolean). */
+  /**
+   * `listener`: onRunning(boolean), onAdmitted(chat), onAnswered(exchange), onEnded(exchange),
+   * onCredits(number), onRefused(problem, message, conversationId), onEmpty(boolean).
+   */
   constructor(api, files, listener) {
     this.#api = api;
     this.#files = files;
@@ -241,8 +244,9 @@ export class Conversation {
   // ── branches ────────────────────────────────────────────────────────────────────────────────────
 
   /**
-   * Begins a branch with question `number`: a fork of the conversation `home` before it (of the open one if that is
-   * gone), with a message, or with an empty field if that is null. Throws what the API says; then all is as it was.
+   * Begins a branch with question `number`: a fork of the conversation `home` before it (of the open one if
+   * that is gone), with a message, or with an empty field if that is null. Throws what the API says; then all
+   * is as it was.
    *
    * `onForked(fork)` is called when the page is to go there: not if the reader has gone elsewhere meanwhile.
    */
@@ -277,7 +281,7 @@ export class Conversation {
       remember(conversation_id, chat.message_id, chat.chat_id);
       return chat;
     } catch (problem) {
-      // without an answer the chat may run all the same; an empty branch that cannot be deleted stays in the list
+      // without an answer the chat may run all the same; an empty branch that cannot be deleted stays listed
       if (problem instanceof Refusal && problem.status < 500)
         this.#api.deleteConversation(conversation_id).catch(() => {});
       throw problem;
@@ -313,7 +317,9 @@ export class Conversation {
   }
 }
 
-/** What `request(key)` brings: a lost connection is tried again under the same key, so nothing is done twice. */
+/**
+ * What `request(key)` brings: a lost connection is tried again under the same key, so nothing is done twice.
+ */
 async function patiently(request) {
   const key = crypto.randomUUID();
   for (let attempt = 1; ; attempt += 1) {

@@ -1,4 +1,7 @@
-/** The corpora that administrators see: what each is called, which files it takes, and what its documents have. Data. */
+/**
+ * The corpora that administrators see: what each is called, which files it takes, and what its documents
+ * have. Data.
+ */
 import { count, plural } from "./format.js";
 
 export const CORPORA = {

@@ -20,7 +20,10 @@ const STATES = {
   lost: "not uploaded",
 };
 
-/** What is wrong with a file before it is sent, as the part of a sentence behind its name; empty if nothing is. Pure. */
+/**
+ * What is wrong with a file before it is sent, as the part of a sentence behind its name; empty if nothing
+ * is. Pure.
+ */
 export function problemOf({ name, size }, place, { formats, untaken }) {
   if (place >= FILES) return `is beyond the ${FILES} files that one job takes`;
   if (size === 0) return "is empty";
@@ -58,7 +61,10 @@ export function stateText({ state, reason }) {
   return `${STATES[state]}: ${state === "refused" ? "it " : ""}${reason}`;
 }
 
-/** `{text, value, most}` of a job: what it does now, and how far; `most` 0 if that is not known. `rows`: all files. Pure. */
+/**
+ * `{text, value, most}` of a job: what it does now, and how far; `most` 0 if that is not known. `rows`: all
+ * files. Pure.
+ */
 export function progressOf(job, rows) {
   const read = job.files.filter((one) => one.state !== "waiting").length;
   if (job.status === "failed")
@@ -100,7 +106,8 @@ function outcome({ removes, reset }, rows) {
 }
 
 /**
- * Uploads one file after another, each to an address of its own, which is asked for right before: addresses expire.
+ * Uploads one file after another, each to an address of its own, which is asked for right before: addresses
+ * expire.
  *
  * Resolves with what a job takes, `[{upload_id, name}]`; a file that fails is told as `lost` and left out.
  * `onState(place, state, reason)`.

@@ -1,4 +1,7 @@
-/** A corpus as administrators see it: what is published, files on their way in, the job that works on them, deletion. */
+/**
+ * A corpus as administrators see it: what is published, files on their way in, the job that works on them,
+ * deletion.
+ */
 import { CORPORA, heading, overview } from "./corpora.js";
 import { isRunning, progressOf, rowsOf, stateText, uploadAll, withJob } from "./corpus_upload.js";
 import { confirm } from "./dialogs.js";
@@ -252,7 +255,9 @@ export class CorpusView {
     );
   }
 
-  /** One change at a time: a second one begins when the first has ended; then what is published is read anew. */
+  /**
+   * One change at a time: a second one begins when the first has ended; then what is published is read anew.
+   */
   async #alone(work) {
     this.#setBusy(true);
     const succeeded = await this.#told(work);

@@ -13,7 +13,8 @@ const KINDS = {
 };
 
 const ERASED =
-  "Every conversation, chat, file and connection of yours goes, chats that run are stopped, credits that are left are lost, and you cannot sign in any more. This cannot be undone.";
+  "Every conversation, chat, file and connection of yours goes, chats that run are stopped, credits that are left " +
+  "are lost, and you cannot sign in any more. This cannot be undone.";
 
 /** The account: credits and its erasure, after which `onErased` is called. */
 export async function openCredits(api, onErased) {

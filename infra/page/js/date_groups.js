@@ -17,9 +17,11 @@ export function groupName(at, now) {
 }
 
 /**
- * `[{name, families}]` of families as `families` lists them, the latest first. A family is as recent as the latest in it.
+ * `[{name, families}]` of families as `families` lists them, the latest first. A family is as recent as the
+ * latest in it.
  *
- * Conversations of an earlier release stand behind the others whatever their dates say, so no group comes twice.
+ * Conversations of an earlier release stand behind the others whatever their dates say, so no group comes
+ * twice.
  */
 export function groupsOf(families, now = new Date()) {
   const groups = [];

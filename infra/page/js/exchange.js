@@ -6,7 +6,8 @@
  *
  * status: sending | running | answered | done | failed | cancelled
  * branches: null, or the conversations between which one can go back and forth here (`branchesOf`)
- * turns: [{turn, maxTurns, final, text, began, ended, calls: [id], retry?: {reason, seconds}}], calls: {id: {…, state}}
+ * turns: [{turn, maxTurns, final, text, began, ended, calls: [id], retry?: {reason, seconds}}],
+ * calls: {id: {…, state}}
  */
 import { placed } from "./file_chip.js";
 

@@ -118,7 +118,8 @@ export class ExchangeView {
         ? h(
             "li",
             { class: "shortage" },
-            `A tool was not run: it needs ${plural(shortage.required, "credit")}, ${count(shortage.available)} are left.`,
+            `A tool was not run: it needs ${plural(shortage.required, "credit")}, ` +
+              `${count(shortage.available)} are left.`,
           )
         : "",
     );

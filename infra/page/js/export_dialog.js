@@ -1,4 +1,6 @@
-/** Export of a conversation: read whole, page after page and piece after piece, then handed over as a file. */
+/**
+ * Export of a conversation: read whole, page after page and piece after piece, then handed over as a file.
+ */
 import { show } from "./dialogs.js";
 import { byId, h } from "./dom.js";
 import { asJson, asMarkdown, fileName } from "./export_text.js";
@@ -44,7 +46,10 @@ export function openExport(api, conversationId, title) {
 
 async function read(api, conversationId, format, signal, onCount) {
   let count = 0;
-  const onPage = (records) => onCount((count += records));
+  const onPage = (records) => {
+    count += records;
+    onCount(count);
+  };
   const full = await whole(api, await api.conversation(conversationId, "full", signal, onPage), signal);
   if (format === "markdown") return asMarkdown(full);
   return asJson(

@@ -1,8 +1,9 @@
 /**
- * A node and its neighbours as a drawing: the node on the left, a branch for each neighbour, grouped by relationship.
+ * A node and its neighbours as a drawing: the node on the left, a branch for each neighbour, grouped by
+ * relationship.
  *
- * Plain SVG, as wide as its place. A neighbour is a button: it asks about that node. The table below the drawing has the
- * same in words, so the drawing is for the eye.
+ * Plain SVG, as wide as its place. A neighbour is a button: it asks about that node. The table below the
+ * drawing has the same in words, so the drawing is for the eye.
  */
 import { h } from "./dom.js";
 import { count, plural, start } from "./format.js";
@@ -25,15 +26,15 @@ export function layout({ groups, total }) {
   for (const { type, out, nodes } of groups) {
     const kept = nodes.slice(0, Math.min(each, DRAWN - drawn));
     if (kept.length === 0) break;
-    const head = (y += HEAD);
+    const head = y + HEAD;
     placed.push({
       type,
       out,
       y: head - 8,
-      nodes: kept.map((node) => ({ ...node, y: (y += ROW) - ROW / 2 })),
+      nodes: kept.map((node, place) => ({ ...node, y: head + place * ROW + ROW / 2 })),
     });
     drawn += kept.length;
-    y += 6;
+    y = head + kept.length * ROW + 6;
   }
   return { height: Math.max(y + 6, 70), groups: placed, hidden: Math.max(0, total - drawn) };
 }

@@ -1,8 +1,8 @@
 /**
  * What a tool on the graph has found, as tables, and a node with its neighbours as a drawing.
  *
- * The shape of a result decides, not the tool's name: rows under columns, lists of objects, a node with connections.
- * Everything is bounded: a result may be as large as a megabyte, and its names are strangers'.
+ * The shape of a result decides, not the tool's name: rows under columns, lists of objects, a node with
+ * connections. Everything is bounded: a result may be as large as a megabyte, and its names are strangers'.
  */
 import { h } from "./dom.js";
 import { count, plural, start } from "./format.js";
@@ -15,7 +15,10 @@ const DEPTH = 3;
 const CELL = 160;
 const SHORT = 32; // signs that stay on one line
 
-/** `{tables: [{title, columns, rows, total}], neighbours}` of a result's text; null where there is nothing to show so. Pure. */
+/**
+ * `{tables: [{title, columns, rows, total}], neighbours}` of a result's text; null where there is nothing to
+ * show so. Pure.
+ */
 export function shapeOf(text) {
   const result = parsed(text);
   if (!isObject(result)) return null;

@@ -129,7 +129,10 @@ class Page {
     openSettings(this.#api, this.#profile || this.#agents.chosen);
   }
 
-  /** Which agents there are. A page that does not know works as well, with the server's own; so a refusal is not told. */
+  /**
+   * Which agents there are. A page that does not know works as well, with the server's own; so a refusal is
+   * not told.
+   */
   async #loadAgents() {
     try {
       this.#agents.offered = await this.#api.tools();
@@ -244,7 +247,8 @@ class Page {
       await this.#relatives.load(this.#stored, signal);
     } catch (problem) {
       if (problem.name === "AbortError") return;
-      if (!(problem instanceof Refusal || problem instanceof Unreachable)) throw problem; // the list has the branches too
+      // the list has the branches too
+      if (!(problem instanceof Refusal || problem instanceof Unreachable)) throw problem;
     }
     if (this.#conversation.conversationId !== conversationId) return;
     this.#showBranches();

@@ -95,8 +95,8 @@ const marked = new Marked({
   tokenizer: {
     html: () => undefined,
     tag: (source) => (/^<br ?\/?>/i.test(source) ? false : undefined),
-    emStrong: (source, passage) => (crowded(passage) ? undefined : false),
-    del: (source, passage) => (crowded(passage) ? undefined : false),
+    emStrong: (_source, passage) => (crowded(passage) ? undefined : false),
+    del: (_source, passage) => (crowded(passage) ? undefined : false),
     inlineText(source) {
       const text = toDollar(this.rules.inline.text.source).exec(source);
       return text ? Tokenizer.prototype.inlineText.call(this, text[0]) : false;
@@ -190,7 +190,7 @@ export class MarkdownView {
   #show(wanted) {
     let same = 0;
     while (same < wanted.length && this.#blocks[same]?.key === wanted[same].key) same += 1;
-    for (const gone of this.#blocks.splice(same)) gone.nodes.forEach((node) => node.remove());
+    for (const node of this.#blocks.splice(same).flatMap((gone) => gone.nodes)) node.remove();
     for (const { key, draw } of wanted.slice(same)) {
       const drawn = draw();
       const nodes = drawn instanceof DocumentFragment ? [...drawn.childNodes] : [drawn];

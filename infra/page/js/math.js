@@ -1,7 +1,8 @@
 /**
  * Draws formulas with KaTeX: as elements, never as markup, with MathML beside them for screen readers.
  *
- * KaTeX sets styles by properties, which the policy lets pass; where it writes a style attribute, the policy would not.
+ * KaTeX sets styles by properties, which the policy lets pass; where it writes a style attribute, the policy
+ * would not.
  */
 import "../lib/katex/katex.js";
 import "../lib/purify.js";

@@ -8,9 +8,11 @@ import { count, plural, saved, start, tokens } from "./format.js";
 
 const NONE = "not sent";
 const SUMMARIES =
-  "Every record is kept whole. With the next question go the questions, long ones as summaries, and summaries of the rest, the oldest folded into one digest; the model can fetch any record by its id.";
+  "Every record is kept whole. With the next question go the questions, long ones as summaries, " +
+  "and summaries of the rest, the oldest folded into one digest; the model can fetch any record by its id.";
 const RECORDS =
-  "Every record is kept whole. With the next question go past questions and answers in their own words, as far as this agent looks back.";
+  "Every record is kept whole. With the next question go past questions and answers in their own words, " +
+  "as far as this agent looks back.";
 
 /** The digest that the next question sends, if there is one, and the last query in it. Pure. */
 export function digestIn(summarised) {
@@ -18,7 +20,10 @@ export function digestIn(summarised) {
   return { digest, through: digest ? Number(digest.ref.split("..q")[1]) : 0 };
 }
 
-/** Rows by query: `{query, title, rows: [{stored, sent}], settled, folded}`; of folded queries nothing is sent. Pure. */
+/**
+ * Rows by query: `{query, title, rows: [{stored, sent}], settled, folded}`; of folded queries nothing is
+ * sent. Pure.
+ */
 export function pairTracks(full, summarised) {
   const { through } = digestIn(summarised);
   const isFolded = (query) => Number(query.slice(1)) <= through;

@@ -1,7 +1,9 @@
 /** What the address names. Pure. */
 import { isCorpus } from "./corpora.js";
 
-/** `{conversationId, chatId, messageId, view, corpus, jobId}` of the address; view: chat | memory | corpus. */
+/**
+ * `{conversationId, chatId, messageId, view, corpus, jobId}` of the address; view: chat | memory | corpus.
+ */
 export function placeOf(hash) {
   const [first = "", rest = ""] = hash.replace(/^#/, "").split("/");
   const nowhere = { conversationId: "", chatId: "", messageId: "", view: "chat", corpus: "", jobId: "" };

@@ -1,4 +1,7 @@
-/** A question that is being edited, in its place: its text, its files, send and cancel. What is written is kept as a draft. */
+/**
+ * A question that is being edited, in its place: its text, its files, send and cancel. What is written is
+ * kept as a draft.
+ */
 import { fit, sends } from "./composer.js";
 import { h, icon } from "./dom.js";
 import { draftOf, keepDraft } from "./drafts.js";
@@ -19,7 +22,10 @@ export class QuestionEditor {
   #listener;
   #touch = matchMedia("(pointer: coarse)").matches;
 
-  /** `place`: its draft's name. `listener`: onSend({text, files}) returns a promise that rejects if it could not be sent, onCancel(). */
+  /**
+   * `place`: its draft's name. `listener`: onSend({text, files}) returns a promise that rejects if it could
+   * not be sent, onCancel().
+   */
   constructor(place, { messageId, question, attachments }, listener) {
     this.#place = place;
     this.#listener = listener;

@@ -23,7 +23,8 @@ function totals({ chat_id: id, model, totals: sum }) {
     sum.aws_dollars !== null && ["AWS", `${dollars(sum.aws_dollars)}, estimated`],
     [
       "Tokens",
-      `${count(fresh)} fresh, ${count(written)} written to and ${count(read)} read from the cache, ${count(output)} out`,
+      `${count(fresh)} fresh, ${count(written)} written to and ${count(read)} read from the cache, ` +
+        `${count(output)} out`,
     ],
     ["Chat", h("code", {}, id)],
   ];

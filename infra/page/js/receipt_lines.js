@@ -17,9 +17,10 @@ export function dollars(amount) {
 }
 
 /**
- * `{seconds, rows}`: model calls, tools and summaries in order. A row has `name, kind, from, took, first, share, dollars,
- * credits, failed, estimated`; `from`, `took` and `first` (to the first piece of an answer) are parts of the whole time,
- * null where that is not on record, and `share` is the part of all dollars of the rows.
+ * `{seconds, rows}`: model calls, tools and summaries in order. A row has `name, kind, from, took, first,
+ * share, dollars, credits, failed, estimated`; `from`, `took` and `first` (to the first piece of an answer)
+ * are parts of the whole time, null where that is not on record, and `share` is the part of all dollars of
+ * the rows.
  */
 export function timeline({ created_at: created, lines }) {
   const done = lines.filter((line) => ["model", "tool", "summary", "fold"].includes(line.kind));

@@ -2,8 +2,8 @@
  * Who is signed in. Two ways: the local stack hands out tokens of its own pool; elsewhere Cognito's
  * hosted page signs in, by authorization code with PKCE (RFC 7636).
  *
- * A session lives in this tab's sessionStorage, so it survives a reload; open tabs hand it to new ones (open_tabs.js),
- * so it ends with the last tab.
+ * A session lives in this tab's sessionStorage, so it survives a reload; open tabs hand it to new ones
+ * (open_tabs.js), so it ends with the last tab.
  */
 const KEY = "dualtrack.session";
 const PENDING = "dualtrack.sign-in";
@@ -32,7 +32,10 @@ function claims(token) {
   );
 }
 
-/** Whether the session's user administers the deployment. The API decides; the page only leaves out what it would refuse. */
+/**
+ * Whether the session's user administers the deployment. The API decides; the page only leaves out what it
+ * would refuse.
+ */
 export const isAdmin = ({ token }) => Boolean(token && claims(token)["cognito:groups"]?.includes("admin"));
 
 /** What every session has, however it began. */
@@ -175,7 +178,10 @@ class CognitoSession extends Session {
     if (!refresh) return Promise.resolve(false);
     this.#renewal ??= this.#exchange({ grant_type: "refresh_token", refresh_token: refresh })
       .then(
-        () => (this.onRenewed(), true),
+        () => {
+          this.onRenewed();
+          return true;
+        },
         () => false,
       )
       .finally(() => {

@@ -1,4 +1,7 @@
-/** The settings: theme, agent with its tools and model, connections, keyboard shortcuts. Loaded when it is opened. */
+/**
+ * The settings: theme, agent with its tools and model, connections, keyboard shortcuts. Loaded when it is
+ * opened.
+ */
 import { agentName, agentsOf } from "./agents.js";
 import { connections } from "./connections.js";
 import { show } from "./dialogs.js";

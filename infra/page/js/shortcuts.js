@@ -1,8 +1,8 @@
 /**
  * Keyboard shortcuts: `?` while no field has the focus, and Alt+Shift with a letter anywhere.
  *
- * Browsers and screen readers leave these combinations alone (they use Ctrl, Alt or Insert; Alt+Shift+A, B, I and T are
- * Chromium's). The key's place counts, not its sign: on a Mac Option+Shift+N writes another one.
+ * Browsers and screen readers leave these combinations alone (they use Ctrl, Alt or Insert; Alt+Shift+A, B, I
+ * and T are Chromium's). The key's place counts, not its sign: on a Mac Option+Shift+N writes another one.
  */
 export const SHORTCUTS = [
   { id: "new", code: "KeyN", keys: ["Alt", "Shift", "N"], does: "New conversation" },

@@ -79,7 +79,8 @@ export class Sidebar {
   }
 
   #lookAgain() {
-    if (document.visibilityState === "visible" && this.#items.length <= PAGE) this.refresh(); // not while older ones are read
+    // not while older ones are read
+    if (document.visibilityState === "visible" && this.#items.length <= PAGE) this.refresh();
   }
 
   async #find(text) {

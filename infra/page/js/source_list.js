@@ -1,4 +1,7 @@
-/** The sources below an answer: a list that unfolds, each source once, with its link and the records it was found in. */
+/**
+ * The sources below an answer: a list that unfolds, each source once, with its link and the records it was
+ * found in.
+ */
 import { h, recordButton } from "./dom.js";
 import { plural } from "./format.js";
 
@@ -16,7 +19,10 @@ export function distinct(sources) {
   return [...found.values()];
 }
 
-/** Where a link of a source may lead: an address of the web; else nowhere, null. Sources come from documents. Pure. */
+/**
+ * Where a link of a source may lead: an address of the web; else nowhere, null. Sources come from documents.
+ * Pure.
+ */
 export function webAddress(url) {
   const parsed = url && URL.canParse(url) ? new URL(url) : null;
   return parsed && /^https?:$/.test(parsed.protocol) && !parsed.username && !parsed.password

@@ -1,4 +1,6 @@
-/** Files of stored records: read with the token, shown from memory (object URLs), any of them in the dialog. */
+/**
+ * Files of stored records: read with the token, shown from memory (object URLs), any of them in the dialog.
+ */
 import { show } from "./dialogs.js";
 import { h } from "./dom.js";
 import { nameOf } from "./file_chip.js";

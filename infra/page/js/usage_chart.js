@@ -1,6 +1,6 @@
 /**
- * Tokens and credits over a conversation, question by question: what was sent, what the full history would have been, and
- * what was charged. Plain SVG with the figures in a table behind it.
+ * Tokens and credits over a conversation, question by question: what was sent, what the full history would
+ * have been, and what was charged. Plain SVG with the figures in a table behind it.
  */
 import { h } from "./dom.js";
 import { count, plural, saved } from "./format.js";
