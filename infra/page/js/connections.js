@@ -32,7 +32,7 @@ function stored(place, api) {
   return h(
     "p",
     {},
-    "Your GitHub token is stored, encrypted. ",
+    "Your GitHub token is stored, encrypted. GitHub checks it when a tool first uses it. ",
     h("button", { type: "button", class: "link-button", onclick: off }, "Disconnect"),
   );
 }

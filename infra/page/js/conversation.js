@@ -266,6 +266,7 @@ export class Conversation {
     onForked(fork);
     if (!chat) return;
     const view = this.#add(admitted(ask(message.text, files), chat));
+    this.#listener.onEmpty(false);
     this.#listener.onAdmitted(chat);
     this.#follow(view, chat.chat_id, this.#opened.signal);
   }

@@ -1,16 +1,10 @@
 /** Credits: what is left, what was spent, and what to do when there are none. */
-import { confirmWord, show } from "./dialogs.js";
+import { close, confirmWord, show } from "./dialogs.js";
 import { h } from "./dom.js";
 import { count, moment, plural, until } from "./format.js";
-
-const KINDS = {
-  hold: "Held",
-  settle: "Charged",
-  release: "Released",
-  expire: "Expired",
-  grant: "Granted",
-  plan: "Plan",
-};
+import { movementsOf } from "./ledger_lines.js";
+import { titleOf } from "./sidebar.js";
+import { chatsOfAll } from "./usage_chart.js";
 
 const ERASED =
   "Every conversation, chat, file and connection of yours goes, chats that run are stopped, credits that are left " +
@@ -21,7 +15,11 @@ export async function openCredits(api, onErased) {
   show("Credits", h("p", { class: "muted" }, "Loading…"));
   try {
     const [balance, ledger] = await Promise.all([api.credits(), api.ledger()]);
-    show("Credits", overview(balance), history(ledger.entries), erasure(api, onErased));
+    const lines = movementsOf(ledger.entries);
+    const movements = history(lines);
+    show("Credits", overview(balance), movements, erasure(api, onErased));
+    const questions = await questionsOf(api, lines).catch(() => new Map()); // the figures say enough
+    movements.replaceWith(history(lines, questions));
   } catch (problem) {
     show("Credits", h("p", { class: "problem" }, problem.message));
   }
@@ -47,11 +45,28 @@ function overview({ plan, available, held, daily, monthly, pack }) {
   );
 }
 
-function history(entries) {
-  if (entries.length === 0) return h("p", { class: "muted" }, "No movements yet.");
+/** Which question each chat answered: `Map(chat id → {href, title})`; chats that are gone are left out. */
+async function questionsOf(api, lines) {
+  const ids = lines.map((line) => line.chatId).filter(Boolean);
+  if (ids.length === 0) return new Map();
+  const [chats, { conversations }] = await Promise.all([chatsOfAll(api, ids), api.conversations()]);
+  const titles = new Map(conversations.map((one) => [one.conversation_id, titleOf(one)]));
+  return new Map(
+    chats
+      .filter((chat) => titles.has(chat.conversation_id))
+      .map(({ chat_id: id, conversation_id: conversation, message_id: message }) => [
+        id,
+        { href: `#${conversation}/${message}`, title: `${titles.get(conversation)} (${message})` },
+      ]),
+  );
+}
+
+function history(lines, questions = new Map()) {
+  if (lines.length === 0) return h("p", { class: "muted" }, "No movements yet.");
+  const heads = ["When", "What", "Credits", "Left"];
   return h(
     "div",
-    { class: "table-scroll", tabindex: "0" },
+    { class: "table-scroll", tabindex: "0", role: "region", "aria-label": "Latest movements" },
     h(
       "table",
       { class: "ledger" },
@@ -62,29 +77,26 @@ function history(entries) {
         h(
           "tr",
           {},
-          ["When", "What", "Credits", "Left"].map((name) => h("th", { scope: "col" }, name)),
+          heads.map((name) => h("th", { scope: "col" }, name)),
         ),
       ),
       h(
         "tbody",
         {},
-        entries.map((one) =>
-          h(
-            "tr",
-            {},
-            h("td", {}, moment(one.at)),
-            h(
-              "td",
-              {},
-              KINDS[one.kind] ?? one.kind,
-              one.reason ? h("span", { class: "muted" }, ` ${one.reason}`) : "",
-            ),
-            h("td", { class: "number" }, count(one.amount)),
-            h("td", { class: "number" }, count(one.available_after)),
-          ),
-        ),
+        lines.map((one) => movement(one, questions.get(one.chatId))),
       ),
     ),
+  );
+}
+
+function movement({ at, what, credits, left }, question) {
+  return h(
+    "tr",
+    {},
+    h("td", { class: "moment" }, moment(at)),
+    h("td", {}, what, question && [": ", h("a", { href: question.href, onclick: close }, question.title)]),
+    h("td", { class: "number" }, count(credits)),
+    h("td", { class: "number" }, count(left)),
   );
 }
 

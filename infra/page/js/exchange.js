@@ -224,7 +224,7 @@ function withCall(exchange, record, thought) {
     input: record.input,
     state: record.is_error ? "error" : "ok",
     seconds: record.seconds,
-    preview: record.result.slice(0, 500),
+    preview: record.result.slice(0, 5000),
     attachments: placed(record.attachments, record.record_id),
   };
   return {

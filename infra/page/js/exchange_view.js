@@ -7,6 +7,7 @@ import { isOpen, writing } from "./exchange.js";
 import { piecesOf } from "./fences.js";
 import { fileChips } from "./file_chip.js";
 import { between, count, plural, saved, seconds, start } from "./format.js";
+import { resultPreview } from "./result_preview.js";
 import { sourceList } from "./source_list.js";
 
 const STOPS = {
@@ -328,7 +329,7 @@ function call(one) {
         time && h("span", { class: "time" }, time),
       ),
       input && h("p", { class: "input" }, input),
-      one.state !== "running" && one.preview ? h("p", { class: "preview" }, start(one.preview, 220)) : "",
+      one.state !== "running" && one.preview ? h("p", { class: "preview" }, resultPreview(one.preview)) : "",
       fileChips(one.attachments ?? []),
     ),
   );

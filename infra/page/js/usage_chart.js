@@ -43,7 +43,7 @@ export function usageChart(usage) {
     h(
       "p",
       { class: "legend fine" },
-      h("span", { class: "key full" }, "had all gone in full"),
+      h("span", { class: "key full" }, "full history"),
       h("span", { class: "key sent" }, "sent"),
       h("span", { class: "key charged" }, "credits"),
     ),
@@ -107,7 +107,7 @@ const axis = (top, base, most) => [
 ];
 
 function table(usage) {
-  const heads = ["Question", "Had all gone in full", "Sent", "Saved", "Credits"];
+  const heads = ["Question", "Full history", "Sent", "Saved", "Credits"];
   const row = (one) =>
     [count(one.full), count(one.sent), `${saved(one.sent, one.full)} %`, count(one.credits)].map((text) =>
       h("td", { class: "number" }, text),
@@ -121,7 +121,7 @@ function table(usage) {
       h(
         "tr",
         {},
-        heads.map((head) => h("th", { scope: "col" }, head)),
+        heads.map((head, place) => h("th", { scope: "col", class: place > 0 ? "number" : null }, head)),
       ),
     ),
     h(
