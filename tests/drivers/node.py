@@ -1,4 +1,4 @@
-"""Node and the npm packages that ``.ci/install_npm_peers.sh`` installs."""
+"""Node and the npm packages that ``.ci/install_npm_peers.sh`` and its like install."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def node() -> str:
     return str(Path(wheel.__file__).parent / "bin/node")
 
 
-def npm_script(package: str, script: str) -> Path:
-    """A script of an installed package, or skip the test."""
+def npm_script(package: str, script: str, *, folder: str = "npm", install: str = INSTALL) -> Path:
+    """A script of a package that ``install`` puts into this folder of the cache, or skip the test."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    found = cache / "dualtrack/npm/node_modules" / package / script
+    found = cache / "dualtrack" / folder / "node_modules" / package / script
     if not found.is_file():
-        pytest.skip(f"{package} is not installed: {INSTALL}")
+        pytest.skip(f"{package} is not installed: {install}")
     return found

@@ -1,4 +1,7 @@
-/** The agents that a new conversation can begin with: the picker, what the chosen one suggests, and the name of each. */
+/**
+ * The agents that a new conversation can begin with: the picker, what the chosen one suggests, and the name
+ * of each.
+ */
 import { byId, h } from "./dom.js";
 import { count, plural, start } from "./format.js";
 
@@ -66,7 +69,15 @@ export class Agents {
     return h(
       "label",
       { class: "agent" },
-      h("input", { type: "radio", name: "agent", value: one.name, checked: one.name === this.#chosen, "aria-labelledby": id, "aria-describedby": `${id}-line`, onchange: choose }),
+      h("input", {
+        type: "radio",
+        name: "agent",
+        value: one.name,
+        checked: one.name === this.#chosen,
+        "aria-labelledby": id,
+        "aria-describedby": `${id}-line`,
+        onchange: choose,
+      }),
       h("span", { id, class: "agent-name" }, agentName(one.name)),
       h("span", { id: `${id}-line`, class: "agent-line" }, one.description),
     );
@@ -75,7 +86,15 @@ export class Agents {
   #drawChosen() {
     const shown = this.#find(this.#fixed || this.#chosen);
     byId("agent-tools").replaceChildren(this.several && shown ? toolList(shown) : "");
-    byId("suggestions").replaceChildren(...(shown?.suggestions ?? []).map((text) => h("li", {}, h("button", { type: "button", class: "suggestion", onclick: () => this.#onSuggestion(text) }, text))));
+    byId("suggestions").replaceChildren(
+      ...(shown?.suggestions ?? []).map((text) =>
+        h(
+          "li",
+          {},
+          h("button", { type: "button", class: "suggestion", onclick: () => this.#onSuggestion(text) }, text),
+        ),
+      ),
+    );
   }
 }
 
@@ -85,7 +104,19 @@ function toolList({ name, tools }) {
     "details",
     { class: "agent-tools" },
     h("summary", {}, `${plural(tools.length, "tool")}, ${prices(tools.map((one) => one.price))} a call`),
-    h("ul", {}, tools.map((one) => h("li", {}, h("span", { class: "tool" }, one.name), h("span", { class: "price" }, plural(one.price, "credit")), h("span", { class: "agent-line" }, start(one.description, 140))))),
+    h(
+      "ul",
+      {},
+      tools.map((one) =>
+        h(
+          "li",
+          {},
+          h("span", { class: "tool" }, one.name),
+          h("span", { class: "price" }, plural(one.price, "credit")),
+          h("span", { class: "agent-line" }, start(one.description, 140)),
+        ),
+      ),
+    ),
   );
 }
 

@@ -30,7 +30,9 @@ export class AnswerText {
     if (!drawing) ready().then(() => this.#text && this.#draw());
   }
 
-  /** `whole`: nothing is coming after it. What is not whole may be drawn a little later, with what comes next. */
+  /**
+   * `whole`: nothing is coming after it. What is not whole may be drawn a little later, with what comes next.
+   */
   update(text, whole = true) {
     this.#text = text;
     this.#whole = whole;

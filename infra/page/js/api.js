@@ -23,7 +23,9 @@ export class Api {
   #onSignedOut;
   #uploads;
 
-  /** `uploads`: the origin at which signed addresses are reached (empty: the page's), if it is not their own. */
+  /**
+   * `uploads`: the origin at which signed addresses are reached (empty: the page's), if it is not their own.
+   */
   constructor({ api, uploads }, session, onSignedOut) {
     this.#base = api.replace(/\/$/, "");
     this.#uploads = uploads;
@@ -43,16 +45,26 @@ export class Api {
     throw new Refusal(response.status, await errorOf(response));
   }
 
-  /** Whether there is another token than the one that was refused; a slow answer may find it renewed already. */
+  /**
+   * Whether there is another token than the one that was refused; a slow answer may find it renewed already.
+   */
   #renewed(refused) {
-    return this.#session.token === refused ? this.#session.renew() : Promise.resolve(Boolean(this.#session.token));
+    return this.#session.token === refused
+      ? this.#session.renew()
+      : Promise.resolve(Boolean(this.#session.token));
   }
 
   async #send(method, path, body, headers, signal) {
     const sent = { ...headers, Authorization: `Bearer ${this.#session.token}` };
     if (body !== undefined) sent["Content-Type"] = "application/json";
     try {
-      return await fetch(`${this.#base}${path}`, { method, headers: sent, signal, cache: "no-store", body: body && JSON.stringify(body) });
+      return await fetch(`${this.#base}${path}`, {
+        method,
+        headers: sent,
+        signal,
+        cache: "no-store",
+        body: body && JSON.stringify(body),
+      });
     } catch (problem) {
       if (signal?.aborted) throw problem;
       throw new Unreachable();
@@ -78,7 +90,9 @@ export class Api {
 
   /** A page of the conversations by their last query; with `searched` only those that have its words. */
   conversations(cursor = "", searched = "") {
-    return this.#json("GET", `/v1/conversations?limit=50${cursor && `&cursor=${encodeURIComponent(cursor)}`}${searched && `&q=${encodeURIComponent(searched)}`}`);
+    const after = cursor && `&cursor=${encodeURIComponent(cursor)}`;
+    const words = searched && `&q=${encodeURIComponent(searched)}`;
+    return this.#json("GET", `/v1/conversations?limit=50${after}${words}`);
   }
 
   receipt(chatId) {
@@ -111,7 +125,10 @@ export class Api {
 
   /** A new conversation that shares the questions before one. */
   fork(conversationId, before, key) {
-    return this.#json("POST", `/v1/conversations/${conversationId}/fork`, { body: { before }, headers: { "Idempotency-Key": key } });
+    return this.#json("POST", `/v1/conversations/${conversationId}/fork`, {
+      body: { before },
+      headers: { "Idempotency-Key": key },
+    });
   }
 
   renameConversation(conversationId, title) {
@@ -140,7 +157,9 @@ export class Api {
     const path = `/v1/conversations/${conversationId}/records/${encodeURIComponent(recordId)}/attachments/${place}`;
     const parts = [];
     for (let offset = 0; offset < size; ) {
-      const response = await this.open("GET", `${path}?offset=${offset}`, { headers: { Accept: "application/octet-stream" } });
+      const response = await this.open("GET", `${path}?offset=${offset}`, {
+        headers: { Accept: "application/octet-stream" },
+      });
       const part = await response.arrayBuffer();
       if (part.byteLength === 0) throw new Unreachable();
       parts.push(part);
@@ -186,12 +205,18 @@ export class Api {
     const { pathname, search } = new URL(url);
     let response;
     try {
-      response = await fetch(this.#uploads === undefined ? url : `${this.#uploads}${pathname}${search}`, { method, headers, body: file, signal });
+      response = await fetch(this.#uploads === undefined ? url : `${this.#uploads}${pathname}${search}`, {
+        method,
+        headers,
+        body: file,
+        signal,
+      });
     } catch (problem) {
       if (signal?.aborted) throw problem;
       throw new Unreachable();
     }
-    if (!response.ok) throw new Refusal(response.status, { message: `the storage answered with ${response.status}` });
+    if (!response.ok)
+      throw new Refusal(response.status, { message: `the storage answered with ${response.status}` });
   }
 
   startCorpusJob(name, body, signal) {

@@ -1,12 +1,17 @@
 /** Files to send along: chosen, dropped or pasted, within the API's limits. */
-import { byId, h, icon } from "./dom.js";
+
 import { show } from "./dialogs.js";
+import { byId, h, icon } from "./dom.js";
 import { bytes } from "./format.js";
 import { textPreview } from "./stored_files.js";
 
 const VIEWABLE = new Set(["image/png", "image/jpeg", "image/gif", "image/webp", "application/pdf"]);
 const MOST = 5;
-const TEXT = /^(text\/[a-z0-9][a-z0-9!#$&^_.+-]*|application\/(json|xml|yaml|toml|sql|javascript)|application\/[a-z0-9][a-z0-9!#$&^_.-]*\+(json|xml|yaml))$/;
+const TEXTS = [
+  /^text\/[a-z0-9][a-z0-9!#$&^_.+-]*$/,
+  /^application\/([a-z0-9][a-z0-9!#$&^_.-]*\+)?(json|xml|yaml)$/,
+  /^application\/(toml|sql|javascript)$/,
+];
 const TOGETHER = 4 * 1024 * 1024;
 
 export class Attachments {
@@ -43,7 +48,8 @@ export class Attachments {
   /** Takes files as far as they are allowed; whether all were. */
   async add(chosen) {
     const problems = [];
-    for (const file of [...chosen]) { // a picker's own list empties while a text is read
+    const files = [...chosen]; // a picker's own list empties while a text is read
+    for (const file of files) {
       const tooMuch = this.#tooMuch(file);
       const text = tooMuch || VIEWABLE.has(file.type) ? "" : await textOf(file);
       const problem = tooMuch || wrong(file, text) || this.#tooMuch(file); // others may have come meanwhile
@@ -57,7 +63,8 @@ export class Attachments {
   }
 
   #tooMuch(file) {
-    if (this.#files.length >= MOST) return `${file.name} was left out: a message takes at most ${MOST} files.`;
+    if (this.#files.length >= MOST)
+      return `${file.name} was left out: a message takes at most ${MOST} files.`;
     const size = this.#files.reduce((sum, one) => sum + one.size, file.size);
     if (size > TOGETHER) return `${file.name} was left out: files may have 4 MB together.`;
     return "";
@@ -78,9 +85,24 @@ export class Attachments {
       "li",
       { class: "file" },
       one.url ? h("img", { src: one.url, alt: "" }) : icon("file"),
-      one.text ? h("button", { type: "button", class: "link-button file-name", "aria-label": `Preview ${one.name}`, onclick: () => show(one.name, textPreview(one.text)) }, one.name) : h("span", { class: "file-name" }, one.name),
+      one.text
+        ? h(
+            "button",
+            {
+              type: "button",
+              class: "link-button file-name",
+              "aria-label": `Preview ${one.name}`,
+              onclick: () => show(one.name, textPreview(one.text)),
+            },
+            one.name,
+          )
+        : h("span", { class: "file-name" }, one.name),
       h("span", { class: "muted" }, bytes(one.size)),
-      h("button", { type: "button", class: "icon-button small", "aria-label": `Remove ${one.name}`, onclick: remove }, icon("close")),
+      h(
+        "button",
+        { type: "button", class: "icon-button small", "aria-label": `Remove ${one.name}`, onclick: remove },
+        icon("close"),
+      ),
     );
   }
 
@@ -119,13 +141,26 @@ function wrong(file, text) {
 }
 
 function added(file, text) {
-  const type = VIEWABLE.has(file.type) || TEXT.test(file.type) ? file.type : "text/plain";
-  return { file, text, name: file.name, media_type: type, size: file.size, url: type.startsWith("image/") ? URL.createObjectURL(file) : null };
+  const type = VIEWABLE.has(file.type) || TEXTS.some((one) => one.test(file.type)) ? file.type : "text/plain";
+  return {
+    file,
+    text,
+    name: file.name,
+    media_type: type,
+    size: file.size,
+    url: type.startsWith("image/") ? URL.createObjectURL(file) : null,
+  };
 }
 
 /** The files as the API takes them. */
 export function encoded(files) {
-  return Promise.all(files.map(async ({ file, name, media_type: type }) => ({ media_type: type, name: name.slice(-1000), data: await base64(file) })));
+  return Promise.all(
+    files.map(async ({ file, name, media_type: type }) => ({
+      media_type: type,
+      name: name.slice(-1000),
+      data: await base64(file),
+    })),
+  );
 }
 
 function base64(file) {

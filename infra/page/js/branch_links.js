@@ -10,7 +10,16 @@ export function branchLinks(number, { at, ids }) {
     "span",
     { class: "branch-links", role: "group", "aria-label": `Branches at question ${number}` },
     way("left", "Previous", at - 1, number, ids),
-    h("button", { type: "button", class: "branch-figure", "data-branches": number, "aria-label": `${shown}, show the branches at question ${number}` }, shown),
+    h(
+      "button",
+      {
+        type: "button",
+        class: "branch-figure",
+        "data-branches": number,
+        "aria-label": `${shown}, show the branches at question ${number}`,
+      },
+      shown,
+    ),
     way("right", "Next", at + 1, number, ids),
   );
 }
@@ -18,5 +27,16 @@ export function branchLinks(number, { at, ids }) {
 function way(sign, word, to, number, ids) {
   const id = ids[to];
   // at an end there is no way on; the place is kept, so that the other sign does not move
-  return h("a", { class: "icon-button small", href: id && placeIn(id, number), role: id ? null : "link", "aria-disabled": id ? null : "true", "aria-label": id ? `${word} branch, ${to + 1} of ${ids.length}` : `${word} branch: there is none`, "data-way": sign }, icon(sign));
+  return h(
+    "a",
+    {
+      class: "icon-button small",
+      href: id && placeIn(id, number),
+      role: id ? null : "link",
+      "aria-disabled": id ? null : "true",
+      "aria-label": id ? `${word} branch, ${to + 1} of ${ids.length}` : `${word} branch: there is none`,
+      "data-way": sign,
+    },
+    icon(sign),
+  );
 }

@@ -23,8 +23,8 @@ export function homeOf(known, conversationId, number) {
 }
 
 /**
- * Where the branches of a conversation part: `Map(number → {at, ids})`, oldest first; `at` is the place of the
- * conversation's own among them. An id is that of a conversation to open, which shows that branch.
+ * Where the branches of a conversation part: `Map(number → {at, ids})`, oldest first; `at` is the place of
+ * the conversation's own among them. An id is that of a conversation to open, which shows that branch.
  */
 export function branchesOf(known, conversationId) {
   const begun = new Map();
@@ -36,23 +36,34 @@ export function branchesOf(known, conversationId) {
     const origin = homeOf(known, conversationId, number - 1);
     const isSibling = (one) => homeOf(known, one.conversation_id, number - 1) === origin;
     const begins = (one, other) => (one.created_at < other.created_at ? -1 : 1);
-    const ids = forks.filter(isSibling).sort(begins).map((one) => one.conversation_id);
+    const ids = forks
+      .filter(isSibling)
+      .sort(begins)
+      .map((one) => one.conversation_id);
     if (ids.length === 0) continue;
-    const ways = [origin, ...ids].map((home) => ({ home, open: shownBy(known, conversationId, home, number) })).filter((way) => way.open);
+    const ways = [origin, ...ids]
+      .map((home) => ({ home, open: shownBy(known, conversationId, home, number) }))
+      .filter((way) => way.open);
     const at = ways.findIndex((way) => way.home === homeOf(known, conversationId, number));
     if (at >= 0 && ways.length > 1) found.set(number, { at, ids: ways.map((way) => way.open) });
   }
   return found;
 }
 
-/** A conversation that shows the question of this number that `home` stores: the open one, itself, or a fork of it. */
+/**
+ * A conversation that shows the question of this number that `home` stores: the open one, itself, or a fork
+ * of it.
+ */
 function shownBy(known, open, home, number) {
   if (homeOf(known, open, number) === home) return open;
   if (known.has(home)) return home;
   return [...known.keys()].find((id) => homeOf(known, id, number) === home);
 }
 
-/** A list with its forks below the conversation that they come from: `[{one, branches}]`, in the list's own order. */
+/**
+ * A list with its forks below the conversation that they come from: `[{one, branches}]`, in the list's own
+ * order.
+ */
 export function families(listed) {
   const known = new Map(listed.map((one) => [one.conversation_id, one]));
   const found = new Map();
@@ -67,6 +78,7 @@ export function families(listed) {
 
 function topOf(known, one) {
   let top = one;
-  for (let steps = 0; steps < DEEPEST && known.has(top.forked_from); steps += 1) top = known.get(top.forked_from);
+  for (let steps = 0; steps < DEEPEST && known.has(top.forked_from); steps += 1)
+    top = known.get(top.forked_from);
   return top;
 }

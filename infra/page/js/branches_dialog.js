@@ -10,7 +10,11 @@ const MOST = 100;
 /** `branches`: `{at, ids}` of `branchesOf`; `known`: the conversations by id. */
 export async function openBranches(api, number, { at, ids }, known) {
   const rows = ids.slice(0, MOST).map((id, place) => row(id, number, known.get(id), place === at));
-  show(`Branches at question ${number}`, h("ol", { class: "branch-list" }, rows), ids.length > MOST && h("p", { class: "fine muted" }, `The first ${MOST} are shown.`));
+  show(
+    `Branches at question ${number}`,
+    h("ol", { class: "branch-list" }, rows),
+    ids.length > MOST && h("p", { class: "fine muted" }, `The first ${MOST} are shown.`),
+  );
   byId("dialog-body").querySelector("[aria-current]")?.focus();
   for (const [place, one] of rows.entries()) {
     if (!one.isConnected || !byId("dialog").open) return;
@@ -23,7 +27,12 @@ function row(id, number, conversation, isHere) {
   return h(
     "li",
     {},
-    h("button", { type: "button", "aria-current": isHere ? "true" : null, onclick: () => go(placeIn(id, number)) }, h("span", { class: "branch-text" }, "…"), h("span", { class: "fine muted" }, isHere ? `${when} · this one` : when)),
+    h(
+      "button",
+      { type: "button", "aria-current": isHere ? "true" : null, onclick: () => go(placeIn(id, number)) },
+      h("span", { class: "branch-text" }, "…"),
+      h("span", { class: "fine muted" }, isHere ? `${when} · this one` : when),
+    ),
   );
 }
 

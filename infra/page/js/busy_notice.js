@@ -1,10 +1,14 @@
 /** What to say when a chat runs in the conversation already: which one, and how to follow or stop it. */
 import { h } from "./dom.js";
 
-/** `refusal`: the API's 409; `follow(chatId)` shows the conversation with that chat; `notice(...)` says something. */
+/**
+ * `refusal`: the API's 409; `follow(chatId)` shows the conversation with that chat; `notice(...)` says
+ * something.
+ */
 export async function tellBusy(api, refusal, conversationId, { follow, notice }) {
   const chatId = await runningChat(api, refusal, conversationId);
-  if (!chatId) return notice("A chat was running in this conversation and has just ended. Send your message again.");
+  if (!chatId)
+    return notice("A chat was running in this conversation and has just ended. Send your message again.");
   const stop = async () => {
     try {
       await api.cancelChat(chatId);
@@ -16,7 +20,12 @@ export async function tellBusy(api, refusal, conversationId, { follow, notice })
   const button = (text, act) => h("button", { type: "button", class: "link-button", onclick: act }, text);
   notice(
     h("p", {}, "A chat is still running in this conversation: ", h("code", {}, chatId)),
-    h("p", { class: "notice-actions" }, button("Follow it", () => follow(chatId)), button("Stop it", stop)),
+    h(
+      "p",
+      { class: "notice-actions" },
+      button("Follow it", () => follow(chatId)),
+      button("Stop it", stop),
+    ),
   );
 }
 

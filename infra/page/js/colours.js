@@ -1,6 +1,6 @@
 /**
- * Code in colours. A worker finds them: on hostile text a grammar can take minutes, and a worker can be given up.
- * DOMPurify lets nothing of what it says through but spans with a class.
+ * Code in colours. A worker finds them: on hostile text a grammar can take minutes, and a worker can be given
+ * up. DOMPurify lets nothing of what it says through but spans with a class.
  */
 import "../lib/purify.js";
 
@@ -8,7 +8,13 @@ const { DOMPurify, trustedTypes } = globalThis;
 
 const WORKER = new URL("colour_worker.js", import.meta.url).href;
 const POLICY = trustedTypes?.createPolicy("workers", { createScriptURL: () => WORKER });
-const SPANS = { ALLOWED_TAGS: ["span"], ALLOWED_ATTR: ["class"], ALLOW_DATA_ATTR: false, ALLOW_ARIA_ATTR: false, RETURN_DOM_FRAGMENT: true };
+const SPANS = {
+  ALLOWED_TAGS: ["span"],
+  ALLOWED_ATTR: ["class"],
+  ALLOW_DATA_ATTR: false,
+  ALLOW_ARIA_ATTR: false,
+  RETURN_DOM_FRAGMENT: true,
+};
 
 const PATIENCE = 1000; // milliseconds for one text
 const LONGEST = 50_000; // characters

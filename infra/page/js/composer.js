@@ -1,10 +1,15 @@
-/** The message field with its files, its send and its stop button. What is written is kept for each conversation. */
+/**
+ * The message field with its files, its send and its stop button. What is written is kept for each
+ * conversation.
+ */
 import { Attachments } from "./attachments.js";
 import { byId, h } from "./dom.js";
 import { draftOf, joined, keepDraft } from "./drafts.js";
 import { excess, tooLong } from "./message.js";
 
-const ANSWERING = "The answer is still being written. Your message stays here: send it when the answer is there, or stop the answer first.";
+const ANSWERING =
+  "The answer is still being written. Your message stays here: send it when the answer is there, " +
+  "or stop the answer first.";
 const NO_TEXT = "Say what the files are for: they are sent along with a message.";
 
 export class Composer {
@@ -15,7 +20,10 @@ export class Composer {
   #place = "";
   #told = ""; // the notice that speaks of the text, and goes when the text changes
   #touch = matchMedia("(pointer: coarse)").matches;
-  #attachments = new Attachments((problem) => this.notice(problem), () => this.#keep());
+  #attachments = new Attachments(
+    (problem) => this.notice(problem),
+    () => this.#keep(),
+  );
 
   /** `onSend({text, files})`, `onStop()`. */
   constructor({ onSend, onStop }) {
@@ -95,7 +103,10 @@ export class Composer {
     this.#show(draftOf(place));
   }
 
-  /** The new conversation, whose first message was sent, has an id now; what has been written since goes with it. */
+  /**
+   * The new conversation, whose first message was sent, has an id now; what has been written since goes with
+   * it.
+   */
   moveTo(place) {
     const draft = this.#draft;
     keepDraft(this.#place, { text: "", files: [] });
@@ -151,9 +162,16 @@ export class Composer {
   }
 }
 
-/** Whether a key sends: on a touch keyboard Enter is the only way to a new line; while a word is composed it accepts it. */
+/**
+ * Whether a key sends: on a touch keyboard Enter is the only way to a new line; while a word is composed it
+ * accepts it.
+ */
 export function sends(event, touch) {
-  return event.key === "Enter" && !event.isComposing && (event.ctrlKey || event.metaKey || (!event.shiftKey && !touch));
+  return (
+    event.key === "Enter" &&
+    !event.isComposing &&
+    (event.ctrlKey || event.metaKey || (!event.shiftKey && !touch))
+  );
 }
 
 /** Makes a field as high as its text, up to so many pixels. */

@@ -2,7 +2,8 @@
 import { h } from "./dom.js";
 
 /** Whether a tool's result says that the user's token was not accepted. Pure. */
-export const isRefusedToken = ({ tool, state, preview }) => tool.startsWith("github_") && state !== "ok" && /did not accept the token/.test(preview ?? "");
+export const isRefusedToken = ({ tool, state, preview }) =>
+  tool.startsWith("github_") && state !== "ok" && /did not accept the token/.test(preview ?? "");
 
 /** `github`: what the API says of it. */
 export function connections(api, github) {
@@ -12,7 +13,11 @@ export function connections(api, github) {
 }
 
 function draw(place, api, connected, said = "") {
-  place.replaceChildren(h("h3", {}, "GitHub"), connected ? stored(place, api) : form(place, api), said && h("p", { class: "problem", role: "alert" }, said));
+  place.replaceChildren(
+    h("h3", {}, "GitHub"),
+    connected ? stored(place, api) : form(place, api),
+    said && h("p", { class: "problem", role: "alert" }, said),
+  );
 }
 
 function stored(place, api) {
@@ -24,7 +29,12 @@ function stored(place, api) {
       draw(place, api, true, problem.message);
     }
   };
-  return h("p", {}, "Your GitHub token is stored, encrypted. ", h("button", { type: "button", class: "link-button", onclick: off }, "Disconnect"));
+  return h(
+    "p",
+    {},
+    "Your GitHub token is stored, encrypted. GitHub checks it when a tool first uses it. ",
+    h("button", { type: "button", class: "link-button", onclick: off }, "Disconnect"),
+  );
 }
 
 function form(place, api) {
@@ -38,5 +48,10 @@ function form(place, api) {
       draw(place, api, false, problem.message);
     }
   };
-  return h("form", { class: "inline-form", onsubmit: on }, h("label", {}, "Personal access token, read-only is enough", field), h("button", { class: "button" }, "Connect"));
+  return h(
+    "form",
+    { class: "inline-form", onsubmit: on },
+    h("label", {}, "Personal access token, read-only is enough", field),
+    h("button", { class: "button" }, "Connect"),
+  );
 }

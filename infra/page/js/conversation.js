@@ -1,8 +1,9 @@
 /**
  * The open conversation: its exchanges, the chat that runs in it, and what the reader does with them.
  */
-import { Refusal, Unreachable } from "./api.js";
+
 import { ready } from "./answer_text.js";
+import { Refusal, Unreachable } from "./api.js";
 import { encoded } from "./attachments.js";
 import { branchLinks } from "./branch_links.js";
 import { numberOf } from "./branches.js";
@@ -26,7 +27,10 @@ export class Conversation {
   #running = null;
   #opened = new AbortController();
 
-  /** `listener`: onRunning(boolean), onAdmitted(chat), onAnswered(exchange), onEnded(exchange), onCredits(number), onRefused(problem, message, conversationId), onEmpty(boolean). */
+  /**
+   * `listener`: onRunning(boolean), onAdmitted(chat), onAnswered(exchange), onEnded(exchange),
+   * onCredits(number), onRefused(problem, message, conversationId), onEmpty(boolean).
+   */
   constructor(api, files, listener) {
     this.#api = api;
     this.#files = files;
@@ -83,12 +87,16 @@ export class Conversation {
     this.conversationId = conversationId;
     this.#listener.onEmpty(false);
     const { signal } = this.#opened;
-    const [conversation] = await Promise.all([this.#api.conversation(conversationId, "full", signal), ready()]);
+    const [conversation] = await Promise.all([
+      this.#api.conversation(conversationId, "full", signal),
+      ready(),
+    ]);
     const exchanges = fromRecords(conversation.records);
     for (const exchange of exchanges) this.#add(exchange);
     this.#listener.onEmpty(exchanges.length === 0);
     const last = this.#views.at(-1);
-    if (last && isOpen(last.exchange)) this.#resume(last, last.exchange.chatId || chatId || conversation.running_chat_id, signal);
+    if (last && isOpen(last.exchange))
+      this.#resume(last, last.exchange.chatId || chatId || conversation.running_chat_id, signal);
     this.#addFigures(signal).then(() => this.#files.fill(this.#list, conversationId, signal));
     this.#files.fill(this.#list, conversationId, signal);
     return conversation;
@@ -104,7 +112,11 @@ export class Conversation {
   /** Starts from the first event: the page knows nothing of the chat but its question. */
   async #resume(view, chatId, signal) {
     if (!chatId) {
-      view.update({ ...view.exchange, status: "failed", error: { message: "This question has no answer yet, or its chat was started elsewhere." } });
+      view.update({
+        ...view.exchange,
+        status: "failed",
+        error: { message: "This question has no answer yet, or its chat was started elsewhere." },
+      });
       return;
     }
     const { question, attachments, messageId } = view.exchange;
@@ -113,7 +125,9 @@ export class Conversation {
   }
 
   async #addFigures(signal) {
-    const past = this.#views.filter(({ exchange }) => exchange.chatId && !isOpen(exchange)).slice(-CHATS_SHOWN);
+    const past = this.#views
+      .filter(({ exchange }) => exchange.chatId && !isOpen(exchange))
+      .slice(-CHATS_SHOWN);
     for (const view of past.reverse()) {
       try {
         const chat = await this.#api.chat(view.exchange.chatId, signal);
@@ -167,7 +181,8 @@ export class Conversation {
   async #follow(view, chatId, signal) {
     this.#setRunning({ view, chatId });
     const onEvent = (event) => this.#accept(view, event);
-    const onTrouble = (trouble) => view.exchange.trouble !== trouble && view.update({ ...view.exchange, trouble });
+    const onTrouble = (trouble) =>
+      view.exchange.trouble !== trouble && view.update({ ...view.exchange, trouble });
     try {
       await follow(this.#api, chatId, { signal, onEvent, onTrouble });
     } catch (problem) {
@@ -223,8 +238,9 @@ export class Conversation {
   // ── branches ────────────────────────────────────────────────────────────────────────────────────
 
   /**
-   * Begins a branch with question `number`: a fork of the conversation `home` before it (of the open one if that is
-   * gone), with a message, or with an empty field if that is null. Throws what the API says; then all is as it was.
+   * Begins a branch with question `number`: a fork of the conversation `home` before it (of the open one if
+   * that is gone), with a message, or with an empty field if that is null. Throws what the API says; then all
+   * is as it was.
    *
    * `onForked(fork)` is called when the page is to go there: not if the reader has gone elsewhere meanwhile.
    */
@@ -236,12 +252,15 @@ export class Conversation {
       if (problem.status !== 404 || home === conversationId) throw problem;
       return this.#fork(conversationId, number);
     });
-    const chat = message && (await this.#askIn(fork, { message: message.text, ...(attachments.length > 0 && { attachments }) }));
+    const chat =
+      message &&
+      (await this.#askIn(fork, { message: message.text, ...(attachments.length > 0 && { attachments }) }));
     if (signal.aborted) return; // the branch stands in the list
     this.#enter(fork, number);
     onForked(fork);
     if (!chat) return;
     const view = this.#add(admitted(ask(message.text, files), chat));
+    this.#listener.onEmpty(false);
     this.#listener.onAdmitted(chat);
     this.#follow(view, chat.chat_id, this.#opened.signal);
   }
@@ -255,8 +274,9 @@ export class Conversation {
     try {
       return await this.#admit({ ...body, conversation_id });
     } catch (problem) {
-      // without an answer the chat may run all the same; an empty branch that cannot be deleted stays in the list
-      if (problem instanceof Refusal && problem.status < 500) this.#api.deleteConversation(conversation_id).catch(() => {});
+      // without an answer the chat may run all the same; an empty branch that cannot be deleted stays listed
+      if (problem instanceof Refusal && problem.status < 500)
+        this.#api.deleteConversation(conversation_id).catch(() => {});
       throw problem;
     }
   }
@@ -278,16 +298,21 @@ export class Conversation {
   showBranches(found) {
     for (const view of this.#views) {
       const branches = found.get(numberOf(view.exchange.messageId)) ?? null;
-      if (JSON.stringify(branches) !== JSON.stringify(view.exchange.branches)) view.update({ ...view.exchange, branches });
+      if (JSON.stringify(branches) !== JSON.stringify(view.exchange.branches))
+        view.update({ ...view.exchange, branches });
     }
     const { next } = this;
     const parting = found.get(next);
     byId("next-branches").hidden = !parting || this.#running !== null;
-    byId("next-branches").replaceChildren(...(parting ? [branchLinks(next, parting), "This branch goes on with your next question."] : []));
+    byId("next-branches").replaceChildren(
+      ...(parting ? [branchLinks(next, parting), "This branch goes on with your next question."] : []),
+    );
   }
 }
 
-/** What `request(key)` brings: a lost connection is tried again under the same key, so nothing is done twice. */
+/**
+ * What `request(key)` brings: a lost connection is tried again under the same key, so nothing is done twice.
+ */
 async function patiently(request) {
   const key = crypto.randomUUID();
   for (let attempt = 1; ; attempt += 1) {

@@ -1,8 +1,8 @@
 /**
  * The search field above the list of conversations.
  *
- * One search is on its way at a time: what has been typed meanwhile is searched for when its answer is there. So a slow
- * service is not asked for every letter, a quick one is, and nothing waits for a clock.
+ * One search is on its way at a time: what has been typed meanwhile is searched for when its answer is there.
+ * So a slow service is not asked for every letter, a quick one is, and nothing waits for a clock.
  */
 export class ConversationSearch {
   #field;

@@ -1,4 +1,7 @@
-/** The corpora that administrators see: what each is called, which files it takes, and what its documents have. Data. */
+/**
+ * The corpora that administrators see: what each is called, which files it takes, and what its documents
+ * have. Data.
+ */
 import { count, plural } from "./format.js";
 
 export const CORPORA = {
@@ -21,8 +24,15 @@ export const CORPORA = {
     taken: "nodes and relationships as CSV or JSON",
     untaken: "is neither CSV nor JSON",
     columns: ["nodes", "edges"],
-    facts: ({ schema }) => (schema ? [["Labels", sizes(schema.labels)], ["Relationships", sizes(schema.types)]] : []),
-    deleted: (title) => `The graph is made anew without “${title}”. It stays as it is if other files need what stands there.`,
+    facts: ({ schema }) =>
+      schema
+        ? [
+            ["Labels", sizes(schema.labels)],
+            ["Relationships", sizes(schema.types)],
+          ]
+        : [],
+    deleted: (title) =>
+      `The graph is made anew without “${title}”. It stays as it is if other files need what stands there.`,
   },
 };
 
@@ -33,7 +43,9 @@ export const heading = (word) => word.charAt(0).toUpperCase() + word.slice(1);
 
 /** `2 courses · 9 lessons · 40 chunks`. Pure. */
 export function overview({ document: word, columns }, documents, counts) {
-  const parts = columns.filter((name) => counts[name] !== undefined).map((name) => plural(counts[name], name.replace(/s$/, "")));
+  const parts = columns
+    .filter((name) => counts[name] !== undefined)
+    .map((name) => plural(counts[name], name.replace(/s$/, "")));
   return [plural(documents, word), ...parts].join(" · ");
 }
 

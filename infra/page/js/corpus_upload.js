@@ -10,11 +10,20 @@ const FILE_BYTES = 20_000_000; // the API's own limits (CONTRACT 4)
 const FILES = 200;
 
 const STATES = {
-  waiting: "waiting", uploading: "uploading", read: "read", added: "added", replaced: "replaced", skipped: "unchanged, skipped",
-  refused: "refused", lost: "not uploaded",
+  waiting: "waiting",
+  uploading: "uploading",
+  read: "read",
+  added: "added",
+  replaced: "replaced",
+  skipped: "unchanged, skipped",
+  refused: "refused",
+  lost: "not uploaded",
 };
 
-/** What is wrong with a file before it is sent, as the part of a sentence behind its name; empty if nothing is. Pure. */
+/**
+ * What is wrong with a file before it is sent, as the part of a sentence behind its name; empty if nothing
+ * is. Pure.
+ */
 export function problemOf({ name, size }, place, { formats, untaken }) {
   if (place >= FILES) return `is beyond the ${FILES} files that one job takes`;
   if (size === 0) return "is empty";
@@ -31,8 +40,19 @@ export const rowsOf = (files, kind) =>
 
 /** The rows after a job has said how far it is; rows that are not the job's stay. Pure. */
 export function withJob(rows, job) {
-  const open = job.files.map((one) => ({ name: one.name, state: one.outcome ?? one.state, reason: one.reason ?? "", problems: one.problems ?? [], title: one.title === one.name ? "" : (one.title ?? "") }));
-  return [...rows.filter((one) => one.state === "refused" || one.state === "lost").filter((one) => !open.some((other) => other.name === one.name)), ...open];
+  const open = job.files.map((one) => ({
+    name: one.name,
+    state: one.outcome ?? one.state,
+    reason: one.reason ?? "",
+    problems: one.problems ?? [],
+    title: one.title === one.name ? "" : (one.title ?? ""),
+  }));
+  return [
+    ...rows
+      .filter((one) => one.state === "refused" || one.state === "lost")
+      .filter((one) => !open.some((other) => other.name === one.name)),
+    ...open,
+  ];
 }
 
 /** `refused: it is empty`. Pure. */
@@ -41,14 +61,32 @@ export function stateText({ state, reason }) {
   return `${STATES[state]}: ${state === "refused" ? "it " : ""}${reason}`;
 }
 
-/** `{text, value, most}` of a job: what it does now, and how far; `most` 0 if that is not known. `rows`: all files. Pure. */
+/**
+ * `{text, value, most}` of a job: what it does now, and how far; `most` 0 if that is not known. `rows`: all
+ * files. Pure.
+ */
 export function progressOf(job, rows) {
   const read = job.files.filter((one) => one.state !== "waiting").length;
-  if (job.status === "failed") return { text: `The job failed. ${job.error ?? ""} What was published before is unchanged.`, value: 1, most: 1 };
+  if (job.status === "failed")
+    return {
+      text: `The job failed. ${job.error ?? ""} What was published before is unchanged.`,
+      value: 1,
+      most: 1,
+    };
   if (job.status === "done") return { text: `Done: ${outcome(job, rows)}.`, value: 1, most: 1 };
   if (job.status === "queued") return { text: "Waiting for its turn", value: 0, most: 0 };
-  if (read < job.files.length) return { text: `Reading: ${count(read)} of ${plural(job.files.length, "file")}`, value: read, most: job.files.length };
-  if (job.embedded < job.to_embed) return { text: `Embedding: ${count(job.embedded)} of ${plural(job.to_embed, "text")}`, value: job.embedded, most: job.to_embed };
+  if (read < job.files.length)
+    return {
+      text: `Reading: ${count(read)} of ${plural(job.files.length, "file")}`,
+      value: read,
+      most: job.files.length,
+    };
+  if (job.embedded < job.to_embed)
+    return {
+      text: `Embedding: ${count(job.embedded)} of ${plural(job.to_embed, "text")}`,
+      value: job.embedded,
+      most: job.to_embed,
+    };
   return { text: "Publishing", value: 0, most: 0 };
 }
 
@@ -56,7 +94,10 @@ export const isRunning = (job) => job.status === "queued" || job.status === "run
 
 function outcome({ removes, reset }, rows) {
   const told = ["added", "replaced", "skipped", "refused", "lost"]
-    .map((state) => [rows.filter((one) => one.state === state).length, STATES[state].replace("unchanged, ", "")])
+    .map((state) => [
+      rows.filter((one) => one.state === state).length,
+      STATES[state].replace("unchanged, ", ""),
+    ])
     .filter(([number]) => number > 0)
     .map(([number, word]) => `${count(number)} ${word}`);
   if (removes.length > 0) told.push(`${count(removes.length)} removed`);
@@ -65,7 +106,8 @@ function outcome({ removes, reset }, rows) {
 }
 
 /**
- * Uploads one file after another, each to an address of its own, which is asked for right before: addresses expire.
+ * Uploads one file after another, each to an address of its own, which is asked for right before: addresses
+ * expire.
  *
  * Resolves with what a job takes, `[{upload_id, name}]`; a file that fails is told as `lost` and left out.
  * `onState(place, state, reason)`.
@@ -87,7 +129,9 @@ export async function uploadAll(api, corpus, kind, files, signal, onState) {
 }
 
 async function uploaded(api, corpus, file, signal) {
-  const [address] = (await api.corpusUploads(corpus, [{ name: file.name.slice(-1000), size: file.size }], signal)).uploads;
+  const [address] = (
+    await api.corpusUploads(corpus, [{ name: file.name.slice(-1000), size: file.size }], signal)
+  ).uploads;
   await api.putUpload(address, file, signal);
   return address.upload_id;
 }

@@ -1,4 +1,7 @@
-/** A corpus as administrators see it: what is published, files on their way in, the job that works on them, deletion. */
+/**
+ * A corpus as administrators see it: what is published, files on their way in, the job that works on them,
+ * deletion.
+ */
 import { CORPORA, heading, overview } from "./corpora.js";
 import { isRunning, progressOf, rowsOf, stateText, uploadAll, withJob } from "./corpus_upload.js";
 import { confirm } from "./dialogs.js";
@@ -28,15 +31,33 @@ export class CorpusView {
     this.#corpus = corpus;
     this.#kind = CORPORA[corpus];
     this.#onJob = onJob;
-    this.#picker = h("input", { type: "file", multiple: true, accept: this.#kind.accept, class: "visually-hidden", onchange: () => this.#take([...this.#picker.files]) });
+    this.#picker = h("input", {
+      type: "file",
+      multiple: true,
+      accept: this.#kind.accept,
+      class: "visually-hidden",
+      onchange: () => this.#take([...this.#picker.files]),
+    });
     this.#upload = h(
       "form",
       { class: "corpus-upload" },
-      h("p", {}, h("label", { class: "button primary" }, "Choose files", this.#picker), h("span", { class: "muted" }, ` or drop them here: ${this.#kind.taken}, up to 20 MB each`)),
-      h("label", { class: "check" }, this.#reset, `Remove every ${this.#kind.document} that is not among them`),
+      h(
+        "p",
+        {},
+        h("label", { class: "button primary" }, "Choose files", this.#picker),
+        h("span", { class: "muted" }, ` or drop them here: ${this.#kind.taken}, up to 20 MB each`),
+      ),
+      h(
+        "label",
+        { class: "check" },
+        this.#reset,
+        `Remove every ${this.#kind.document} that is not among them`,
+      ),
     );
     this.#acceptDrops();
-    place.replaceChildren(h("div", { class: "corpus" }, this.#problem, this.#upload, this.#job, this.#published));
+    place.replaceChildren(
+      h("div", { class: "corpus" }, this.#problem, this.#upload, this.#job, this.#published),
+    );
   }
 
   /** Shows what is published, and the job of the address, if there is one. */
@@ -52,7 +73,9 @@ export class CorpusView {
   // ── what is published ───────────────────────────────────────────────────────────────────────────
 
   async #refresh() {
-    await this.#told(async () => this.#drawPublished(await this.#api.corpus(this.#corpus, this.#opened.signal)));
+    await this.#told(async () =>
+      this.#drawPublished(await this.#api.corpus(this.#corpus, this.#opened.signal)),
+    );
   }
 
   #drawPublished(corpus) {
@@ -62,21 +85,35 @@ export class CorpusView {
       this.#published.replaceChildren(h("p", { class: "muted" }, "Nothing is published yet."));
       return;
     }
-    const facts = [
-      ["Version", version],
-      ...this.#kind.facts(corpus),
-      ["Published", moment(updated)],
-    ];
+    const facts = [["Version", version], ...this.#kind.facts(corpus), ["Published", moment(updated)]];
     const focused = this.#published.contains(document.activeElement);
     this.#published.replaceChildren(
       h("p", { class: "overview-line" }, overview(this.#kind, documents.length, counts)),
-      h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
+      h(
+        "dl",
+        { class: "facts" },
+        facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))),
+      ),
       h(
         "table",
         { class: "documents" },
         h("caption", { class: "visually-hidden" }, `${heading(word)}s`),
-        h("thead", {}, h("tr", {}, [heading(word), ...columns.map(heading), "Changed", ""].map((name) => h("th", { scope: "col" }, name || h("span", { class: "visually-hidden" }, "Delete"))))),
-        h("tbody", {}, documents.map((one) => this.#document(one))),
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            [heading(word), ...columns.map(heading), "Changed", ""].map((name) =>
+              h("th", { scope: "col" }, name || h("span", { class: "visually-hidden" }, "Delete")),
+            ),
+          ),
+        ),
+        h(
+          "tbody",
+          {},
+          documents.map((one) => this.#document(one)),
+        ),
       ),
     );
     if (focused) this.#published.focus(); // what had the focus may be gone
@@ -86,17 +123,43 @@ export class CorpusView {
     return h(
       "tr",
       {},
-      h("th", { scope: "row" }, one.title, one.title === one.name ? "" : h("span", { class: "fine muted" }, one.name)),
-      ...this.#kind.columns.map((name) => h("td", { class: "number", "data-name": name }, count(one.counts[name] ?? 0))),
+      h(
+        "th",
+        { scope: "row" },
+        one.title,
+        one.title === one.name ? "" : h("span", { class: "fine muted" }, one.name),
+      ),
+      ...this.#kind.columns.map((name) =>
+        h("td", { class: "number", "data-name": name }, count(one.counts[name] ?? 0)),
+      ),
       h("td", { class: "muted" }, moment(one.updated_at)),
-      h("td", {}, h("button", { type: "button", class: "icon-button small", "aria-label": `Delete ${one.title}`, onclick: () => this.#delete(one) }, icon("bin"))),
+      h(
+        "td",
+        {},
+        h(
+          "button",
+          {
+            type: "button",
+            class: "icon-button small",
+            "aria-label": `Delete ${one.title}`,
+            onclick: () => this.#delete(one),
+          },
+          icon("bin"),
+        ),
+      ),
     );
   }
 
   async #delete(one) {
-    if (this.#busy || !(await confirm(`Delete the ${this.#kind.document}?`, this.#kind.deleted(one.title), "Delete"))) return;
+    if (
+      this.#busy ||
+      !(await confirm(`Delete the ${this.#kind.document}?`, this.#kind.deleted(one.title), "Delete"))
+    )
+      return;
     this.#rows = [];
-    await this.#alone(async () => this.#watch((await this.#api.deleteDocument(this.#corpus, one.document_id)).job_id));
+    await this.#alone(async () =>
+      this.#watch((await this.#api.deleteDocument(this.#corpus, one.document_id)).job_id),
+    );
   }
 
   // ── files on their way in ───────────────────────────────────────────────────────────────────────
@@ -120,7 +183,15 @@ export class CorpusView {
     this.#picker.value = "";
     if (files.length === 0 || this.#busy) return;
     const reset = this.#reset.checked;
-    if (reset && !(await confirm(`Replace all ${this.#kind.document}s?`, `Every ${this.#kind.document} that is not among these files will be removed.`, "Replace"))) return;
+    if (
+      reset &&
+      !(await confirm(
+        `Replace all ${this.#kind.document}s?`,
+        `Every ${this.#kind.document} that is not among these files will be removed.`,
+        "Replace",
+      ))
+    )
+      return;
     this.#rows = rowsOf(files, this.#kind);
     await this.#alone(async () => {
       const ready = await this.#uploadAll(files);
@@ -134,13 +205,26 @@ export class CorpusView {
   #uploadAll(files) {
     const draw = () => {
       const value = this.#rows.filter((one) => one.sent || one.reason).length;
-      this.#drawJob({ text: `Uploading: ${count(value)} of ${plural(files.length, "file")}`, value, most: files.length });
+      this.#drawJob({
+        text: `Uploading: ${count(value)} of ${plural(files.length, "file")}`,
+        value,
+        most: files.length,
+      });
     };
     draw();
-    return uploadAll(this.#api, this.#corpus, this.#kind, files, this.#opened.signal, (place, state, reason) => {
-      this.#rows = this.#rows.map((one, at) => (at === place ? { ...one, state, reason, sent: state === "waiting" } : one));
-      draw();
-    });
+    return uploadAll(
+      this.#api,
+      this.#corpus,
+      this.#kind,
+      files,
+      this.#opened.signal,
+      (place, state, reason) => {
+        this.#rows = this.#rows.map((one, at) =>
+          at === place ? { ...one, state, reason, sent: state === "waiting" } : one,
+        );
+        draw();
+      },
+    );
   }
 
   // ── the job ─────────────────────────────────────────────────────────────────────────────────────
@@ -164,12 +248,16 @@ export class CorpusView {
     const ended = most > 0 && value === most;
     this.#job.replaceChildren(
       h("p", { class: "job-head" }, text),
-      this.#busy && !ended ? h("progress", { "aria-label": text, ...(most > 0 ? { max: most, value } : {}) }) : "",
+      this.#busy && !ended
+        ? h("progress", { "aria-label": text, ...(most > 0 ? { max: most, value } : {}) })
+        : "",
       h("ul", { class: "job-files", "aria-label": "Files" }, this.#rows.map(fileRow)),
     );
   }
 
-  /** One change at a time: a second one begins when the first has ended; then what is published is read anew. */
+  /**
+   * One change at a time: a second one begins when the first has ended; then what is published is read anew.
+   */
   async #alone(work) {
     this.#setBusy(true);
     const succeeded = await this.#told(work);
@@ -201,7 +289,24 @@ function fileRow(one) {
   return h(
     "li",
     { class: `job-file ${one.state}` },
-    h("span", { class: "file-name" }, one.name, one.title ? h("span", { class: "fine muted" }, one.title) : "", one.size ? h("span", { class: "fine muted" }, bytes(one.size)) : ""),
-    h("div", { class: "job-state" }, stateText(one), one.problems?.length > 0 ? h("ul", { class: "problems" }, one.problems.map((line) => h("li", {}, line))) : ""),
+    h(
+      "span",
+      { class: "file-name" },
+      one.name,
+      one.title ? h("span", { class: "fine muted" }, one.title) : "",
+      one.size ? h("span", { class: "fine muted" }, bytes(one.size)) : "",
+    ),
+    h(
+      "div",
+      { class: "job-state" },
+      stateText(one),
+      one.problems?.length > 0
+        ? h(
+            "ul",
+            { class: "problems" },
+            one.problems.map((line) => h("li", {}, line)),
+          )
+        : "",
+    ),
   );
 }

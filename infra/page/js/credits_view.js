@@ -1,18 +1,25 @@
 /** Credits: what is left, what was spent, and what to do when there are none. */
-import { confirmWord, show } from "./dialogs.js";
+import { close, confirmWord, show } from "./dialogs.js";
 import { h } from "./dom.js";
 import { count, moment, plural, until } from "./format.js";
+import { movementsOf } from "./ledger_lines.js";
+import { titleOf } from "./sidebar.js";
+import { chatsOfAll } from "./usage_chart.js";
 
-const KINDS = { hold: "Held", settle: "Charged", release: "Released", expire: "Expired", grant: "Granted", plan: "Plan" };
-
-const ERASED = "Every conversation, chat, file and connection of yours goes, chats that run are stopped, credits that are left are lost, and you cannot sign in any more. This cannot be undone.";
+const ERASED =
+  "Every conversation, chat, file and connection of yours goes, chats that run are stopped, credits that are left " +
+  "are lost, and you cannot sign in any more. This cannot be undone.";
 
 /** The account: credits and its erasure, after which `onErased` is called. */
 export async function openCredits(api, onErased) {
   show("Credits", h("p", { class: "muted" }, "Loading…"));
   try {
     const [balance, ledger] = await Promise.all([api.credits(), api.ledger()]);
-    show("Credits", overview(balance), history(ledger.entries), erasure(api, onErased));
+    const lines = movementsOf(ledger.entries);
+    const movements = history(lines);
+    show("Credits", overview(balance), movements, erasure(api, onErased));
+    const questions = await questionsOf(api, lines).catch(() => new Map()); // the figures say enough
+    movements.replaceWith(history(lines, questions));
   } catch (problem) {
     show("Credits", h("p", { class: "problem" }, problem.message));
   }
@@ -30,22 +37,66 @@ function overview({ plan, available, held, daily, monthly, pack }) {
     "div",
     {},
     h("p", { class: "balance" }, h("strong", {}, count(available)), " credits left"),
-    h("dl", { class: "facts" }, entries.filter(Boolean).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
+    h(
+      "dl",
+      { class: "facts" },
+      entries.filter(Boolean).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))),
+    ),
   );
 }
 
-function history(entries) {
-  if (entries.length === 0) return h("p", { class: "muted" }, "No movements yet.");
+/** Which question each chat answered: `Map(chat id → {href, title})`; chats that are gone are left out. */
+async function questionsOf(api, lines) {
+  const ids = lines.map((line) => line.chatId).filter(Boolean);
+  if (ids.length === 0) return new Map();
+  const [chats, { conversations }] = await Promise.all([chatsOfAll(api, ids), api.conversations()]);
+  const titles = new Map(conversations.map((one) => [one.conversation_id, titleOf(one)]));
+  return new Map(
+    chats
+      .filter((chat) => titles.has(chat.conversation_id))
+      .map(({ chat_id: id, conversation_id: conversation, message_id: message }) => [
+        id,
+        { href: `#${conversation}/${message}`, title: `${titles.get(conversation)} (${message})` },
+      ]),
+  );
+}
+
+function history(lines, questions = new Map()) {
+  if (lines.length === 0) return h("p", { class: "muted" }, "No movements yet.");
+  const heads = ["When", "What", "Credits", "Left"];
   return h(
     "div",
-    { class: "table-scroll", tabindex: "0" },
+    { class: "table-scroll", tabindex: "0", role: "region", "aria-label": "Latest movements" },
     h(
       "table",
       { class: "ledger" },
       h("caption", {}, "Latest movements"),
-      h("thead", {}, h("tr", {}, ["When", "What", "Credits", "Left"].map((name) => h("th", { scope: "col" }, name)))),
-      h("tbody", {}, entries.map((one) => h("tr", {}, h("td", {}, moment(one.at)), h("td", {}, KINDS[one.kind] ?? one.kind, one.reason ? h("span", { class: "muted" }, ` ${one.reason}`) : ""), h("td", { class: "number" }, count(one.amount)), h("td", { class: "number" }, count(one.available_after))))),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          heads.map((name) => h("th", { scope: "col" }, name)),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        lines.map((one) => movement(one, questions.get(one.chatId))),
+      ),
     ),
+  );
+}
+
+function movement({ at, what, credits, left }, question) {
+  return h(
+    "tr",
+    {},
+    h("td", { class: "moment" }, moment(at)),
+    h("td", {}, what, question && [": ", h("a", { href: question.href, onclick: close }, question.title)]),
+    h("td", { class: "number" }, count(credits)),
+    h("td", { class: "number" }, count(left)),
   );
 }
 
@@ -59,7 +110,12 @@ function erasure(api, onErased) {
       show("Erase my account", h("p", { class: "problem" }, problem.message));
     }
   };
-  return h("section", {}, h("h3", {}, "Account"), h("button", { type: "button", class: "link-button", onclick: erase }, "Erase my account…"));
+  return h(
+    "section",
+    {},
+    h("h3", {}, "Account"),
+    h("button", { type: "button", class: "link-button", onclick: erase }, "Erase my account…"),
+  );
 }
 
 /** What a 402 means and what helps, from the error itself. */
@@ -67,14 +123,27 @@ export function shortageNotice({ required, available, resets_at: resets, upgrade
   const plans = (upgrade?.plans ?? []).filter((plan) => plan.dollars_per_month > 0);
   const packs = upgrade?.packs ?? [];
   return [
-    h("p", {}, h("strong", {}, "Not enough credits. "), `A chat needs ${count(required)}, you have ${count(available)}.`),
+    h(
+      "p",
+      {},
+      h("strong", {}, "Not enough credits. "),
+      `A chat needs ${count(required)}, you have ${count(available)}.`,
+    ),
     h(
       "ul",
       {},
       resets ? h("li", {}, `New credits come ${until(resets)} (at 00:00 UTC).`) : "",
       grants ? h("li", {}, "On this machine the command ", h("code", {}, grants), " gives you more.") : "",
-      plans.map((plan) => h("li", {}, `Plan ${plan.name}: ${plural(plan.credits_per_day, "credit")} a day for $${plan.dollars_per_month} a month.`)),
-      packs.map((pack) => h("li", {}, `A pack of ${plural(pack.credits, "credit")} for $${pack.dollars}, which never expires.`)),
+      plans.map((plan) =>
+        h(
+          "li",
+          {},
+          `Plan ${plan.name}: ${plural(plan.credits_per_day, "credit")} a day for $${plan.dollars_per_month} a month.`,
+        ),
+      ),
+      packs.map((pack) =>
+        h("li", {}, `A pack of ${plural(pack.credits, "credit")} for $${pack.dollars}, which never expires.`),
+      ),
       grants ? "" : h("li", {}, "Ask whoever runs this service to change your plan or to add a pack."),
     ),
   ];

@@ -10,13 +10,18 @@ export function groupName(at, now) {
   if (days <= 0) return "Today";
   if (days === 1) return "Yesterday";
   if (days <= 7) return "Previous 7 days";
-  return at.toLocaleDateString("en-GB", { month: "long", year: at.getFullYear() === now.getFullYear() ? undefined : "numeric" });
+  return at.toLocaleDateString("en-GB", {
+    month: "long",
+    year: at.getFullYear() === now.getFullYear() ? undefined : "numeric",
+  });
 }
 
 /**
- * `[{name, families}]` of families as `families` lists them, the latest first. A family is as recent as the latest in it.
+ * `[{name, families}]` of families as `families` lists them, the latest first. A family is as recent as the
+ * latest in it.
  *
- * Conversations of an earlier release stand behind the others whatever their dates say, so no group comes twice.
+ * Conversations of an earlier release stand behind the others whatever their dates say, so no group comes
+ * twice.
  */
 export function groupsOf(families, now = new Date()) {
   const groups = [];

@@ -33,8 +33,20 @@ export function confirm(title, text, verb) {
 
 /** Asks for leave that nobody gives by mistake: the word has to be typed. Resolves with true or null. */
 export function confirmWord(title, text, word, verb) {
-  const field = h("input", { autocomplete: "off", autofocus: true, required: true, pattern: word, title: `Type ${word}` });
-  return answer(title, [h("p", {}, text), h("label", {}, `Type ${word} to go on`, field)], verb, () => field.value === word || null, "danger");
+  const field = h("input", {
+    autocomplete: "off",
+    autofocus: true,
+    required: true,
+    pattern: word,
+    title: `Type ${word}`,
+  });
+  return answer(
+    title,
+    [h("p", {}, text), h("label", {}, `Type ${word} to go on`, field)],
+    verb,
+    () => field.value === word || null,
+    "danger",
+  );
 }
 
 function answer(title, content, verb, value, kind = "primary") {
@@ -51,7 +63,12 @@ function answer(title, content, verb, value, kind = "primary") {
         },
       },
       content,
-      h("div", { class: "buttons" }, h("button", { type: "button", class: "button", onclick: () => dialog.close() }, "Cancel"), h("button", { class: `button ${kind}` }, verb)),
+      h(
+        "div",
+        { class: "buttons" },
+        h("button", { type: "button", class: "button", onclick: () => dialog.close() }, "Cancel"),
+        h("button", { class: `button ${kind}` }, verb),
+      ),
     );
     dialog.addEventListener("close", () => resolve(given), { once: true });
     show(title, form);

@@ -19,7 +19,8 @@ function typeLink(name) {
 function kindOf(schema = {}) {
   if (schema.$ref) return [typeLink(nameOf(schema.$ref))];
   if (schema.const !== undefined) return [h("code", {}, JSON.stringify(schema.const))];
-  if (schema.enum) return schema.enum.flatMap((one, place) => [place ? " or " : "", h("code", {}, JSON.stringify(one))]);
+  if (schema.enum)
+    return schema.enum.flatMap((one, place) => [place ? " or " : "", h("code", {}, JSON.stringify(one))]);
   const either = schema.anyOf ?? schema.oneOf ?? schema.allOf;
   if (either) return either.flatMap((one, place) => [place ? " or " : "", ...kindOf(one)]);
   if (schema.type === "array") return ["list of ", ...kindOf(schema.items)];
@@ -27,7 +28,25 @@ function kindOf(schema = {}) {
 }
 
 function table(rows) {
-  return h("div", { class: "docs-table" }, h("table", {}, h("tbody", {}, rows.map((cells) => h("tr", {}, cells.map((one) => h("td", {}, one)))))));
+  return h(
+    "div",
+    { class: "docs-table" },
+    h(
+      "table",
+      {},
+      h(
+        "tbody",
+        {},
+        rows.map((cells) =>
+          h(
+            "tr",
+            {},
+            cells.map((one) => h("td", {}, one)),
+          ),
+        ),
+      ),
+    ),
+  );
 }
 
 function example(title, value) {
@@ -53,10 +72,19 @@ function operation(path, method, one, components) {
     h("p", {}, h("strong", {}, prose(one.summary)), ". ", prose(one.description)),
     one.security?.length === 0 ? h("p", {}, "Needs no token.") : null,
     parameters.length ? h("h4", {}, "Parameters") : null,
-    parameters.length ? table(parameters.map((each) => [h("code", {}, each.name), each.in, prose(each.description)])) : null,
-    one.requestBody ? [h("h4", {}, "Body"), h("p", {}, prose(one.requestBody.description)), content(one.requestBody)] : null,
+    parameters.length
+      ? table(parameters.map((each) => [h("code", {}, each.name), each.in, prose(each.description)]))
+      : null,
+    one.requestBody
+      ? [h("h4", {}, "Body"), h("p", {}, prose(one.requestBody.description)), content(one.requestBody)]
+      : null,
     h("h4", {}, "Answers"),
-    table(Object.entries(one.responses).map(([status, answer]) => [status, [h("div", {}, prose(answer.description)), content(answer)]])),
+    table(
+      Object.entries(one.responses).map(([status, answer]) => [
+        status,
+        [h("div", {}, prose(answer.description)), content(answer)],
+      ]),
+    ),
   );
 }
 
@@ -80,7 +108,13 @@ function type(name, schema) {
     h("p", {}, prose(schema.description)),
     schema.properties ? fields(schema) : null,
     which.length
-      ? table(which.map((one) => [h("code", {}, one.title), kindOf(one.properties.data.contentSchema), prose(one.description)]))
+      ? table(
+          which.map((one) => [
+            h("code", {}, one.title),
+            kindOf(one.properties.data.contentSchema),
+            prose(one.description),
+          ]),
+        )
       : null,
   );
 }
@@ -89,21 +123,38 @@ function draw({ info, tags, paths, components }) {
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, one]) => ({ path, method, one })),
   );
-  const groups = tags.map((tag) => ({ tag, listed: operations.filter(({ one }) => one.tags.includes(tag.name)) }));
+  const groups = tags.map((tag) => ({
+    tag,
+    listed: operations.filter(({ one }) => one.tags.includes(tag.name)),
+  }));
   const types = Object.entries(components.schemas);
   byId("contents").replaceChildren(
     h("p", {}, h("a", { href: "./" }, "dualtrack")),
     ...groups.flatMap(({ tag, listed }) => [
       h("h2", {}, tag.name),
-      h("ul", {}, listed.map(({ one }) => h("li", {}, h("a", { href: `#${one.operationId}` }, prose(one.summary))))),
+      h(
+        "ul",
+        {},
+        listed.map(({ one }) => h("li", {}, h("a", { href: `#${one.operationId}` }, prose(one.summary)))),
+      ),
     ]),
     h("h2", {}, "Types"),
-    h("ul", {}, types.map(([name]) => h("li", {}, typeLink(name)))),
+    h(
+      "ul",
+      {},
+      types.map(([name]) => h("li", {}, typeLink(name))),
+    ),
   );
   byId("document").replaceChildren(
     h("h1", {}, "The API"),
     ...info.description.split("\n\n").map((part) => h("p", {}, prose(part))),
-    h("p", {}, "This page is drawn from ", h("a", { href: "openapi.json" }, "openapi.json"), ", OpenAPI 3.1."),
+    h(
+      "p",
+      {},
+      "This page is drawn from ",
+      h("a", { href: "openapi.json" }, "openapi.json"),
+      ", OpenAPI 3.1.",
+    ),
     ...groups.flatMap(({ tag, listed }) => [
       h("h2", {}, tag.name),
       h("p", {}, prose(tag.description)),
@@ -118,5 +169,7 @@ function draw({ info, tags, paths, components }) {
 try {
   draw(await (await fetch("openapi.json")).json());
 } catch {
-  byId("document").replaceChildren(h("p", { role: "alert" }, "The document could not be read. Reload the page to try again."));
+  byId("document").replaceChildren(
+    h("p", { role: "alert" }, "The document could not be read. Reload the page to try again."),
+  );
 }

@@ -11,7 +11,9 @@ export function h(tag, attributes = {}, ...children) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else element.setAttribute(name, value === true ? "" : String(value));
   }
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(
+    ...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false),
+  );
   return element;
 }
 
@@ -21,7 +23,8 @@ const SVG = "http://www.w3.org/2000/svg";
 const PATHS = {
   attach: "M8 12.5 14.2 6.3a3 3 0 0 1 4.3 4.3l-8 8a5 5 0 0 1-7-7l7.6-7.7",
   bin: "M5 7h14M10 7V5h4v2M7 7l.8 12h8.4L17 7M10.5 10.5v5M13.5 10.5v5",
-  branch: "M7 4v9M7 13a2.5 2.5 0 1 0 .01 5A2.5 2.5 0 0 0 7 13M17 4.5a2 2 0 1 0 .01 4 2 2 0 0 0-.01-4M17 8.5c0 5-6 3-9 6",
+  branch:
+    "M7 4v9M7 13a2.5 2.5 0 1 0 .01 5A2.5 2.5 0 0 0 7 13M17 4.5a2 2 0 1 0 .01 4 2 2 0 0 0-.01-4M17 8.5c0 5-6 3-9 6",
   check: "M5 12.5l4.5 4.5L19 7.5",
   close: "M6 6l12 12M18 6 6 18",
   copy: "M9 9h10v11H9zM15 9V4H5v11h4",
@@ -49,7 +52,11 @@ export function icon(name) {
 /** A record's id as a button that opens the record; `openRecords` listens for it. */
 export function recordButton(recordId, label = recordId) {
   const name = label === recordId ? `Record ${recordId}` : `${label}, record ${recordId}`;
-  return h("button", { type: "button", class: "record-id", "data-record": recordId, "aria-label": name }, label);
+  return h(
+    "button",
+    { type: "button", class: "record-id", "data-record": recordId, "aria-label": name },
+    label,
+  );
 }
 
 /** Tells screen readers something, once. */

@@ -20,11 +20,14 @@ function stored() {
   }
 }
 
-export const draftOf = (place) => (place in texts || files.has(place) ? { text: texts[place] ?? "", files: files.get(place) ?? [] } : EMPTY);
+export const draftOf = (place) =>
+  place in texts || files.has(place) ? { text: texts[place] ?? "", files: files.get(place) ?? [] } : EMPTY;
 
 export function keepDraft(place, draft) {
   const { [place]: _before, ...others } = texts;
-  texts = draft.text ? Object.fromEntries([...Object.entries(others), [place, draft.text]].slice(-MOST)) : others;
+  texts = draft.text
+    ? Object.fromEntries([...Object.entries(others), [place, draft.text]].slice(-MOST))
+    : others;
   if (draft.files.length > 0) files.set(place, draft.files);
   else files.delete(place);
   try {
@@ -35,7 +38,10 @@ export function keepDraft(place, draft) {
 }
 
 /** Both, the first one first: neither is lost. */
-export const joined = (one, other) => ({ text: [one.text, other.text].filter(Boolean).join("\n\n"), files: [...one.files, ...other.files] });
+export const joined = (one, other) => ({
+  text: [one.text, other.text].filter(Boolean).join("\n\n"),
+  files: [...one.files, ...other.files],
+});
 
 /** Nobody finds what somebody else has begun to write. */
 export function claimDrafts(user) {

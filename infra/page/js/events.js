@@ -52,7 +52,10 @@ async function readOnce(api, chatId, seen, { signal, onEvent, onTrouble }) {
   const parser = createParser({ onEvent: (message) => accept(message, seen, onEvent) });
   try {
     const headers = seen.id ? { "Last-Event-ID": String(seen.id) } : {};
-    const response = await api.open("GET", `/v1/chats/${chatId}/events`, { headers, signal: connection.signal });
+    const response = await api.open("GET", `/v1/chats/${chatId}/events`, {
+      headers,
+      signal: connection.signal,
+    });
     onTrouble("");
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     for (let piece = await reader.read(); !piece.done && !seen.ended; piece = await reader.read()) {

@@ -6,7 +6,8 @@
  *
  * status: sending | running | answered | done | failed | cancelled
  * branches: null, or the conversations between which one can go back and forth here (`branchesOf`)
- * turns: [{turn, maxTurns, final, text, began, ended, calls: [id], retry?: {reason, seconds}}], calls: {id: {…, state}}
+ * turns: [{turn, maxTurns, final, text, began, ended, calls: [id], retry?: {reason, seconds}}],
+ * calls: {id: {…, state}}
  */
 import { placed } from "./file_chip.js";
 
@@ -14,13 +15,34 @@ const NO_ANSWER = /^\(no answer: (failed|cancelled)\)$/;
 
 export function ask(question, attachments = []) {
   return {
-    messageId: "", chatId: "", question, attachments, status: "sending", turns: [], calls: {}, response: null,
-    responseId: "", sources: [], stop: "", turnCount: 0, credits: null, shortage: null, usage: null, error: null, trouble: "",
+    messageId: "",
+    chatId: "",
+    question,
+    attachments,
+    status: "sending",
+    turns: [],
+    calls: {},
+    response: null,
+    responseId: "",
+    sources: [],
+    stop: "",
+    turnCount: 0,
+    credits: null,
+    shortage: null,
+    usage: null,
+    error: null,
+    trouble: "",
     branches: null,
   };
 }
 
-export const admitted = (exchange, { chat_id: chatId, message_id: messageId }) => ({ ...exchange, chatId, messageId, attachments: placed(exchange.attachments, messageId), status: "running" });
+export const admitted = (exchange, { chat_id: chatId, message_id: messageId }) => ({
+  ...exchange,
+  chatId,
+  messageId,
+  attachments: placed(exchange.attachments, messageId),
+  status: "running",
+});
 
 export const isOpen = (exchange) => exchange.status === "sending" || exchange.status === "running";
 
@@ -31,37 +53,67 @@ export function writing(exchange) {
 }
 
 const HANDLERS = {
-  record: (exchange, data) => (/-r$/.test(data.record_id) ? { ...exchange, responseId: data.record_id } : exchange),
+  record: (exchange, data) =>
+    /-r$/.test(data.record_id) ? { ...exchange, responseId: data.record_id } : exchange,
   turn: (exchange, data) => ({
     ...exchange,
     turnCount: Math.max(exchange.turnCount, data.turn),
     // a repeat of a number means that the call is made anew: what came of it so far is void
     turns: [
-      ...closed(exchange.turns.filter((one) => one.turn < data.turn), data.at),
-      { turn: data.turn, maxTurns: data.max_turns, final: data.final, text: "", began: data.at, ended: "", calls: [] },
+      ...closed(
+        exchange.turns.filter((one) => one.turn < data.turn),
+        data.at,
+      ),
+      {
+        turn: data.turn,
+        maxTurns: data.max_turns,
+        final: data.final,
+        text: "",
+        began: data.at,
+        ended: "",
+        calls: [],
+      },
     ],
   }),
   delta: (exchange, data) => ({
     ...exchange,
-    turns: exchange.turns.map((one) => (one.turn === data.turn ? { ...one, text: one.text + data.text } : one)),
+    turns: exchange.turns.map((one) =>
+      one.turn === data.turn ? { ...one, text: one.text + data.text } : one,
+    ),
   }),
   retrying: (exchange, data) => ({
     ...exchange,
-    turns: exchange.turns.map((one) => (one.turn === data.turn ? { ...one, retry: { reason: data.reason, seconds: data.seconds } } : one)),
+    turns: exchange.turns.map((one) =>
+      one.turn === data.turn ? { ...one, retry: { reason: data.reason, seconds: data.seconds } } : one,
+    ),
   }),
   tool_calls_start: (exchange, data) => ({
     ...exchange,
-    turns: exchange.turns.map((one) => (one.turn === data.turn ? { ...one, ended: data.at, calls: data.calls.map((call) => call.id) } : one)),
+    turns: exchange.turns.map((one) =>
+      one.turn === data.turn ? { ...one, ended: data.at, calls: data.calls.map((call) => call.id) } : one,
+    ),
     calls: {
       ...exchange.calls,
-      ...Object.fromEntries(data.calls.map((call) => [call.id, { ...call, state: "running", began: data.at, seconds: null, preview: "" }])),
+      ...Object.fromEntries(
+        data.calls.map((call) => [
+          call.id,
+          { ...call, state: "running", began: data.at, seconds: null, preview: "" },
+        ]),
+      ),
     },
   }),
   tool_result: (exchange, data) => ({
     ...exchange,
     calls: {
       ...exchange.calls,
-      [data.id]: { ...exchange.calls[data.id], id: data.id, tool: data.tool, state: data.is_error ? "error" : "ok", seconds: data.seconds, preview: data.preview },
+      [data.id]: {
+        ...exchange.calls[data.id],
+        id: data.id,
+        tool: data.tool,
+        state: data.is_error ? "error" : "ok",
+        seconds: data.seconds,
+        preview: data.preview,
+      },
     },
   }),
   credits: (exchange, data) => ({
@@ -71,13 +123,19 @@ const HANDLERS = {
   }),
   answer: (exchange, data) => ({
     ...exchange,
-    status: "answered", response: data.response, sources: data.sources, stop: data.stop, turnCount: data.turns,
+    status: "answered",
+    response: data.response,
+    sources: data.sources,
+    stop: data.stop,
+    turnCount: data.turns,
     turns: closed(exchange.turns, data.at),
   }),
   done: (exchange, data) => withChat({ ...exchange, turns: closed(exchange.turns, data.at) }, data),
   error: (exchange, data) => ({
     ...exchange,
-    status: "failed", error: { code: data.code, message: data.message }, turns: closed(exchange.turns, data.at),
+    status: "failed",
+    error: { code: data.code, message: data.message },
+    turns: closed(exchange.turns, data.at),
     calls: halted(exchange.calls),
   }),
 };
@@ -85,7 +143,12 @@ const HANDLERS = {
 const closed = (turns, at) => turns.map((one) => (one.ended ? one : { ...one, ended: at }));
 
 const halted = (calls) =>
-  Object.fromEntries(Object.entries(calls).map(([id, call]) => [id, call.state === "running" ? { ...call, state: "stopped" } : call]));
+  Object.fromEntries(
+    Object.entries(calls).map(([id, call]) => [
+      id,
+      call.state === "running" ? { ...call, state: "stopped" } : call,
+    ]),
+  );
 
 /** The exchange after an event; events that this page does not know change nothing. */
 export function reduce(exchange, { event, data }) {
@@ -97,9 +160,15 @@ export function withChat(exchange, chat) {
   const ended = chat.status === "cancelled" || chat.status === "failed";
   return {
     ...exchange,
-    chatId: chat.chat_id, messageId: chat.message_id, status: chat.status,
+    chatId: chat.chat_id,
+    messageId: chat.message_id,
+    status: chat.status,
     response: chat.response ?? (ended ? null : exchange.response),
-    sources: chat.sources, stop: chat.stop ?? "", turnCount: chat.turns, usage: chat.usage, error: chat.error ?? null,
+    sources: chat.sources,
+    stop: chat.stop ?? "",
+    turnCount: chat.turns,
+    usage: chat.usage,
+    error: chat.error ?? null,
     credits: { used: chat.credits_used, held: 0, available: chat.credits_remaining },
     calls: ended ? halted(exchange.calls) : exchange.calls,
   };
@@ -127,7 +196,13 @@ function fromGroup(records) {
       thought = "";
     } else if (record.role === "user") {
       if (isFile(record)) continue; // its question lists it
-      exchange = { ...exchange, messageId: record.record_id, chatId: record.chat_id ?? "", question: record.content, attachments: placed(record.attachments, record.record_id) };
+      exchange = {
+        ...exchange,
+        messageId: record.record_id,
+        chatId: record.chat_id ?? "",
+        question: record.content,
+        attachments: placed(record.attachments, record.record_id),
+      };
     } else if (record.record_id.endsWith("-r")) {
       exchange = withResponse(exchange, record);
     } else {
@@ -139,14 +214,25 @@ function fromGroup(records) {
 
 function withCall(exchange, record, thought) {
   const last = exchange.turns.at(-1);
-  const turn = last?.turn === record.turn ? last : { turn: record.turn, maxTurns: 0, final: false, text: thought, began: "", ended: "", calls: [] };
+  const turn =
+    last?.turn === record.turn
+      ? last
+      : { turn: record.turn, maxTurns: 0, final: false, text: thought, began: "", ended: "", calls: [] };
   const call = {
-    id: record.record_id, tool: record.tool, input: record.input, state: record.is_error ? "error" : "ok",
-    seconds: record.seconds, preview: record.result.slice(0, 500), attachments: placed(record.attachments, record.record_id),
+    id: record.record_id,
+    tool: record.tool,
+    input: record.input,
+    state: record.is_error ? "error" : "ok",
+    seconds: record.seconds,
+    preview: record.result.slice(0, 5000),
+    attachments: placed(record.attachments, record.record_id),
   };
   return {
     ...exchange,
-    turns: [...exchange.turns.filter((one) => one !== last || last.turn !== record.turn), { ...turn, calls: [...turn.calls, record.record_id] }],
+    turns: [
+      ...exchange.turns.filter((one) => one !== last || last.turn !== record.turn),
+      { ...turn, calls: [...turn.calls, record.record_id] },
+    ],
     calls: { ...exchange.calls, [record.record_id]: call },
   };
 }
@@ -157,7 +243,9 @@ function withResponse(exchange, record) {
   const cancelled = record.stop === "cancelled";
   return {
     ...exchange,
-    responseId: record.record_id, stop: record.stop ?? "", status: none ? none[1] : cancelled ? "cancelled" : "done",
+    responseId: record.record_id,
+    stop: record.stop ?? "",
+    status: none ? none[1] : cancelled ? "cancelled" : "done",
     response: none ? null : record.content,
     // a written answer took one model call more than the turns with tools
     turnCount: exchange.turns.length + (none || cancelled ? 0 : 1),

@@ -7,6 +7,7 @@ import { isOpen, writing } from "./exchange.js";
 import { piecesOf } from "./fences.js";
 import { fileChips } from "./file_chip.js";
 import { between, count, plural, saved, seconds, start } from "./format.js";
+import { resultPreview } from "./result_preview.js";
 import { sourceList } from "./source_list.js";
 
 const STOPS = {
@@ -24,7 +25,8 @@ const MOST_CODE = 20; // blocks of a question that are coloured
 const STATES = { running: "running", ok: "done", error: "failed", stopped: "stopped" };
 
 /** Why and when a turn begins anew, as the terminal says it. */
-const retrying = ({ reason, seconds: wait }) => `retrying (${reason.replaceAll("_", " ")}) in ${count(wait)} s`;
+const retrying = ({ reason, seconds: wait }) =>
+  `retrying (${reason.replaceAll("_", " ")}) in ${count(wait)} s`;
 
 export class ExchangeView {
   element = h("li", { class: "exchange" });
@@ -60,7 +62,8 @@ export class ExchangeView {
     if (changed("messageId", "question", "attachments", "branches")) this.#drawQuestion();
     if (changed("status", "turns", "calls", "shortage", "turnCount")) this.#drawSteps(before);
     if (changed("status", "turns", "response")) this.#drawAnswer();
-    if (changed("status", "sources", "usage", "stop", "error", "credits", "responseId", "response")) this.#drawFoot();
+    if (changed("status", "sources", "usage", "stop", "error", "credits", "responseId", "response"))
+      this.#drawFoot();
     this.#trouble.hidden = !exchange.trouble || !isOpen(exchange);
     this.#trouble.textContent = exchange.trouble;
     if (before) this.#say(before);
@@ -90,10 +93,15 @@ export class ExchangeView {
     this.#heading.textContent = `Question ${messageId}`;
     this.#question.classList.toggle("edited", this.isEdited);
     if (this.isEdited) {
-      if (!this.#question.contains(this.#editor.element)) this.#question.replaceChildren(this.#editor.element);
+      if (!this.#question.contains(this.#editor.element))
+        this.#question.replaceChildren(this.#editor.element);
       return;
     }
-    this.#question.replaceChildren(questionText(question), fileChips(attachments), messageId ? questionFoot(messageId, branches) : "");
+    this.#question.replaceChildren(
+      questionText(question),
+      fileChips(attachments),
+      messageId ? questionFoot(messageId, branches) : "",
+    );
   }
 
   #drawSteps(before) {
@@ -107,7 +115,14 @@ export class ExchangeView {
     this.#stepsHead.replaceChildren(...this.#summary(running));
     this.#stepList.replaceChildren(
       ...turns.filter((one) => running || one.calls.length > 0).map((one) => this.#turn(one, status)),
-      shortage ? h("li", { class: "shortage" }, `A tool was not run: it needs ${plural(shortage.required, "credit")}, ${count(shortage.available)} are left.`) : "",
+      shortage
+        ? h(
+            "li",
+            { class: "shortage" },
+            `A tool was not run: it needs ${plural(shortage.required, "credit")}, ` +
+              `${count(shortage.available)} are left.`,
+          )
+        : "",
     );
   }
 
@@ -119,23 +134,52 @@ export class ExchangeView {
       if (!last) return [spinner(), "Starting"];
       if (last.retry) return [spinner(), `Turn ${last.turn}: ${retrying(last.retry)}`];
       const busy = all.filter((call) => call.state === "running");
-      const doing = busy.length > 0 ? busy.map((call) => label(call.tool)).join(", ") : last.calls.length > 0 ? "reading the results" : "thinking";
-      return [spinner(), last.final ? "Last turn: writing the answer" : `Turn ${last.turn} of ${last.maxTurns}: ${last.text && !last.calls.length ? "writing" : doing}`];
+      const doing =
+        busy.length > 0
+          ? busy.map((call) => label(call.tool)).join(", ")
+          : last.calls.length > 0
+            ? "reading the results"
+            : "thinking";
+      return [
+        spinner(),
+        last.final
+          ? "Last turn: writing the answer"
+          : `Turn ${last.turn} of ${last.maxTurns}: ${last.text && !last.calls.length ? "writing" : doing}`,
+      ];
     }
     const failed = all.filter((call) => call.state === "error").length;
     const rounds = turns.filter((one) => one.calls.length > 0).length;
-    return [`${plural(all.length, "tool")} in ${plural(rounds, "round")}, ${plural(turns.length, "model call")}`, failed ? h("span", { class: "bad" }, `${failed} failed`) : ""];
+    return [
+      `${plural(all.length, "tool")} in ${plural(rounds, "round")}, ${plural(turns.length, "model call")}`,
+      failed ? h("span", { class: "bad" }, `${failed} failed`) : "",
+    ];
   }
 
   #turn(one, status) {
     const { calls } = this.#exchange;
-    const time = one.began && one.ended ? seconds(between(one.began, one.ended)) : one.began && !one.ended && status === "running" ? clock(one.began) : "";
+    const time =
+      one.began && one.ended
+        ? seconds(between(one.began, one.ended))
+        : one.began && !one.ended && status === "running"
+          ? clock(one.began)
+          : "";
     return h(
       "li",
       { class: "turn" },
-      h("p", { class: "turn-head" }, h("span", {}, `Turn ${one.turn}`), time && h("span", { class: "time" }, time)),
+      h(
+        "p",
+        { class: "turn-head" },
+        h("span", {}, `Turn ${one.turn}`),
+        time && h("span", { class: "time" }, time),
+      ),
       one.calls.length > 0 && one.text ? h("p", { class: "interim" }, one.text) : "",
-      one.calls.length > 0 ? h("ul", { class: "calls" }, one.calls.map((id) => call(calls[id]))) : "",
+      one.calls.length > 0
+        ? h(
+            "ul",
+            { class: "calls" },
+            one.calls.map((id) => call(calls[id])),
+          )
+        : "",
     );
   }
 
@@ -153,8 +197,10 @@ export class ExchangeView {
     const { status, stop, error, sources, response } = this.#exchange;
     if (isOpen(this.#exchange)) return this.#foot.replaceChildren();
     const parts = [];
-    if (status === "failed") parts.push(verdict("bad", error?.message ?? "This chat failed. Nothing was charged."));
-    else if (status === "cancelled") parts.push(verdict("", response ? "Stopped: this is what was written until then." : "Stopped."));
+    if (status === "failed")
+      parts.push(verdict("bad", error?.message ?? "This chat failed. Nothing was charged."));
+    else if (status === "cancelled")
+      parts.push(verdict("", response ? "Stopped: this is what was written until then." : "Stopped."));
     else if (STOPS[stop]) parts.push(verdict("", STOPS[stop]));
     if (sources.length > 0) parts.push(sourceList(sources));
     parts.push(this.#figures());
@@ -184,9 +230,23 @@ export class ExchangeView {
     return [
       response ? action("Copy", { "data-copy": "answer" }) : "",
       ended ? action("Try again", { "data-retry": true, ...locked }) : "",
-      chatId && (response || ended) ? action("Receipt", { "data-receipt": chatId, "aria-label": `Receipt of question ${number}` }) : "",
-      messageId && (response || ended) ? action("Regenerate", { "data-regenerate": messageId, "aria-label": `Regenerate the answer to question ${number}`, title: "Ask the same again, in a new branch" }) : "",
-      messageId && response ? action("Branch from here", { "data-branch": messageId, "aria-label": `Branch from here, after question ${number}`, title: "Ask something else next, in a new branch" }) : "",
+      chatId && (response || ended)
+        ? action("Receipt", { "data-receipt": chatId, "aria-label": `Receipt of question ${number}` })
+        : "",
+      messageId && (response || ended)
+        ? action("Regenerate", {
+            "data-regenerate": messageId,
+            "aria-label": `Regenerate the answer to question ${number}`,
+            title: "Ask the same again, in a new branch",
+          })
+        : "",
+      messageId && response
+        ? action("Branch from here", {
+            "data-branch": messageId,
+            "aria-label": `Branch from here, after question ${number}`,
+            title: "Ask something else next, in a new branch",
+          })
+        : "",
     ];
   }
 
@@ -195,7 +255,11 @@ export class ExchangeView {
     const { status, turns, calls } = this.#exchange;
     const last = turns.at(-1);
     if (status !== before.status) {
-      const words = { answered: "The answer is there.", failed: "The chat failed.", cancelled: "The chat was stopped." };
+      const words = {
+        answered: "The answer is there.",
+        failed: "The chat failed.",
+        cancelled: "The chat was stopped.",
+      };
       if (words[status]) announce(words[status]);
     } else if (last && last.calls.length > 0 && this.#said.turn !== last.turn) {
       this.#said = { turn: last.turn };
@@ -206,13 +270,20 @@ export class ExchangeView {
   }
 }
 
-const action = (text, attributes) => h("button", { type: "button", class: "link-button", ...attributes }, text);
+const action = (text, attributes) =>
+  h("button", { type: "button", class: "link-button", ...attributes }, text);
 
 /** What one has asked, as it was written; fenced code as code. */
 function questionText(question) {
   const pieces = piecesOf(question);
   if (!pieces.some((piece) => piece.code !== undefined)) return h("p", { class: "question-text" }, question);
-  const text = h("div", { class: "question-text" }, pieces.map(({ text, code, language }) => (code === undefined ? h("p", {}, text) : codeBlock(code, language))));
+  const text = h(
+    "div",
+    { class: "question-text" },
+    pieces.map(({ text, code, language }) =>
+      code === undefined ? h("p", {}, text) : codeBlock(code, language),
+    ),
+  );
   colourCode(text, MOST_CODE);
   return text;
 }
@@ -223,7 +294,11 @@ function questionFoot(messageId, branches) {
     "div",
     { class: "question-foot" },
     branches ? branchLinks(number, branches) : "",
-    action("Edit", { "data-edit": messageId, "aria-label": `Edit question ${number}`, title: "Ask it differently, in a new branch" }),
+    action("Edit", {
+      "data-edit": messageId,
+      "aria-label": `Edit question ${number}`,
+      title: "Ask it differently, in a new branch",
+    }),
     recordButton(messageId),
   );
 }
@@ -231,7 +306,12 @@ function questionFoot(messageId, branches) {
 const isOpenBefore = (before) => before !== undefined && isOpen(before);
 
 function call(one) {
-  const input = start(Object.values(one.input ?? {}).map((value) => (typeof value === "string" ? value : JSON.stringify(value))).join(" · "), 160);
+  const input = start(
+    Object.values(one.input ?? {})
+      .map((value) => (typeof value === "string" ? value : JSON.stringify(value)))
+      .join(" · "),
+    160,
+  );
   const time = one.state === "running" ? clock(one.began) : one.seconds !== null ? seconds(one.seconds) : "";
   return h(
     "li",
@@ -240,9 +320,16 @@ function call(one) {
     h(
       "div",
       { class: "call-body" },
-      h("p", { class: "call-head" }, h("span", { class: "tool" }, one.tool), h("span", { class: "visually-hidden" }, ` ${STATES[one.state]} `), one.state === "running" ? "" : recordButton(one.id), time && h("span", { class: "time" }, time)),
+      h(
+        "p",
+        { class: "call-head" },
+        h("span", { class: "tool" }, one.tool),
+        h("span", { class: "visually-hidden" }, ` ${STATES[one.state]} `),
+        one.state === "running" ? "" : recordButton(one.id),
+        time && h("span", { class: "time" }, time),
+      ),
       input && h("p", { class: "input" }, input),
-      one.state !== "running" && one.preview ? h("p", { class: "preview" }, start(one.preview, 220)) : "",
+      one.state !== "running" && one.preview ? h("p", { class: "preview" }, resultPreview(one.preview)) : "",
       fileChips(one.attachments ?? []),
     ),
   );
@@ -256,14 +343,26 @@ function mark(state) {
 const spinner = () => h("span", { class: "spinner", "aria-hidden": "true" });
 
 /** A running time; `tick` moves all of them. */
-const clock = (began) => h("span", { class: "clock", "data-began": began }, seconds(between(began, new Date().toISOString())));
+const clock = (began) =>
+  h("span", { class: "clock", "data-began": began }, seconds(between(began, new Date().toISOString())));
 
 export function tick() {
   const now = new Date().toISOString();
-  for (const one of document.querySelectorAll(".clock")) one.textContent = seconds(between(one.dataset.began, now));
+  for (const one of document.querySelectorAll(".clock"))
+    one.textContent = seconds(between(one.dataset.began, now));
 }
 
-const WORDS = { retrieve_documentation: "searching documentation", retrieve_full_context: "reading the full record", search_conversation: "searching this conversation", search_course_content: "searching course materials", get_course_outline: "reading a course's outline", find_node: "looking a node up", run_query: "querying the graph", find_path: "looking for a path", get_schema: "reading the graph's schema" };
+const WORDS = {
+  retrieve_documentation: "searching documentation",
+  retrieve_full_context: "reading the full record",
+  search_conversation: "searching this conversation",
+  search_course_content: "searching course materials",
+  get_course_outline: "reading a course's outline",
+  find_node: "looking a node up",
+  run_query: "querying the graph",
+  find_path: "looking for a path",
+  get_schema: "reading the graph's schema",
+};
 
 const label = (tool) => WORDS[tool] ?? tool;
 

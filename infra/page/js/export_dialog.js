@@ -1,14 +1,25 @@
-/** Export of a conversation: read whole, page after page and piece after piece, then handed over as a file. */
+/**
+ * Export of a conversation: read whole, page after page and piece after piece, then handed over as a file.
+ */
 import { show } from "./dialogs.js";
 import { byId, h } from "./dom.js";
 import { asJson, asMarkdown, fileName } from "./export_text.js";
 import { plural } from "./format.js";
 
-const FORMATS = { markdown: { label: "Markdown", extension: "md", type: "text/markdown" }, json: { label: "JSON", extension: "json", type: "application/json" } };
+const FORMATS = {
+  markdown: { label: "Markdown", extension: "md", type: "text/markdown" },
+  json: { label: "JSON", extension: "json", type: "application/json" },
+};
 
 export function openExport(api, conversationId, title) {
-  const state = h("p", { class: "fine muted", role: "status" }, "Every record of the full track, whole; JSON has the summarised track too. Of files it has names and sizes.");
-  const buttons = Object.entries(FORMATS).map(([name, { label }]) => h("button", { type: "button", class: "button", onclick: () => run(name) }, label));
+  const state = h(
+    "p",
+    { class: "fine muted", role: "status" },
+    "Every record of the full track, whole; JSON has the summarised track too. Of files it has names and sizes.",
+  );
+  const buttons = Object.entries(FORMATS).map(([name, { label }]) =>
+    h("button", { type: "button", class: "button", onclick: () => run(name) }, label),
+  );
   const closed = new AbortController();
   show("Export the conversation", h("p", {}, `“${title}”`), h("div", { class: "buttons" }, buttons), state);
   byId("dialog").addEventListener("close", () => closed.abort(), { once: true });
@@ -16,7 +27,13 @@ export function openExport(api, conversationId, title) {
   async function run(name) {
     for (const one of buttons) one.disabled = true;
     try {
-      const text = await read(api, conversationId, name, closed.signal, (count) => (state.textContent = `Reading… ${plural(count, "record")}`));
+      const text = await read(
+        api,
+        conversationId,
+        name,
+        closed.signal,
+        (count) => (state.textContent = `Reading… ${plural(count, "record")}`),
+      );
       const { extension, type } = FORMATS[name];
       save(new Blob([text], { type }), fileName(title, extension));
       state.textContent = "Saved.";
@@ -29,10 +46,16 @@ export function openExport(api, conversationId, title) {
 
 async function read(api, conversationId, format, signal, onCount) {
   let count = 0;
-  const onPage = (records) => onCount((count += records));
+  const onPage = (records) => {
+    count += records;
+    onCount(count);
+  };
   const full = await whole(api, await api.conversation(conversationId, "full", signal, onPage), signal);
   if (format === "markdown") return asMarkdown(full);
-  return asJson(full, await whole(api, await api.conversation(conversationId, "summarised", signal, onPage), signal));
+  return asJson(
+    full,
+    await whole(api, await api.conversation(conversationId, "summarised", signal, onPage), signal),
+  );
 }
 
 /** With all of the text of records whose text a list shows only the first piece of. */
@@ -40,7 +63,9 @@ async function whole(api, conversation, signal) {
   const records = [];
   for (const record of conversation.records) {
     signal.throwIfAborted();
-    records.push(record.next_offset ? await api.record(conversation.conversation_id, record.record_id) : record);
+    records.push(
+      record.next_offset ? await api.record(conversation.conversation_id, record.record_id) : record,
+    );
   }
   return { ...conversation, records };
 }

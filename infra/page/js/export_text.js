@@ -9,22 +9,36 @@ export function fenced(text, language = "") {
 
 const heading = (text) => text.replace(/\s+/g, " ").trim();
 
-const files = (record) => (record.attachments ?? []).map(({ name, media_type: type, size }) => `- File: ${heading(name ?? "unnamed")} (${type}, ${size} bytes)`);
+const files = (record) =>
+  (record.attachments ?? []).map(
+    ({ name, media_type: type, size }) => `- File: ${heading(name ?? "unnamed")} (${type}, ${size} bytes)`,
+  );
 
 function section(record) {
   const { record_id: id, created_at: at } = record;
   if (record.type === "tool_call") {
     const took = `${record.is_error ? "failed, " : ""}${record.seconds} s`;
-    return [`### ${id} · ${record.tool} (${took})`, fenced(JSON.stringify(record.input, null, 2), "json"), fenced(record.result)];
+    return [
+      `### ${id} · ${record.tool} (${took})`,
+      fenced(JSON.stringify(record.input, null, 2), "json"),
+      fenced(record.result),
+    ];
   }
   if (/^q\d+$/.test(id)) return [`## ${id} · ${at}`, record.content, files(record).join("\n")];
-  if (/-r$/.test(id)) return [`### ${id} · answer${record.stop && record.stop !== "complete" ? ` (${record.stop})` : ""}`, record.content];
+  if (/-r$/.test(id))
+    return [
+      `### ${id} · answer${record.stop && record.stop !== "complete" ? ` (${record.stop})` : ""}`,
+      record.content,
+    ];
   return [`### ${id}`, record.role === "user" ? fenced(record.content) : record.content];
 }
 
 /** Questions, tool calls and answers of the full track, each under its id. */
 export function asMarkdown({ title, conversation_id: id, profile, created_at: created, records }) {
-  const head = [`# ${heading(title) || "Conversation"}`, `- Conversation: ${id}\n- Agent: ${profile}\n- Begun: ${created}\n- Records: ${records.length}`];
+  const head = [
+    `# ${heading(title) || "Conversation"}`,
+    `- Conversation: ${id}\n- Agent: ${profile}\n- Begun: ${created}\n- Records: ${records.length}`,
+  ];
   return `${[...head, ...records.flatMap(section)].filter(Boolean).join("\n\n")}\n`;
 }
 
@@ -35,6 +49,10 @@ export function asJson({ records, track: _track, cursor: _cursor, ...conversatio
 
 /** The name of the file: letters and digits of the title, whatever script they are of. */
 export function fileName(title, extension) {
-  const name = title.normalize("NFC").replace(/[^\p{L}\p{M}\p{N}]+/gu, "-").replace(/^-|-$/g, "").slice(0, 60);
+  const name = title
+    .normalize("NFC")
+    .replace(/[^\p{L}\p{M}\p{N}]+/gu, "-")
+    .replace(/^-|-$/g, "")
+    .slice(0, 60);
   return `${name || "conversation"}.${extension}`;
 }

@@ -1,4 +1,7 @@
-/** A message with fenced code, as its pieces: `{text}` or `{code, language}`. Everything else of it is plain text. Pure. */
+/**
+ * A message with fenced code, as its pieces: `{text}` or `{code, language}`. Everything else of it is plain
+ * text. Pure.
+ */
 export function piecesOf(message) {
   const pieces = [];
   let lines = []; // of the piece that is being read

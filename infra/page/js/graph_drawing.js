@@ -1,8 +1,9 @@
 /**
- * A node and its neighbours as a drawing: the node on the left, a branch for each neighbour, grouped by relationship.
+ * A node and its neighbours as a drawing: the node on the left, a branch for each neighbour, grouped by
+ * relationship.
  *
- * Plain SVG, as wide as its place. A neighbour is a button: it asks about that node. The table below the drawing has the
- * same in words, so the drawing is for the eye.
+ * Plain SVG, as wide as its place. A neighbour is a button: it asks about that node. The table below the
+ * drawing has the same in words, so the drawing is for the eye.
  */
 import { h } from "./dom.js";
 import { count, plural, start } from "./format.js";
@@ -25,10 +26,15 @@ export function layout({ groups, total }) {
   for (const { type, out, nodes } of groups) {
     const kept = nodes.slice(0, Math.min(each, DRAWN - drawn));
     if (kept.length === 0) break;
-    const head = (y += HEAD);
-    placed.push({ type, out, y: head - 8, nodes: kept.map((node) => ({ ...node, y: (y += ROW) - ROW / 2 })) });
+    const head = y + HEAD;
+    placed.push({
+      type,
+      out,
+      y: head - 8,
+      nodes: kept.map((node, place) => ({ ...node, y: head + place * ROW + ROW / 2 })),
+    });
     drawn += kept.length;
-    y += 6;
+    y = head + kept.length * ROW + 6;
   }
   return { height: Math.max(y + 6, 70), groups: placed, hidden: Math.max(0, total - drawn) };
 }
@@ -55,8 +61,29 @@ export function drawNeighbours(neighbours, onAsk) {
   const { node } = neighbours;
   const drawing = svg(
     "svg",
-    { viewBox: `0 0 ${width} ${height}`, class: "neighbours", role: "group", "aria-label": `${node.name} and its neighbours` },
-    svg("defs", {}, svg("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, orient: "auto-start-reverse" }, svg("path", { d: "M0 0 8 4 0 8z" }))),
+    {
+      viewBox: `0 0 ${width} ${height}`,
+      class: "neighbours",
+      role: "group",
+      "aria-label": `${node.name} and its neighbours`,
+    },
+    svg(
+      "defs",
+      {},
+      svg(
+        "marker",
+        {
+          id: "arrow",
+          viewBox: "0 0 8 8",
+          refX: 7,
+          refY: 4,
+          markerWidth: 7,
+          markerHeight: 7,
+          orient: "auto-start-reverse",
+        },
+        svg("path", { d: "M0 0 8 4 0 8z" }),
+      ),
+    ),
     groups.map((group) => group.nodes.map((one) => branch(group, one, own, from, to))),
     center(node, own),
     groups.map((group) => [
@@ -64,8 +91,16 @@ export function drawNeighbours(neighbours, onAsk) {
       group.nodes.map((one) => neighbour(group, one, to, width, room, onAsk)),
     ]),
   );
-  const note = hidden > 0 ? `${plural(neighbours.total, "connection")}; ${count(hidden)} are not drawn.` : plural(neighbours.total, "connection");
-  return h("figure", { class: "drawing" }, drawing, h("figcaption", {}, `${note} Choose a neighbour to ask about it.`));
+  const note =
+    hidden > 0
+      ? `${plural(neighbours.total, "connection")}; ${count(hidden)} are not drawn.`
+      : plural(neighbours.total, "connection");
+  return h(
+    "figure",
+    { class: "drawing" },
+    drawing,
+    h("figcaption", {}, `${note} Choose a neighbour to ask about it.`),
+  );
 }
 
 function center(node, { x, y, width }) {
@@ -84,7 +119,11 @@ function center(node, { x, y, width }) {
 function branch({ out }, { y }, own, from, to) {
   const middle = (from + to) / 2;
   const end = to + 2;
-  return svg("path", { class: "branch", d: `M${from} ${own.y}C${middle} ${own.y} ${middle} ${y} ${end} ${y}`, ...(out ? { "marker-end": "url(#arrow)" } : { "marker-start": "url(#arrow)" }) });
+  return svg("path", {
+    class: "branch",
+    d: `M${from} ${own.y}C${middle} ${own.y} ${middle} ${y} ${end} ${y}`,
+    ...(out ? { "marker-end": "url(#arrow)" } : { "marker-start": "url(#arrow)" }),
+  });
 }
 
 function neighbour({ type, out }, one, to, width, room, onAsk) {
@@ -97,8 +136,14 @@ function neighbour({ type, out }, one, to, width, room, onAsk) {
     svg("title", {}, `${one.name} (${one.label})`),
     // the frame is the button: its name has the whole texts, those beside it may be cut
     svg("rect", {
-      x: to + 4, y: one.y - 13, width: width - to - 6, height: 26, rx: 6,
-      role: "button", tabindex: "0", "aria-label": `${out ? type : `${type}, from`} ${one.name}, ${one.label}. Ask about it`,
+      x: to + 4,
+      y: one.y - 13,
+      width: width - to - 6,
+      height: 26,
+      rx: 6,
+      role: "button",
+      tabindex: "0",
+      "aria-label": `${out ? type : `${type}, from`} ${one.name}, ${one.label}. Ask about it`,
     }),
     svg("text", { x: to + 12, y: one.y + 4.5 }, name, svg("tspan", { class: "label", dx: 8 }, label)),
   );

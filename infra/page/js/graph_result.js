@@ -1,12 +1,12 @@
 /**
  * What a tool on the graph has found, as tables, and a node with its neighbours as a drawing.
  *
- * The shape of a result decides, not the tool's name: rows under columns, lists of objects, a node with connections.
- * Everything is bounded: a result may be as large as a megabyte, and its names are strangers'.
+ * The shape of a result decides, not the tool's name: rows under columns, lists of objects, a node with
+ * connections. Everything is bounded: a result may be as large as a megabyte, and its names are strangers'.
  */
 import { h } from "./dom.js";
-import { drawNeighbours } from "./graph_drawing.js";
 import { count, plural, start } from "./format.js";
+import { drawNeighbours } from "./graph_drawing.js";
 
 const TABLES = 6;
 const ROWS = 200;
@@ -15,18 +15,29 @@ const DEPTH = 3;
 const CELL = 160;
 const SHORT = 32; // signs that stay on one line
 
-/** `{tables: [{title, columns, rows, total}], neighbours}` of a result's text; null where there is nothing to show so. Pure. */
+/**
+ * `{tables: [{title, columns, rows, total}], neighbours}` of a result's text; null where there is nothing to
+ * show so. Pure.
+ */
 export function shapeOf(text) {
   const result = parsed(text);
   if (!isObject(result)) return null;
   const neighbours = isNode(result.node) && Array.isArray(result.connections) ? neighboursOf(result) : null;
-  const tables = tablesOf(neighbours ? { connections: result.connections.map(connection) } : result, "").slice(0, TABLES);
+  const tables = tablesOf(
+    neighbours ? { connections: result.connections.map(connection) } : result,
+    "",
+  ).slice(0, TABLES);
   return tables.length > 0 || neighbours ? { tables, neighbours } : null;
 }
 
 /** The shape on the page. `onAsk(name)`: the reader wants to know more of a neighbour. */
 export function graphResult({ tables, neighbours }, onAsk) {
-  return h("div", { class: "graph-result" }, neighbours ? drawNeighbours(neighbours, onAsk) : "", tables.map(table));
+  return h(
+    "div",
+    { class: "graph-result" },
+    neighbours ? drawNeighbours(neighbours, onAsk) : "",
+    tables.map(table),
+  );
 }
 
 function parsed(text) {
@@ -39,7 +50,8 @@ function parsed(text) {
 
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 
-const isNode = (value) => isObject(value) && typeof value.name === "string" && typeof value.label === "string";
+const isNode = (value) =>
+  isObject(value) && typeof value.name === "string" && typeof value.label === "string";
 
 /** `{node, total, groups: [{type, out, nodes}]}`, groups and nodes in the result's order. */
 function neighboursOf({ node, connections, total_count: total }) {
@@ -54,19 +66,23 @@ function neighboursOf({ node, connections, total_count: total }) {
 }
 
 /** A connection as a row of a table. */
-const connection = (one) => (isObject(one) && isObject(one.node) ? { direction: one.direction, type: one.type, ...one.node } : one);
+const connection = (one) =>
+  isObject(one) && isObject(one.node) ? { direction: one.direction, type: one.type, ...one.node } : one;
 
 function tablesOf(value, title, depth = 0) {
   if (depth > DEPTH || !isObject(value)) return [];
   if (Array.isArray(value.columns) && Array.isArray(value.rows)) return [rowsTable(title || "rows", value)];
   return Object.entries(value).flatMap(([key, one]) => {
-    if (Array.isArray(one) && one.length > 0 && one.every(isObject)) return [objectsTable(key, one, value.total_count)];
+    if (Array.isArray(one) && one.length > 0 && one.every(isObject))
+      return [objectsTable(key, one, value.total_count)];
     return tablesOf(one, key, depth + 1);
   });
 }
 
 function rowsTable(title, { columns, rows }) {
-  const kept = rows.slice(0, ROWS).map((row) => (Array.isArray(row) ? row : [row]).slice(0, COLUMNS).map(cell));
+  const kept = rows
+    .slice(0, ROWS)
+    .map((row) => (Array.isArray(row) ? row : [row]).slice(0, COLUMNS).map(cell));
   return { title, columns: columns.slice(0, COLUMNS).map(cell), rows: kept, total: rows.length };
 }
 
@@ -82,7 +98,10 @@ const flattened = ({ properties, ...rest }) => ({ ...rest, ...(isObject(properti
 
 function cell(value) {
   if (value === null || value === undefined) return "";
-  if (Array.isArray(value)) return value.every((one) => !isObject(one)) ? start(value.join(", "), CELL) : plural(value.length, "entry").replace("entrys", "entries");
+  if (Array.isArray(value))
+    return value.every((one) => !isObject(one))
+      ? start(value.join(", "), CELL)
+      : plural(value.length, "entry").replace("entrys", "entries");
   if (isNode(value)) return start(value.name, CELL);
   return start(isObject(value) ? JSON.stringify(value) : String(value), CELL);
 }
@@ -91,7 +110,9 @@ const words = (name) => name.replace(/_/g, " ");
 
 function table({ title, columns, rows, total }) {
   const shown = rows.length < total ? `${count(rows.length)} of ${count(total)}` : count(total);
-  const numeric = columns.map((_, at) => rows.length > 0 && rows.every((row) => /^-?[\d.]*$/.test(row[at] ?? "")));
+  const numeric = columns.map(
+    (_, at) => rows.length > 0 && rows.every((row) => /^-?[\d.]*$/.test(row[at] ?? "")),
+  );
   const caption = `${words(title)} (${shown})`;
   return h(
     "div",
@@ -100,8 +121,30 @@ function table({ title, columns, rows, total }) {
       "table",
       {},
       h("caption", {}, caption),
-      h("thead", {}, h("tr", {}, columns.map((name, at) => h("th", { scope: "col", class: numeric[at] ? "number" : null }, words(name))))),
-      h("tbody", {}, rows.map((row) => h("tr", {}, row.map((text, at) => h("td", { class: numeric[at] ? "number" : text.length < SHORT ? "short" : null }, text))))),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          columns.map((name, at) =>
+            h("th", { scope: "col", class: numeric[at] ? "number" : null }, words(name)),
+          ),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        rows.map((row) =>
+          h(
+            "tr",
+            {},
+            row.map((text, at) =>
+              h("td", { class: numeric[at] ? "number" : text.length < SHORT ? "short" : null }, text),
+            ),
+          ),
+        ),
+      ),
     ),
   );
 }

@@ -42,7 +42,11 @@ const NAMES = {
   yaml: "yml",
 };
 
-const KNOWN = new Map(Object.entries(NAMES).flatMap(([name, others]) => [name, ...others.split(" ")].filter(Boolean).map((other) => [other, name])));
+const KNOWN = new Map(
+  Object.entries(NAMES).flatMap(([name, others]) =>
+    [name, ...others.split(" ")].filter(Boolean).map((other) => [other, name]),
+  ),
+);
 
 export const LANGUAGES = Object.keys(NAMES);
 

@@ -5,7 +5,7 @@
  * `#cv_…/memory` its two tracks;
  * `#courses` and `#graph` are the corpora of these names, `#courses/jb_…` with a job that works on it.
  */
-import { agentName, Agents } from "./agents.js";
+import { Agents, agentName } from "./agents.js";
 import { Api, Refusal, Unreachable } from "./api.js";
 import { placeIn } from "./branch_links.js";
 import { branchesOf, numberOf } from "./branches.js";
@@ -54,9 +54,13 @@ class Page {
     this.#grants = session.grants;
     this.#files = new StoredFiles(api);
     this.#relatives = new Relatives(api);
-    this.#composer = new Composer({ onSend: (message) => this.#send(message), onStop: () => this.#conversation.stop() });
+    this.#composer = new Composer({
+      onSend: (message) => this.#send(message),
+      onStop: () => this.#conversation.stop(),
+    });
     this.#sidebar = new Sidebar(api, {
-      onRenamed: (one) => one.conversation_id === this.#conversation.conversationId && this.#setTitle(titleOf(one)),
+      onRenamed: (one) =>
+        one.conversation_id === this.#conversation.conversationId && this.#setTitle(titleOf(one)),
       onDeleted: (id) => this.#deleted(id),
       onListed: (conversations) => {
         this.#relatives.learn(conversations);
@@ -92,7 +96,11 @@ class Page {
     byId("new-conversation").addEventListener("click", () => this.#go(""));
     byId("show-chat").addEventListener("click", () => this.#switchTo("chat"));
     byId("corpora").hidden = !isAdmin(session);
-    byId("corpora").append(...Object.entries(CORPORA).map(([name, { title }]) => h("button", { type: "button", class: "button", onclick: () => this.#go(name) }, title)));
+    byId("corpora").append(
+      ...Object.entries(CORPORA).map(([name, { title }]) =>
+        h("button", { type: "button", class: "button", onclick: () => this.#go(name) }, title),
+      ),
+    );
     byId("show-memory").addEventListener("click", () => this.#switchTo("memory"));
     byId("credits").addEventListener("click", () => openCredits(this.#api, signOut));
     byId("settings").addEventListener("click", () => this.#settings());
@@ -120,7 +128,10 @@ class Page {
     openSettings(this.#api, this.#profile || this.#agents.chosen);
   }
 
-  /** Which agents there are. A page that does not know works as well, with the server's own; so a refusal is not told. */
+  /**
+   * Which agents there are. A page that does not know works as well, with the server's own; so a refusal is
+   * not told.
+   */
   async #loadAgents() {
     try {
       this.#agents.offered = await this.#api.tools();
@@ -137,7 +148,8 @@ class Page {
     this.#composer.notice("");
     this.#corpus?.close();
     if (messageId) this.#drawView(view); // what is hidden cannot be scrolled to
-    if (conversationId !== this.#conversation.conversationId || !conversationId) await this.#open(conversationId, chatId, messageId);
+    if (conversationId !== this.#conversation.conversationId || !conversationId)
+      await this.#open(conversationId, chatId, messageId);
     else if (messageId) this.#goTo(messageId);
     if (placeOf(location.hash).conversationId !== conversationId) return; // the reader has gone on
     this.#drawView(view);
@@ -152,7 +164,9 @@ class Page {
     const { CorpusView } = await import("./corpus_view.js");
     if (placeOf(location.hash).corpus !== name) return;
     this.#corpus?.close();
-    this.#corpus = new CorpusView(this.#api, byId("corpus-view"), name, (job) => history.replaceState(null, "", `#${name}${job && `/${job}`}`));
+    this.#corpus = new CorpusView(this.#api, byId("corpus-view"), name, (job) =>
+      history.replaceState(null, "", `#${name}${job && `/${job}`}`),
+    );
     byId("corpus-view").focus({ preventScroll: true });
     await this.#corpus.open(jobId);
   }
@@ -184,7 +198,11 @@ class Page {
       this.#conversation.clear();
       this.#setTitle("Conversation");
       this.#setAgent("");
-      this.#composer.notice(problem instanceof Refusal && problem.status === 404 ? "There is no such conversation. Begin a new one." : problem.message);
+      this.#composer.notice(
+        problem instanceof Refusal && problem.status === 404
+          ? "There is no such conversation. Begin a new one."
+          : problem.message,
+      );
     }
   }
 
@@ -228,7 +246,8 @@ class Page {
       await this.#relatives.load(this.#stored, signal);
     } catch (problem) {
       if (problem.name === "AbortError") return;
-      if (!(problem instanceof Refusal || problem instanceof Unreachable)) throw problem; // the list has the branches too
+      // the list has the branches too
+      if (!(problem instanceof Refusal || problem instanceof Unreachable)) throw problem;
     }
     if (this.#conversation.conversationId !== conversationId) return;
     this.#showBranches();
@@ -247,7 +266,12 @@ class Page {
     byId("branched-from").hidden = !parent;
     if (!parent) return;
     const before = numberOf(this.#stored.forked_before);
-    byId("branched-from").replaceChildren(h("span", { class: "wide-only" }, "Branched "), "from ", h("a", { href: placeIn(parent.conversation_id, before) }, titleOf(parent)), ` at question ${before}`);
+    byId("branched-from").replaceChildren(
+      h("span", { class: "wide-only" }, "Branched "),
+      "from ",
+      h("a", { href: placeIn(parent.conversation_id, before) }, titleOf(parent)),
+      ` at question ${before}`,
+    );
   }
 
   /** Begins a branch with question `number`. Throws what the API says. */
@@ -257,7 +281,8 @@ class Page {
       await this.#conversation.branch(home, number, message, (fork) => this.#entered(fork, number));
       this.#sidebar.refresh();
     } catch (problem) {
-      if (problem.code === "insufficient_credits") this.#composer.notice(...shortageNotice(problem.detail, this.#grants));
+      if (problem.code === "insufficient_credits")
+        this.#composer.notice(...shortageNotice(problem.detail, this.#grants));
       throw problem;
     }
   }
@@ -322,13 +347,16 @@ class Page {
       this.#composer.moveTo(chat.conversation_id);
       this.#setAgent(this.#agents.chosen);
     }
-    if (!this.#stored?.title) this.#loadTitle(chat.conversation_id); // nor has a branch before the first question one yet
+    if (!this.#stored?.title)
+      this.#loadTitle(chat.conversation_id); // nor has a branch before the first question one yet
     else this.#sidebar.refresh(); // it is the latest now
   }
 
   async #loadTitle(conversationId) {
     await this.#sidebar.refresh();
-    const found = this.#sidebar.find(conversationId) ?? (await this.#api.conversationHead(conversationId).catch(() => null)); // the list may lag, or show a search
+    const found =
+      this.#sidebar.find(conversationId) ??
+      (await this.#api.conversationHead(conversationId).catch(() => null)); // the list may lag, or show a search
     if (!found || this.#conversation.conversationId !== conversationId) return;
     this.#setTitle(titleOf(found));
     this.#setOpen(found);
@@ -339,7 +367,19 @@ class Page {
   }
 
   #ended({ calls }) {
-    if (Object.values(calls).some(isRefusedToken)) this.#composer.notice(h("p", {}, "GitHub did not accept your token. ", h("button", { type: "button", class: "link-button", onclick: () => this.#settings() }, "Connections")));
+    if (Object.values(calls).some(isRefusedToken))
+      this.#composer.notice(
+        h(
+          "p",
+          {},
+          "GitHub did not accept your token. ",
+          h(
+            "button",
+            { type: "button", class: "link-button", onclick: () => this.#settings() },
+            "Connections",
+          ),
+        ),
+      );
     this.#dropChatFromAddress();
     this.#showBranches();
     this.#sidebar.refresh();
@@ -355,8 +395,12 @@ class Page {
   /** `message` is null when it was not the sending that failed. */
   #refused(problem, message, conversationId) {
     if (message) this.#composer.restore(message, conversationId);
-    if (message && conversationId !== this.#conversation.conversationId) this.#composer.notice(`${problem.message} Your message waits in the conversation that it was written in.`);
-    else if (problem.code === "insufficient_credits") this.#composer.notice(...shortageNotice(problem.detail, this.#grants));
+    if (message && conversationId !== this.#conversation.conversationId)
+      this.#composer.notice(
+        `${problem.message} Your message waits in the conversation that it was written in.`,
+      );
+    else if (problem.code === "insufficient_credits")
+      this.#composer.notice(...shortageNotice(problem.detail, this.#grants));
     else if (problem.code === "conversation_busy") this.#busy(problem, conversationId);
     else this.#composer.notice(problem.message);
     this.#composer.focus();
@@ -368,7 +412,11 @@ class Page {
       this.#composer.notice("");
       this.#open(conversationId, chatId, "");
     };
-    tellBusy(this.#api, refusal, conversationId, { follow, notice: (...said) => conversationId === this.#conversation.conversationId && this.#composer.notice(...said) });
+    tellBusy(this.#api, refusal, conversationId, {
+      follow,
+      notice: (...said) =>
+        conversationId === this.#conversation.conversationId && this.#composer.notice(...said),
+    });
   }
 
   #deleted(conversationId) {
@@ -383,7 +431,11 @@ class Page {
   #switchTo(view) {
     const { conversationId } = this.#conversation;
     const { chatId } = this.#conversation.runningChat ?? {};
-    history.replaceState(null, "", `#${conversationId}${view === "memory" ? "/memory" : chatId ? `/${chatId}` : ""}`);
+    history.replaceState(
+      null,
+      "",
+      `#${conversationId}${view === "memory" ? "/memory" : chatId ? `/${chatId}` : ""}`,
+    );
     this.#drawView(view);
   }
 
@@ -400,7 +452,10 @@ class Page {
   #clicked(event) {
     const button = event.target.closest("button");
     if (!button) return;
-    if (button.dataset.record) openRecord(this.#api, this.#conversation.conversationId, button.dataset.record, (text) => this.#composer.fill(text));
+    if (button.dataset.record)
+      openRecord(this.#api, this.#conversation.conversationId, button.dataset.record, (text) =>
+        this.#composer.fill(text),
+      );
     else if (button.dataset.file) this.#files.open(this.#conversation.conversationId, button.dataset);
     else if (button.dataset.copy) this.#copy(button);
     else if (button.dataset.receipt) this.#receipt(button.dataset.receipt);
@@ -408,7 +463,13 @@ class Page {
     else if (button.dataset.edit) this.#edit(button);
     else if (button.dataset.regenerate) this.#regenerate(button);
     else if (button.dataset.branch) this.#branchBy(button, numberOf(button.dataset.branch) + 1, null);
-    else if (button.dataset.branches) openBranches(this.#api, button.dataset.branches, this.#branches.get(Number(button.dataset.branches)), this.#relatives.known);
+    else if (button.dataset.branches)
+      openBranches(
+        this.#api,
+        button.dataset.branches,
+        this.#branches.get(Number(button.dataset.branches)),
+        this.#relatives.known,
+      );
   }
 
   async #receipt(chatId) {
@@ -417,7 +478,10 @@ class Page {
   }
 
   #copy(button) {
-    const text = button.dataset.copy === "code" ? button.closest(".code").querySelector("pre").textContent : this.#conversation.exchangeOf(button).response;
+    const text =
+      button.dataset.copy === "code"
+        ? button.closest(".code").querySelector("pre").textContent
+        : this.#conversation.exchangeOf(button).response;
     copy(button, text);
   }
 

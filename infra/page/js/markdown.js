@@ -15,8 +15,45 @@ const { DOMPurify } = globalThis;
 
 const ALLOWED = {
   ALLOWED_TAGS: [
-    "a", "blockquote", "br", "code", "dd", "del", "details", "div", "dl", "dt", "em", "h2", "h3", "h4", "h5", "h6", "hr", "i", "b",
-    "kbd", "li", "mark", "ol", "p", "pre", "s", "span", "strong", "sub", "summary", "sup", "table", "tbody", "td", "th", "thead", "tr", "u", "ul",
+    "a",
+    "blockquote",
+    "br",
+    "code",
+    "dd",
+    "del",
+    "details",
+    "div",
+    "dl",
+    "dt",
+    "em",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "hr",
+    "i",
+    "b",
+    "kbd",
+    "li",
+    "mark",
+    "ol",
+    "p",
+    "pre",
+    "s",
+    "span",
+    "strong",
+    "sub",
+    "summary",
+    "sup",
+    "table",
+    "tbody",
+    "td",
+    "th",
+    "thead",
+    "tr",
+    "u",
+    "ul",
   ],
   ALLOWED_ATTR: ["href", "title", "start", "align", "class", "open"],
   ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
@@ -58,8 +95,8 @@ const marked = new Marked({
   tokenizer: {
     html: () => undefined,
     tag: (source) => (/^<br ?\/?>/i.test(source) ? false : undefined),
-    emStrong: (source, passage) => (crowded(passage) ? undefined : false),
-    del: (source, passage) => (crowded(passage) ? undefined : false),
+    emStrong: (_source, passage) => (crowded(passage) ? undefined : false),
+    del: (_source, passage) => (crowded(passage) ? undefined : false),
     inlineText(source) {
       const text = toDollar(this.rules.inline.text.source).exec(source);
       return text ? Tokenizer.prototype.inlineText.call(this, text[0]) : false;
@@ -91,8 +128,10 @@ function harmless(markup) {
       link.rel = "noopener noreferrer nofollow";
     }
   }
-  for (const table of fragment.querySelectorAll("table")) wrap(table, h("div", { class: "table-scroll", role: "group", "aria-label": "Table", tabindex: "0" }));
-  for (const block of fragment.querySelectorAll("pre")) block.replaceWith(codeBlock(block.textContent, languageOf(block)));
+  for (const table of fragment.querySelectorAll("table"))
+    wrap(table, h("div", { class: "table-scroll", role: "group", "aria-label": "Table", tabindex: "0" }));
+  for (const block of fragment.querySelectorAll("pre"))
+    block.replaceWith(codeBlock(block.textContent, languageOf(block)));
   return fragment;
 }
 
@@ -118,7 +157,9 @@ function blocksOf(text) {
     headings.shift = shift;
     return harmless(marked.parser([token]));
   };
-  return tokens.filter((token) => token.type !== "space").map((token) => ({ key: `${shift} ${links} ${token.raw}`, draw: draw(token) }));
+  return tokens
+    .filter((token) => token.type !== "space")
+    .map((token) => ({ key: `${shift} ${links} ${token.raw}`, draw: draw(token) }));
 }
 
 const asWritten = (text) => [{ key: `as written ${text}`, draw: () => h("p", { class: "plain" }, text) }];
@@ -149,7 +190,7 @@ export class MarkdownView {
   #show(wanted) {
     let same = 0;
     while (same < wanted.length && this.#blocks[same]?.key === wanted[same].key) same += 1;
-    for (const gone of this.#blocks.splice(same)) gone.nodes.forEach((node) => node.remove());
+    for (const node of this.#blocks.splice(same).flatMap((gone) => gone.nodes)) node.remove();
     for (const { key, draw } of wanted.slice(same)) {
       const drawn = draw();
       const nodes = drawn instanceof DocumentFragment ? [...drawn.childNodes] : [drawn];
@@ -170,6 +211,10 @@ export class MarkdownView {
       this.#tex -= one.textContent.length;
       return true;
     });
-    if (formulas.length > 0) import("./math.js").then(({ drawFormulas }) => drawFormulas(formulas), () => {});
+    if (formulas.length > 0)
+      import("./math.js").then(
+        ({ drawFormulas }) => drawFormulas(formulas),
+        () => {},
+      );
   }
 }

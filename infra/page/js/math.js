@@ -1,7 +1,8 @@
 /**
  * Draws formulas with KaTeX: as elements, never as markup, with MathML beside them for screen readers.
  *
- * KaTeX sets styles by properties, which the policy lets pass; where it writes a style attribute, the policy would not.
+ * KaTeX sets styles by properties, which the policy lets pass; where it writes a style attribute, the policy
+ * would not.
  */
 import "../lib/katex/katex.js";
 import "../lib/purify.js";
@@ -12,7 +13,12 @@ const { DOMPurify, katex } = globalThis;
 
 const STYLES = new URL("../lib/katex/katex.css", import.meta.url).href;
 const LIMITS = { trust: false, strict: "ignore", throwOnError: true, maxExpand: 200, maxSize: 20 };
-const MARKUP = { IN_PLACE: true, USE_PROFILES: { html: true, mathMl: true, svg: true }, ADD_TAGS: ["semantics", "annotation"], ADD_ATTR: ["encoding"] };
+const MARKUP = {
+  IN_PLACE: true,
+  USE_PROFILES: { html: true, mathMl: true, svg: true },
+  ADD_TAGS: ["semantics", "annotation"],
+  ADD_ATTR: ["encoding"],
+};
 
 document.head.append(h("link", { rel: "stylesheet", href: STYLES }));
 
@@ -46,6 +52,7 @@ function elementOf(tex, displayMode) {
     for (const child of node.children ?? []) rest.push(child);
   }
   const drawn = tree.toNode();
-  for (const svg of drawn.querySelectorAll(".katex-overlay > svg")) svg.style.width = svg.getAttribute("width");
+  for (const svg of drawn.querySelectorAll(".katex-overlay > svg"))
+    svg.style.width = svg.getAttribute("width");
   return drawn;
 }

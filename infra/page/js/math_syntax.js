@@ -1,5 +1,6 @@
 /**
- * Formulas in Markdown, as extensions of marked: `$$…$$` and `\[…\]` stand by themselves, `$…$` and `\(…\)` in the line.
+ * Formulas in Markdown, as extensions of marked: `$$…$$` and `\[…\]` stand by themselves, `$…$` and `\(…\)`
+ * in the line.
  *
  * A formula's element holds it as it was written, signs included, until math.js draws it. Pure.
  */
@@ -8,7 +9,10 @@ export const LONGEST = 2000; // characters of a formula
 const PAIRS = { $$: "$$", "\\[": "\\]", "\\(": "\\)" };
 const PROSE = /[A-Za-z]{3,}\s+[A-Za-z]{2,}|^[\d.,]+[A-Za-z%]*\s+[A-Za-z]{2,}/; // words, where nothing says TeX
 
-/** The formula that begins a text, signs included; empty if none does. `before`: the character that stands before it. */
+/**
+ * The formula that begins a text, signs included; empty if none does. `before`: the character that stands
+ * before it.
+ */
 function formula(source, before) {
   const opening = source.slice(0, 2);
   const closing = PAIRS[opening];
@@ -22,10 +26,14 @@ function paired(source, opening, closing) {
   return end === -1 || !tex.trim() || /\n[ \t]*\n/.test(tex) ? "" : opening + tex + closing;
 }
 
-/** One dollar sign may be money: it must touch the formula at both ends, no letter or figure may follow, and it holds no prose. */
+/**
+ * One dollar sign may be money: it must touch the formula at both ends, no letter or figure may follow, and
+ * it holds no prose.
+ */
 function dollars(source) {
   let end = 1;
-  while (end < source.length && source[end] !== "$" && source[end] !== "\n") end += source[end] === "\\" ? 2 : 1;
+  while (end < source.length && source[end] !== "$" && source[end] !== "\n")
+    end += source[end] === "\\" ? 2 : 1;
   const tex = source.slice(1, end);
   if (source[end] !== "$" || !tex || tex !== tex.trim() || /[\w$]/.test(source[end + 1] ?? "")) return "";
   return PROSE.test(tex) && !tex.includes("\\") ? "" : `$${tex}$`;

@@ -18,13 +18,19 @@ export class MemoryPanel {
     const drawing = ++this.#drawn;
     const place = byId("memory-view");
     try {
-      const [full, summarised] = await Promise.all([this.#api.conversation(conversationId, "full"), this.#api.conversation(conversationId, "summarised")]);
+      const [full, summarised] = await Promise.all([
+        this.#api.conversation(conversationId, "full"),
+        this.#api.conversation(conversationId, "summarised"),
+      ]);
       if (drawing !== this.#drawn) return;
-      const usages = Object.fromEntries(this.#conversation.exchanges.map((one) => [one.messageId, one.usage]));
+      const usages = Object.fromEntries(
+        this.#conversation.exchanges.map((one) => [one.messageId, one.usage]),
+      );
       drawMemory(place, full, summarised, usages);
       const chats = this.#conversation.exchanges.map((one) => one.chatId).filter(Boolean);
       const usage = usageOf(await chatsOfAll(this.#api, chats, signal));
-      if (drawing === this.#drawn && usage.length > 0) place.querySelector(".overview")?.after(usageChart(usage));
+      if (drawing === this.#drawn && usage.length > 0)
+        place.querySelector(".overview")?.after(usageChart(usage));
     } catch (problem) {
       if (problem.name !== "AbortError") place.replaceChildren(h("p", { class: "problem" }, problem.message));
     }

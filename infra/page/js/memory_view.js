@@ -7,8 +7,12 @@ import { isFile } from "./exchange.js";
 import { count, plural, saved, start, tokens } from "./format.js";
 
 const NONE = "not sent";
-const SUMMARIES = "Every record is kept whole. With the next question go the questions, long ones as summaries, and summaries of the rest, the oldest folded into one digest; the model can fetch any record by its id.";
-const RECORDS = "Every record is kept whole. With the next question go past questions and answers in their own words, as far as this agent looks back.";
+const SUMMARIES =
+  "Every record is kept whole. With the next question go the questions, long ones as summaries, " +
+  "and summaries of the rest, the oldest folded into one digest; the model can fetch any record by its id.";
+const RECORDS =
+  "Every record is kept whole. With the next question go past questions and answers in their own words, " +
+  "as far as this agent looks back.";
 
 /** The digest that the next question sends, if there is one, and the last query in it. Pure. */
 export function digestIn(summarised) {
@@ -16,11 +20,18 @@ export function digestIn(summarised) {
   return { digest, through: digest ? Number(digest.ref.split("..q")[1]) : 0 };
 }
 
-/** Rows by query: `{query, title, rows: [{stored, sent}], settled, folded}`; of folded queries nothing is sent. Pure. */
+/**
+ * Rows by query: `{query, title, rows: [{stored, sent}], settled, folded}`; of folded queries nothing is
+ * sent. Pure.
+ */
 export function pairTracks(full, summarised) {
   const { through } = digestIn(summarised);
   const isFolded = (query) => Number(query.slice(1)) <= through;
-  const sent = new Map(summarised.filter((record) => !isFolded(record.record_id.split("-")[0])).map((record) => [record.ref ?? record.record_id, record]));
+  const sent = new Map(
+    summarised
+      .filter((record) => !isFolded(record.record_id.split("-")[0]))
+      .map((record) => [record.ref ?? record.record_id, record]),
+  );
   const groups = new Map();
   for (const record of full) {
     const query = record.record_id.split("-")[0];
@@ -29,12 +40,20 @@ export function pairTracks(full, summarised) {
     groups.set(query, group);
   }
   const isSettled = (group) => group.rows.some((row) => row.sent && row.stored.record_id !== group.query);
-  const newest = Math.max(0, ...[...groups.values()].filter(isSettled).map((group) => Number(group.query.slice(1))));
-  return [...groups.values()].map((group) => ({ ...group, folded: isFolded(group.query), settled: Number(group.query.slice(1)) <= newest }));
+  const newest = Math.max(
+    0,
+    ...[...groups.values()].filter(isSettled).map((group) => Number(group.query.slice(1))),
+  );
+  return [...groups.values()].map((group) => ({
+    ...group,
+    folded: isFolded(group.query),
+    settled: Number(group.query.slice(1)) <= newest,
+  }));
 }
 
 /** A record as it stands on the wire, id first. */
-const header = (record) => (record.ref ? `[ID:${record.record_id}, ref:${record.ref}]` : `[ID:${record.record_id}]`);
+const header = (record) =>
+  record.ref ? `[ID:${record.record_id}, ref:${record.ref}]` : `[ID:${record.record_id}]`;
 
 const size = (record) => tokens(`${header(record)} ${record.result ?? record.content}`);
 
@@ -49,8 +68,13 @@ export function drawMemory(place, conversation, summarised, usages) {
   }
   const { digest } = digestIn(summarised.records);
   const sent = total(rows, "sent") + (digest ? size(digest) : 0);
-  const isSummedUp = summarised.records.every((record) => record.ref || record.role === "user" && record.type === "message");
-  place.replaceChildren(overview(total(rows, "stored"), sent, isSummedUp ? SUMMARIES : RECORDS), table(groups, digest, usages));
+  const isSummedUp = summarised.records.every(
+    (record) => record.ref || (record.role === "user" && record.type === "message"),
+  );
+  place.replaceChildren(
+    overview(total(rows, "stored"), sent, isSummedUp ? SUMMARIES : RECORDS),
+    table(groups, digest, usages),
+  );
 }
 
 function overview(stored, sent, what) {
@@ -58,7 +82,13 @@ function overview(stored, sent, what) {
   return h(
     "div",
     { class: "overview" },
-    h("p", { class: "overview-line" }, share > 0 ? [h("strong", {}, `${share} % saved`), " with the next question"] : "Nothing to save yet: all of it is short"),
+    h(
+      "p",
+      { class: "overview-line" },
+      share > 0
+        ? [h("strong", {}, `${share} % saved`), " with the next question"]
+        : "Nothing to save yet: all of it is short",
+    ),
     bar("Stored", stored, stored, "stored"),
     bar("Sent", sent, stored, "sent"),
     h("p", { class: "fine muted" }, what),
@@ -68,7 +98,13 @@ function overview(stored, sent, what) {
 function bar(name, value, most, kind) {
   const fill = h("span", { class: "bar-fill" });
   fill.style.width = `${Math.max(1, Math.min(100, (value / Math.max(most, 1)) * 100))}%`;
-  return h("p", { class: `bar-line ${kind}` }, h("span", { class: "bar-name" }, name), h("span", { class: "bar-track", "aria-hidden": "true" }, fill), h("span", { class: "bar-value" }, `${count(value)} tokens`));
+  return h(
+    "p",
+    { class: `bar-line ${kind}` },
+    h("span", { class: "bar-name" }, name),
+    h("span", { class: "bar-track", "aria-hidden": "true" }, fill),
+    h("span", { class: "bar-value" }, `${count(value)} tokens`),
+  );
 }
 
 function table(groups, digest, usages) {
@@ -76,7 +112,16 @@ function table(groups, digest, usages) {
     "table",
     { class: "tracks" },
     h("caption", { class: "visually-hidden" }, "What is stored and what is sent, record by record"),
-    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Stored", h("span", { class: "muted" }, " full track")), h("th", { scope: "col" }, "Sent", h("span", { class: "muted" }, " summarised track")))),
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        h("th", { scope: "col" }, "Stored", h("span", { class: "muted" }, " full track")),
+        h("th", { scope: "col" }, "Sent", h("span", { class: "muted" }, " summarised track")),
+      ),
+    ),
     digest && digestRow(digest),
     groups.map((group) => body(group, digest, usages[group.query])),
   );
@@ -87,31 +132,70 @@ function digestRow(digest) {
   return h(
     "tbody",
     { class: "digest" },
-    h("tr", { class: "query-row" }, h("th", { scope: "rowgroup", colspan: "2" }, h("span", { class: "query-title" }, title))),
-    h("tr", {}, h("td", { class: "stored" }, h("p", { class: "cell-text muted" }, "every record below, whole")), h("td", { class: "sent" }, cell(digest))),
+    h(
+      "tr",
+      { class: "query-row" },
+      h("th", { scope: "rowgroup", colspan: "2" }, h("span", { class: "query-title" }, title)),
+    ),
+    h(
+      "tr",
+      {},
+      h("td", { class: "stored" }, h("p", { class: "cell-text muted" }, "every record below, whole")),
+      h("td", { class: "sent" }, cell(digest)),
+    ),
   );
 }
 
 function body(group, digest, usage) {
-  const spent = usage && usage.full_history_tokens > usage.sent_tokens ? `${count(usage.sent_tokens)} of ${count(usage.full_history_tokens)} tokens sent in answering it` : "";
+  const spent =
+    usage && usage.full_history_tokens > usage.sent_tokens
+      ? `${count(usage.sent_tokens)} of ${count(usage.full_history_tokens)} tokens sent in answering it`
+      : "";
   return h(
     "tbody",
     {},
-    h("tr", { class: "query-row" }, h("th", { scope: "rowgroup", colspan: "2" }, h("span", { class: "query-title" }, start(group.title, 90)), spent && h("span", { class: "muted query-usage" }, spent))),
-    group.rows.map((row) => h("tr", {}, h("td", { class: "stored" }, cell(row.stored)), h("td", { class: "sent" }, other(row, group, digest)))),
+    h(
+      "tr",
+      { class: "query-row" },
+      h(
+        "th",
+        { scope: "rowgroup", colspan: "2" },
+        h("span", { class: "query-title" }, start(group.title, 90)),
+        spent && h("span", { class: "muted query-usage" }, spent),
+      ),
+    ),
+    group.rows.map((row) =>
+      h(
+        "tr",
+        {},
+        h("td", { class: "stored" }, cell(row.stored)),
+        h("td", { class: "sent" }, other(row, group, digest)),
+      ),
+    ),
   );
 }
 
 function cell(record) {
   const text = record.result ?? record.content;
   return [
-    h("p", { class: "cell-head" }, recordButton(record.record_id), h("span", { class: "muted" }, name(record)), h("span", { class: "cell-size" }, plural(size(record), "token"))),
+    h(
+      "p",
+      { class: "cell-head" },
+      recordButton(record.record_id),
+      h("span", { class: "muted" }, name(record)),
+      h("span", { class: "cell-size" }, plural(size(record), "token")),
+    ),
     h("p", { class: "cell-text" }, start(text, 420)),
   ];
 }
 
 function other({ stored, sent }, group, digest) {
-  if (group.folded) return h("p", { class: "cell-text muted" }, /-a\d+$/.test(stored.record_id) ? NONE : ["in ", recordButton(digest.record_id)]);
+  if (group.folded)
+    return h(
+      "p",
+      { class: "cell-text muted" },
+      /-a\d+$/.test(stored.record_id) ? NONE : ["in ", recordButton(digest.record_id)],
+    );
   if (sent) return cell(sent);
   if (/-[af]\d+$/.test(stored.record_id)) return h("p", { class: "cell-text muted" }, NONE);
   return h("p", { class: "cell-text muted" }, group.settled ? NONE : "being summarised");

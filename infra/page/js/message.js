@@ -8,4 +8,5 @@ const length = (text) => (text.length <= LONGEST ? text.length : [...text].lengt
 /** How many characters too long a message is; 0 if it is not. */
 export const excess = (text) => Math.max(0, length(text.trim()) - LONGEST);
 
-export const tooLong = (text) => `A message has at most ${count(LONGEST)} characters; this one is ${count(excess(text))} too long.`;
+export const tooLong = (text) =>
+  `A message has at most ${count(LONGEST)} characters; this one is ${count(excess(text))} too long.`;

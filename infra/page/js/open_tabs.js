@@ -1,10 +1,11 @@
 /**
- * A session goes from tab to tab of this origin, and nowhere else: it is never stored where it outlives the last tab.
+ * A session goes from tab to tab of this origin, and nowhere else: it is never stored where it outlives the
+ * last tab.
  *
  * A signed-in tab holds a lock (Web Locks) under a shared name. A new tab that sees the lock held asks on a
- * BroadcastChannel, and a signed-in tab answers with its session; where none is held it does not ask. Both reach pages of
- * the same origin in the same browser profile alone, as sessionStorage does. Renewed tokens are handed on, and signing
- * out in one tab signs all of them out.
+ * BroadcastChannel, and a signed-in tab answers with its session; where none is held it does not ask. Both
+ * reach pages of the same origin in the same browser profile alone, as sessionStorage does. Renewed tokens
+ * are handed on, and signing out in one tab signs all of them out.
  */
 const NAME = "dualtrack.session";
 const PATIENCE_MS = 2000; // for a tab that holds the lock and is too busy to answer
@@ -15,7 +16,10 @@ export class OpenTabs {
   #channel;
   #holds = false;
 
-  /** `session`: `given` reads and sets what makes it one; `onSignedOut()`: somebody has signed out in another tab. */
+  /**
+   * `session`: `given` reads and sets what makes it one; `onSignedOut()`: somebody has signed out in another
+   * tab.
+   */
   constructor(session, onSignedOut) {
     this.#session = session;
     this.#onSignedOut = onSignedOut;

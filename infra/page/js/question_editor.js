@@ -1,4 +1,7 @@
-/** A question that is being edited, in its place: its text, its files, send and cancel. What is written is kept as a draft. */
+/**
+ * A question that is being edited, in its place: its text, its files, send and cancel. What is written is
+ * kept as a draft.
+ */
 import { fit, sends } from "./composer.js";
 import { h, icon } from "./dom.js";
 import { draftOf, keepDraft } from "./drafts.js";
@@ -19,14 +22,21 @@ export class QuestionEditor {
   #listener;
   #touch = matchMedia("(pointer: coarse)").matches;
 
-  /** `place`: its draft's name. `listener`: onSend({text, files}) returns a promise that rejects if it could not be sent, onCancel(). */
+  /**
+   * `place`: its draft's name. `listener`: onSend({text, files}) returns a promise that rejects if it could
+   * not be sent, onCancel().
+   */
   constructor(place, { messageId, question, attachments }, listener) {
     this.#place = place;
     this.#listener = listener;
     this.#files = attachments;
     const number = messageId.slice(1);
     const note = `edit-note-${messageId}`;
-    this.#field = h("textarea", { rows: "1", "aria-label": `Question ${number}, edited`, "aria-describedby": note });
+    this.#field = h("textarea", {
+      rows: "1",
+      "aria-label": `Question ${number}, edited`,
+      "aria-describedby": note,
+    });
     this.#field.value = draftOf(place).text || question;
     this.element = h(
       "form",
@@ -35,7 +45,12 @@ export class QuestionEditor {
       this.#fileList,
       h("p", { id: note, class: "fine muted" }, NOTE),
       this.#problem,
-      h("div", { class: "buttons" }, h("button", { type: "button", class: "button", onclick: () => this.#discard() }, "Cancel"), this.#send),
+      h(
+        "div",
+        { class: "buttons" },
+        h("button", { type: "button", class: "button", onclick: () => this.#discard() }, "Cancel"),
+        this.#send,
+      ),
     );
     this.#wire();
     this.#drawFiles();
@@ -52,7 +67,8 @@ export class QuestionEditor {
       keepDraft(this.#place, { text: this.#field.value, files: [] });
     });
     this.element.addEventListener("keydown", (event) => {
-      if (event.key === "Escape" && !event.isComposing) this.#listener.onCancel(); // the draft stays
+      if (event.key === "Escape" && !event.isComposing)
+        this.#listener.onCancel(); // the draft stays
       else if (event.target === this.#field && sends(event, this.#touch)) {
         event.preventDefault();
         this.#submit();
@@ -114,6 +130,17 @@ export class QuestionEditor {
       this.#drawFiles();
       this.#field.focus();
     };
-    return h("li", { class: "file" }, icon("file"), h("span", { class: "file-name" }, name), h("span", { class: "muted" }, bytes(one.size)), h("button", { type: "button", class: "icon-button small", "aria-label": `Remove ${name}`, onclick: remove }, icon("close")));
+    return h(
+      "li",
+      { class: "file" },
+      icon("file"),
+      h("span", { class: "file-name" }, name),
+      h("span", { class: "muted" }, bytes(one.size)),
+      h(
+        "button",
+        { type: "button", class: "icon-button small", "aria-label": `Remove ${name}`, onclick: remove },
+        icon("close"),
+      ),
+    );
   }
 }

@@ -21,10 +21,18 @@ function totals({ chat_id: id, model, totals: sum }) {
     ["Charged", plural(sum.credits, "credit")],
     ["Model", `${dollars(sum.model_dollars)}${model ? ` · ${model}` : ""}`],
     sum.aws_dollars !== null && ["AWS", `${dollars(sum.aws_dollars)}, estimated`],
-    ["Tokens", `${count(fresh)} fresh, ${count(written)} written to and ${count(read)} read from the cache, ${count(output)} out`],
+    [
+      "Tokens",
+      `${count(fresh)} fresh, ${count(written)} written to and ${count(read)} read from the cache, ` +
+        `${count(output)} out`,
+    ],
     ["Chat", h("code", {}, id)],
   ];
-  return h("dl", { class: "facts" }, facts.filter(Boolean).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+  return h(
+    "dl",
+    { class: "facts" },
+    facts.filter(Boolean).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))),
+  );
 }
 
 const percent = (part) => `${(part * 100).toFixed(2)}%`;
@@ -41,8 +49,20 @@ function picture(receipt) {
       "table",
       { class: "receipt" },
       h("caption", {}, "What was done, in order"),
-      h("thead", {}, h("tr", {}, heads.map((head, place) => h("th", { scope: "col", class: place > 1 ? "number" : null }, head)))),
-      h("tbody", {}, rows.map((row) => step(row))),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          heads.map((head, place) => h("th", { scope: "col", class: place > 1 ? "number" : null }, head)),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        rows.map((row) => step(row)),
+      ),
     ),
   );
 }
@@ -55,7 +75,12 @@ function step(row) {
     h("th", { scope: "row" }, row.name, marks && h("span", { class: "fine muted" }, ` ${marks}`)),
     h("td", { class: "when" }, bar(row)),
     h("td", { class: "number" }, row.seconds === null ? "–" : seconds(row.seconds)),
-    h("td", { class: "number" }, row.kind === "tool" ? "–" : dollars(row.dollars), row.share > 0 && share(row.share)),
+    h(
+      "td",
+      { class: "number" },
+      row.kind === "tool" ? "–" : dollars(row.dollars),
+      row.share > 0 && share(row.share),
+    ),
     h("td", { class: "number" }, row.credits ? count(row.credits) : "–"),
   );
 }
@@ -64,15 +89,38 @@ function step(row) {
 function bar({ from, took, first }) {
   if (from === null) return "";
   const width = Math.max(took, 0.004);
-  return s("svg", { class: "step-bar", "aria-hidden": "true" }, s("rect", { class: "line", x: 0, y: "50%", width: "100%", height: 1 }), s("rect", { class: "took", x: percent(from), width: percent(width), height: "100%", rx: 2 }), first > 0 ? s("rect", { class: "first", x: percent(from), width: percent(first), height: "100%", rx: 2 }) : []);
+  return s(
+    "svg",
+    { class: "step-bar", "aria-hidden": "true" },
+    s("rect", { class: "line", x: 0, y: "50%", width: "100%", height: 1 }),
+    s("rect", { class: "took", x: percent(from), width: percent(width), height: "100%", rx: 2 }),
+    first > 0
+      ? s("rect", { class: "first", x: percent(from), width: percent(first), height: "100%", rx: 2 })
+      : [],
+  );
 }
 
-const share = (part) => s("svg", { class: "share-bar", "aria-hidden": "true" }, s("rect", { class: "line", width: "100%", height: "100%", rx: 2 }), s("rect", { class: "took", width: percent(part), height: "100%", rx: 2 }));
+const share = (part) =>
+  s(
+    "svg",
+    { class: "share-bar", "aria-hidden": "true" },
+    s("rect", { class: "line", width: "100%", height: "100%", rx: 2 }),
+    s("rect", { class: "took", width: percent(part), height: "100%", rx: 2 }),
+  );
 
 function aws({ lines }) {
   const rows = lines.filter((line) => line.kind === "aws" && line.dollars > 0);
   if (rows.length === 0) return "";
-  return h("details", {}, h("summary", {}, "AWS, as an estimate"), h("dl", { class: "facts" }, rows.map((line) => h("div", {}, h("dt", {}, nameOf(line)), h("dd", {}, dollars(line.dollars))))));
+  return h(
+    "details",
+    {},
+    h("summary", {}, "AWS, as an estimate"),
+    h(
+      "dl",
+      { class: "facts" },
+      rows.map((line) => h("div", {}, h("dt", {}, nameOf(line)), h("dd", {}, dollars(line.dollars)))),
+    ),
+  );
 }
 
 function notes({ recorded, price_known: known, differences }) {
@@ -81,5 +129,12 @@ function notes({ recorded, price_known: known, differences }) {
     known === false && "The price table does not have this model: its dollars are missing.",
     ...differences.map((one) => `Does not add up: ${one}`),
   ].filter(Boolean);
-  return said.length > 0 && h("ul", { class: "fine muted" }, said.map((one) => h("li", {}, one)));
+  return (
+    said.length > 0 &&
+    h(
+      "ul",
+      { class: "fine muted" },
+      said.map((one) => h("li", {}, one)),
+    )
+  );
 }

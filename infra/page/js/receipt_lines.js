@@ -17,9 +17,10 @@ export function dollars(amount) {
 }
 
 /**
- * `{seconds, rows}`: model calls, tools and summaries in order. A row has `name, kind, from, took, first, share, dollars,
- * credits, failed, estimated`; `from`, `took` and `first` (to the first piece of an answer) are parts of the whole time,
- * null where that is not on record, and `share` is the part of all dollars of the rows.
+ * `{seconds, rows}`: model calls, tools and summaries in order. A row has `name, kind, from, took, first,
+ * share, dollars, credits, failed, estimated`; `from`, `took` and `first` (to the first piece of an answer)
+ * are parts of the whole time, null where that is not on record, and `share` is the part of all dollars of
+ * the rows.
  */
 export function timeline({ created_at: created, lines }) {
   const done = lines.filter((line) => ["model", "tool", "summary", "fold"].includes(line.kind));
@@ -30,7 +31,10 @@ export function timeline({ created_at: created, lines }) {
     name: nameOf(line),
     kind: line.kind === "fold" ? "summary" : line.kind,
     seconds: line.seconds ?? null,
-    from: line.seconds === null || line.seconds === undefined || begins(line) === null ? null : begins(line) / whole,
+    from:
+      line.seconds === null || line.seconds === undefined || begins(line) === null
+        ? null
+        : begins(line) / whole,
     took: (line.seconds ?? 0) / whole,
     first: line.first_seconds ? Math.min(line.first_seconds, line.seconds ?? 0) / whole : 0,
     share: spent > 0 ? line.dollars / spent : 0,

@@ -25,7 +25,15 @@ export async function openRecord(api, conversationId, recordId, onAsk) {
 }
 
 function facts(record) {
-  const kind = KINDS[record.type] ?? (isFile(record) ? "File" : record.role === "user" ? "Question" : record.record_id.endsWith("-r") ? "Response" : "Interim text");
+  const kind =
+    KINDS[record.type] ??
+    (isFile(record)
+      ? "File"
+      : record.role === "user"
+        ? "Question"
+        : record.record_id.endsWith("-r")
+          ? "Response"
+          : "Interim text");
   const length = record.result ?? record.content;
   const entries = [
     ["Kind", kind],
@@ -36,7 +44,11 @@ function facts(record) {
     ["Length", `${plural([...length].length, "character")}, about ${count(tokens(length))} tokens`],
     record.attachments && ["Files", fileChips(placed(record.attachments, record.record_id))],
   ];
-  return h("dl", { class: "facts" }, entries.filter(Boolean).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+  return h(
+    "dl",
+    { class: "facts" },
+    entries.filter(Boolean).map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))),
+  );
 }
 
 function body(record, onAsk) {
@@ -51,7 +63,8 @@ function body(record, onAsk) {
     );
   }
   if (isFile(record)) return textPreview(record.content);
-  if (record.role === "user" || record.type === "summary" || record.type === "digest") return h("p", { class: "plain" }, record.content);
+  if (record.role === "user" || record.type === "summary" || record.type === "digest")
+    return h("p", { class: "plain" }, record.content);
   const answer = h("div", { class: "prose" });
   new AnswerText(answer).update(record.content);
   return answer;
@@ -66,13 +79,25 @@ function result(record, onAsk) {
     close();
     onAsk(`What is connected to ${name}?`);
   };
-  return h("div", {}, graphResult(shape, ask), h("details", { class: "raw-result" }, h("summary", {}, "As the model got it"), text));
+  return h(
+    "div",
+    {},
+    graphResult(shape, ask),
+    h("details", { class: "raw-result" }, h("summary", {}, "As the model got it"), text),
+  );
 }
 
 function related(record) {
-  if (record.type === "digest") return h("p", { class: "related" }, `Stands for the questions ${record.ref.replace("..", " to ")}; their records are kept whole.`);
+  if (record.type === "digest")
+    return h(
+      "p",
+      { class: "related" },
+      `Stands for the questions ${record.ref.replace("..", " to ")}; their records are kept whole.`,
+    );
   if (record.ref) return h("p", { class: "related" }, "Sums up ", recordButton(record.ref));
   const longQuery = /^q\d+$/.test(record.record_id) && [...record.content].length > LONG_QUERY;
   const summarised = record.type === "tool_call" || record.record_id.endsWith("-r") || longQuery;
-  return summarised && h("p", { class: "related" }, "Sent later as ", recordButton(`${record.record_id}-sum`));
+  return (
+    summarised && h("p", { class: "related" }, "Sent later as ", recordButton(`${record.record_id}-sum`))
+  );
 }

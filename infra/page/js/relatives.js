@@ -1,4 +1,7 @@
-/** The conversations that one was forked from and that were forked from it, as far as they can be read in a few requests. */
+/**
+ * The conversations that one was forked from and that were forked from it, as far as they can be read in a
+ * few requests.
+ */
 import { Refusal } from "./api.js";
 import { homeOf, numberOf } from "./branches.js";
 
@@ -14,7 +17,11 @@ export class Relatives {
 
   /** Learns conversations as the API shows them. */
   learn(conversations) {
-    for (const { records: _records, ...one } of conversations) this.known.set(one.conversation_id, { ...one, before: one.forked_before ? numberOf(one.forked_before) : 0 });
+    for (const { records: _records, ...one } of conversations)
+      this.known.set(one.conversation_id, {
+        ...one,
+        before: one.forked_before ? numberOf(one.forked_before) : 0,
+      });
   }
 
   forget(conversationId) {
@@ -34,11 +41,15 @@ export class Relatives {
       this.learn(forks?.conversations ?? []);
       if (found) this.learn([found]);
       else if (parent) this.forget(parent);
-      one = found ?? (parent && { conversation_id: parent }); // the forks of one that is gone are listed all the same
+      // the forks of one that is gone are listed all the same
+      one = found ?? (parent && { conversation_id: parent });
     }
   }
 
-  /** The conversation to fork for a branch that begins with this question: the one that stores the question before, so that all such branches are its forks. */
+  /**
+   * The conversation to fork for a branch that begins with this question: the one that stores the question
+   * before, so that all such branches are its forks.
+   */
   toFork(conversationId, number) {
     const home = homeOf(this.known, conversationId, number - 1);
     return this.known.has(home) ? home : conversationId;

@@ -2,8 +2,8 @@
  * Who is signed in. Two ways: the local stack hands out tokens of its own pool; elsewhere Cognito's
  * hosted page signs in, by authorization code with PKCE (RFC 7636).
  *
- * A session lives in this tab's sessionStorage, so it survives a reload; open tabs hand it to new ones (open_tabs.js),
- * so it ends with the last tab.
+ * A session lives in this tab's sessionStorage, so it survives a reload; open tabs hand it to new ones
+ * (open_tabs.js), so it ends with the last tab.
  */
 const KEY = "dualtrack.session";
 const PENDING = "dualtrack.sign-in";
@@ -27,10 +27,15 @@ const store = (key, value) => sessionStorage.setItem(key, JSON.stringify(value))
 
 function claims(token) {
   const part = token.split(".")[1].replaceAll("-", "+").replaceAll("_", "/");
-  return JSON.parse(new TextDecoder().decode(Uint8Array.from(atob(part), (character) => character.charCodeAt(0))));
+  return JSON.parse(
+    new TextDecoder().decode(Uint8Array.from(atob(part), (character) => character.charCodeAt(0))),
+  );
 }
 
-/** Whether the session's user administers the deployment. The API decides; the page only leaves out what it would refuse. */
+/**
+ * Whether the session's user administers the deployment. The API decides; the page only leaves out what it
+ * would refuse.
+ */
 export const isAdmin = ({ token }) => Boolean(token && claims(token)["cognito:groups"]?.includes("admin"));
 
 /** What every session has, however it began. */
@@ -155,8 +160,10 @@ class CognitoSession extends Session {
     const pending = stored(PENDING);
     sessionStorage.removeItem(PENDING);
     history.replaceState(null, "", `/${pending?.hash ?? ""}`);
-    if (!pending || parameters.get("state") !== pending.state) throw new SignInFailed("Please sign in again.");
-    if (parameters.has("error")) throw new SignInFailed(parameters.get("error_description") ?? "Signing in failed.");
+    if (!pending || parameters.get("state") !== pending.state)
+      throw new SignInFailed("Please sign in again.");
+    if (parameters.has("error"))
+      throw new SignInFailed(parameters.get("error_description") ?? "Signing in failed.");
     await this.#exchange({
       grant_type: "authorization_code",
       code: parameters.get("code"),
@@ -170,7 +177,13 @@ class CognitoSession extends Session {
     const refresh = stored(KEY)?.refresh;
     if (!refresh) return Promise.resolve(false);
     this.#renewal ??= this.#exchange({ grant_type: "refresh_token", refresh_token: refresh })
-      .then(() => (this.onRenewed(), true), () => false)
+      .then(
+        () => {
+          this.onRenewed();
+          return true;
+        },
+        () => false,
+      )
       .finally(() => {
         this.#renewal = null;
       });
@@ -195,7 +208,10 @@ class CognitoSession extends Session {
 }
 
 function base64url(data) {
-  return btoa(String.fromCharCode(...data)).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "");
+  return btoa(String.fromCharCode(...data))
+    .replaceAll("+", "-")
+    .replaceAll("/", "_")
+    .replace(/=+$/, "");
 }
 
 const random = () => base64url(crypto.getRandomValues(new Uint8Array(32)));

@@ -1,25 +1,46 @@
-/** The settings: theme, agent with its tools and model, connections, keyboard shortcuts. Loaded when it is opened. */
+/**
+ * The settings: theme, agent with its tools and model, connections, keyboard shortcuts. Loaded when it is
+ * opened.
+ */
 import { agentName, agentsOf } from "./agents.js";
 import { connections } from "./connections.js";
 import { show } from "./dialogs.js";
 import { byId, h } from "./dom.js";
 import { plural, start } from "./format.js";
 import { SHORTCUTS } from "./shortcuts.js";
-import { THEMES, chooseTheme, chosenTheme } from "./theme.js";
+import { chooseTheme, chosenTheme, THEMES } from "./theme.js";
 
 /** `profile`: of the open conversation, or the one that a new one would have; its details are shown first. */
 export async function openSettings(api, profile) {
   const place = h("div", { class: "settings-loaded" }, h("p", { class: "muted" }, "Loading…"));
   show("Settings", themes(), place, shortcuts());
-  const [offered, github] = await Promise.all([api.tools(), api.githubConnection()].map((one) => one.catch((problem) => problem)));
+  const [offered, github] = await Promise.all(
+    [api.tools(), api.githubConnection()].map((one) => one.catch((problem) => problem)),
+  );
   const agent = offered instanceof Error ? problemOf("Agent", offered) : agents(agentsOf(offered), profile);
-  place.replaceChildren(agent, github instanceof Error ? problemOf("GitHub", github) : connections(api, github));
+  place.replaceChildren(
+    agent,
+    github instanceof Error ? problemOf("GitHub", github) : connections(api, github),
+  );
 }
 
-const problemOf = (title, problem) => h("section", {}, h("h3", {}, title), h("p", { class: "problem" }, problem.message));
+const problemOf = (title, problem) =>
+  h("section", {}, h("h3", {}, title), h("p", { class: "problem" }, problem.message));
 
 function themes() {
-  const choice = ([value, label]) => h("label", { class: "check" }, h("input", { type: "radio", name: "theme", value, checked: chosenTheme() === value, onchange: () => chooseTheme(value) }), label);
+  const choice = ([value, label]) =>
+    h(
+      "label",
+      { class: "check" },
+      h("input", {
+        type: "radio",
+        name: "theme",
+        value,
+        checked: chosenTheme() === value,
+        onchange: () => chooseTheme(value),
+      }),
+      label,
+    );
   return h("fieldset", { class: "choices" }, h("legend", {}, "Theme"), Object.entries(THEMES).map(choice));
 }
 
@@ -33,25 +54,75 @@ function agents(all, profile) {
     !byId("mode").hidden && h("p", {}, byId("mode").textContent),
     first ? details(first, true) : h("p", { class: "muted" }, "There is none."),
     others.map((one) => details(one, false)),
-    others.length > 0 && h("p", { class: "fine muted" }, "A conversation keeps the agent that it began with: choose another one for a new conversation."),
+    others.length > 0 &&
+      h(
+        "p",
+        { class: "fine muted" },
+        "A conversation keeps the agent that it began with: choose another one for a new conversation.",
+      ),
   );
 }
 
 function details({ name, description, model, max_turns: turns, tools }, open) {
-  const rows = tools.map((one) => h("tr", {}, h("th", { scope: "row" }, one.name), h("td", {}, start(one.description, 120)), h("td", { class: "number" }, plural(one.price, "credit"))));
+  const rows = tools.map((one) =>
+    h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, one.name),
+      h("td", {}, start(one.description, 120)),
+      h("td", { class: "number" }, plural(one.price, "credit")),
+    ),
+  );
   return h(
     "details",
     { class: "agent-details", open },
     h("summary", {}, agentName(name)),
     h("p", {}, description),
-    h("p", { class: "fine muted" }, "Model ", h("code", {}, model), ` · up to ${plural(turns, "turn")} with tools`),
+    h(
+      "p",
+      { class: "fine muted" },
+      "Model ",
+      h("code", {}, model),
+      ` · up to ${plural(turns, "turn")} with tools`,
+    ),
     tools.length === 0
       ? h("p", { class: "fine muted" }, "It has no tools.")
-      : h("div", { class: "table-scroll", tabindex: "0", role: "region", "aria-label": `Tools of ${agentName(name)}` }, h("table", { class: "tool-table" }, h("thead", {}, h("tr", {}, ["Tool", "What it does", "A call"].map((head) => h("th", { scope: "col" }, head)))), h("tbody", {}, rows))),
+      : h(
+          "div",
+          {
+            class: "table-scroll",
+            tabindex: "0",
+            role: "region",
+            "aria-label": `Tools of ${agentName(name)}`,
+          },
+          h(
+            "table",
+            { class: "tool-table" },
+            h(
+              "thead",
+              {},
+              h(
+                "tr",
+                {},
+                ["Tool", "What it does", "A call"].map((head) => h("th", { scope: "col" }, head)),
+              ),
+            ),
+            h("tbody", {}, rows),
+          ),
+        ),
   );
 }
 
 function shortcuts() {
   const keys = (all) => all.map((key, place) => [place > 0 ? "+" : "", h("kbd", {}, key)]);
-  return h("section", {}, h("h3", {}, "Keyboard"), h("dl", { class: "shortcuts" }, SHORTCUTS.map((one) => h("div", {}, h("dt", {}, keys(one.keys)), h("dd", {}, one.does)))));
+  return h(
+    "section",
+    {},
+    h("h3", {}, "Keyboard"),
+    h(
+      "dl",
+      { class: "shortcuts" },
+      SHORTCUTS.map((one) => h("div", {}, h("dt", {}, keys(one.keys)), h("dd", {}, one.does))),
+    ),
+  );
 }

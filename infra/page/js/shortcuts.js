@@ -1,8 +1,8 @@
 /**
  * Keyboard shortcuts: `?` while no field has the focus, and Alt+Shift with a letter anywhere.
  *
- * Browsers and screen readers leave these combinations alone (they use Ctrl, Alt or Insert; Alt+Shift+A, B, I and T are
- * Chromium's). The key's place counts, not its sign: on a Mac Option+Shift+N writes another one.
+ * Browsers and screen readers leave these combinations alone (they use Ctrl, Alt or Insert; Alt+Shift+A, B, I
+ * and T are Chromium's). The key's place counts, not its sign: on a Mac Option+Shift+N writes another one.
  */
 export const SHORTCUTS = [
   { id: "new", code: "KeyN", keys: ["Alt", "Shift", "N"], does: "New conversation" },
@@ -19,7 +19,7 @@ const FIELDS = "input:not([type=radio], [type=checkbox], [type=file]), textarea,
 export function shortcutOf({ altKey, shiftKey, ctrlKey, metaKey, code, key, isComposing }, inField) {
   if (ctrlKey || metaKey || isComposing) return "";
   if (altKey && shiftKey) return SHORTCUTS.find((one) => one.code === code)?.id ?? "";
-  return !altKey && !inField ? SHORTCUTS.find((one) => one.sign === key)?.id ?? "" : "";
+  return !altKey && !inField ? (SHORTCUTS.find((one) => one.sign === key)?.id ?? "") : "";
 }
 
 /** `actions`: by id, what each does. While a dialog is open only it is listened to. */

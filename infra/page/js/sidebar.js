@@ -40,7 +40,12 @@ export class Sidebar {
     this.#search = new ConversationSearch(byId("conversation-search"), (text) => this.#find(text));
     this.#narrow.addEventListener("change", () => this.#drawer(false));
     document.addEventListener("visibilitychange", () => this.#lookAgain());
-    setInterval(() => this.#items.some((one) => one.running_chat_id && one.conversation_id !== this.#current) && this.#lookAgain(), RUNNING_MS);
+    setInterval(
+      () =>
+        this.#items.some((one) => one.running_chat_id && one.conversation_id !== this.#current) &&
+        this.#lookAgain(),
+      RUNNING_MS,
+    );
     this.#drawer(false);
   }
 
@@ -74,13 +79,19 @@ export class Sidebar {
   }
 
   #lookAgain() {
-    if (document.visibilityState === "visible" && this.#items.length <= PAGE) this.refresh(); // not while older ones are read
+    // not while older ones are read
+    if (document.visibilityState === "visible" && this.#items.length <= PAGE) this.refresh();
   }
 
   async #find(text) {
     this.#searched = text;
     await this.#load("");
-    if (this.#searched) announce(this.#items.length ? `${plural(this.#items.length, "conversation")} found.` : "No conversation found.");
+    if (this.#searched)
+      announce(
+        this.#items.length
+          ? `${plural(this.#items.length, "conversation")} found.`
+          : "No conversation found.",
+      );
   }
 
   async #load(cursor) {
@@ -100,7 +111,8 @@ export class Sidebar {
   /** A page with something in it: of a search one may be empty, and yet not the last. */
   async #page(cursor, searched) {
     let page = await this.#api.conversations(cursor, searched);
-    for (let empty = 0; page.cursor && page.conversations.length === 0 && empty < EMPTY_PAGES; empty += 1) page = await this.#api.conversations(page.cursor, searched);
+    for (let empty = 0; page.cursor && page.conversations.length === 0 && empty < EMPTY_PAGES; empty += 1)
+      page = await this.#api.conversations(page.cursor, searched);
     return page;
   }
 
@@ -122,9 +134,25 @@ export class Sidebar {
   #draw() {
     byId("older").hidden = this.#cursor === "";
     const focused = document.activeElement?.closest?.("#conversations a, #conversations [data-family]");
-    const again = focused?.dataset.family ? `[data-family="${focused.dataset.family}"]` : `a[href="${focused?.getAttribute("href")}"]`;
-    const groups = groupsOf(families(this.#items)).map(({ name, families: listed }) => h("section", { class: "conversation-group" }, h("h2", {}, name), h("ul", {}, listed.map((family) => this.#family(family)))));
-    const nothing = this.#searched && !groups.length ? h("p", { class: "fine muted" }, "Nothing found. Titles and how questions begin are searched.") : "";
+    const again = focused?.dataset.family
+      ? `[data-family="${focused.dataset.family}"]`
+      : `a[href="${focused?.getAttribute("href")}"]`;
+    const groups = groupsOf(families(this.#items)).map(({ name, families: listed }) =>
+      h(
+        "section",
+        { class: "conversation-group" },
+        h("h2", {}, name),
+        h(
+          "ul",
+          {},
+          listed.map((family) => this.#family(family)),
+        ),
+      ),
+    );
+    const nothing =
+      this.#searched && !groups.length
+        ? h("p", { class: "fine muted" }, "Nothing found. Titles and how questions begin are searched.")
+        : "";
     byId("conversations").replaceChildren(...groups, nothing);
     if (focused) byId("conversations").querySelector(again)?.focus();
   }
@@ -132,11 +160,30 @@ export class Sidebar {
   #family({ one, branches }) {
     const id = one.conversation_id;
     const unfolded = this.#unfolded.has(id);
-    const shown = branches.filter((branch, place) => unfolded || place < BRANCHES || branch.conversation_id === this.#current);
+    const shown = branches.filter(
+      (branch, place) => unfolded || place < BRANCHES || branch.conversation_id === this.#current,
+    );
     return [
       this.#item(one, this.#titled(one), branches.length),
-      ...shown.map((branch) => this.#item(branch, this.#branchTitle(branch, this.find(branch.forked_from)), 0)),
-      branches.length > BRANCHES && h("li", { class: "conversation branch" }, h("button", { type: "button", class: "link-button fine", "data-family": id, "aria-expanded": String(unfolded), onclick: () => this.#unfold(id) }, unfolded ? "Fewer branches" : `All ${branches.length} branches`)),
+      ...shown.map((branch) =>
+        this.#item(branch, this.#branchTitle(branch, this.find(branch.forked_from)), 0),
+      ),
+      branches.length > BRANCHES &&
+        h(
+          "li",
+          { class: "conversation branch" },
+          h(
+            "button",
+            {
+              type: "button",
+              class: "link-button fine",
+              "data-family": id,
+              "aria-expanded": String(unfolded),
+              onclick: () => this.#unfold(id),
+            },
+            unfolded ? "Fewer branches" : `All ${branches.length} branches`,
+          ),
+        ),
     ].filter(Boolean);
   }
 
@@ -146,17 +193,29 @@ export class Sidebar {
   }
 
   #titled(one) {
-    return [this.#running(one), titleOf(one), this.#namesAgents ? h("span", { class: "agent-of" }, agentName(one.profile)) : ""];
+    return [
+      this.#running(one),
+      titleOf(one),
+      this.#namesAgents ? h("span", { class: "agent-of" }, agentName(one.profile)) : "",
+    ];
   }
 
   #running(one) {
-    return one.running_chat_id ? h("span", { class: "running-mark" }, h("span", { class: "visually-hidden" }, "Running: ")) : "";
+    return one.running_chat_id
+      ? h("span", { class: "running-mark" }, h("span", { class: "visually-hidden" }, "Running: "))
+      : "";
   }
 
   /** A branch inherits its parent's title; one of its own says more. */
   #branchTitle(branch, { title }) {
     const name = branch.title !== title ? titleOf(branch) : `Question ${branch.forked_before.slice(1)}`;
-    return [icon("branch"), this.#running(branch), h("span", { class: "visually-hidden" }, "Branch: "), `${name}, `, h("span", { class: "muted" }, moment(branch.updated_at))];
+    return [
+      icon("branch"),
+      this.#running(branch),
+      h("span", { class: "visually-hidden" }, "Branch: "),
+      `${name}, `,
+      h("span", { class: "muted" }, moment(branch.updated_at)),
+    ];
   }
 
   #item(one, name, branches) {
@@ -165,11 +224,49 @@ export class Sidebar {
     return h(
       "li",
       { class: `conversation${isBranch ? " branch" : ""}` },
-      h("a", { href: `#${one.conversation_id}`, "aria-current": one.conversation_id === this.#current ? "page" : null, title, onclick: () => this.close() }, name),
-      h("span", { class: "conversation-actions" },
-        h("button", { type: "button", class: "icon-button small", "aria-label": `Export ${title}`, onclick: () => this.#export(one) }, icon("down")),
-        h("button", { type: "button", class: "icon-button small", "aria-label": `Rename ${title}`, onclick: () => this.#rename(one) }, icon("pencil")),
-        h("button", { type: "button", class: "icon-button small", "aria-label": `Delete ${title}`, onclick: () => this.#delete(one, branches) }, icon("bin")),
+      h(
+        "a",
+        {
+          href: `#${one.conversation_id}`,
+          "aria-current": one.conversation_id === this.#current ? "page" : null,
+          title,
+          onclick: () => this.close(),
+        },
+        name,
+      ),
+      h(
+        "span",
+        { class: "conversation-actions" },
+        h(
+          "button",
+          {
+            type: "button",
+            class: "icon-button small",
+            "aria-label": `Export ${title}`,
+            onclick: () => this.#export(one),
+          },
+          icon("down"),
+        ),
+        h(
+          "button",
+          {
+            type: "button",
+            class: "icon-button small",
+            "aria-label": `Rename ${title}`,
+            onclick: () => this.#rename(one),
+          },
+          icon("pencil"),
+        ),
+        h(
+          "button",
+          {
+            type: "button",
+            class: "icon-button small",
+            "aria-label": `Delete ${title}`,
+            onclick: () => this.#delete(one, branches),
+          },
+          icon("bin"),
+        ),
       ),
     );
   }
@@ -192,7 +289,14 @@ export class Sidebar {
 
   async #delete(one, branches) {
     const kept = branches > 0 ? " Its branches stay, with all that they show." : "";
-    if (!(await confirm("Delete the conversation?", `“${titleOf(one)}” and every record of it will be gone.${kept} This cannot be undone.`, "Delete"))) return;
+    if (
+      !(await confirm(
+        "Delete the conversation?",
+        `“${titleOf(one)}” and every record of it will be gone.${kept} This cannot be undone.`,
+        "Delete",
+      ))
+    )
+      return;
     try {
       await this.#api.deleteConversation(one.conversation_id);
       this.#listener.onDeleted(one.conversation_id);

@@ -1,4 +1,7 @@
-/** The sources below an answer: a list that unfolds, each source once, with its link and the records it was found in. */
+/**
+ * The sources below an answer: a list that unfolds, each source once, with its link and the records it was
+ * found in.
+ */
 import { h, recordButton } from "./dom.js";
 import { plural } from "./format.js";
 
@@ -8,15 +11,23 @@ export function distinct(sources) {
   for (const { title, url, record_id: record } of sources) {
     const key = JSON.stringify([title, url ?? ""]);
     const one = found.get(key) ?? { title, url, records: [] };
-    found.set(key, record && !one.records.includes(record) ? { ...one, records: [...one.records, record] } : one);
+    found.set(
+      key,
+      record && !one.records.includes(record) ? { ...one, records: [...one.records, record] } : one,
+    );
   }
   return [...found.values()];
 }
 
-/** Where a link of a source may lead: an address of the web; else nowhere, null. Sources come from documents. Pure. */
+/**
+ * Where a link of a source may lead: an address of the web; else nowhere, null. Sources come from documents.
+ * Pure.
+ */
 export function webAddress(url) {
   const parsed = url && URL.canParse(url) ? new URL(url) : null;
-  return parsed && /^https?:$/.test(parsed.protocol) && !parsed.username && !parsed.password ? parsed.href : null;
+  return parsed && /^https?:$/.test(parsed.protocol) && !parsed.username && !parsed.password
+    ? parsed.href
+    : null;
 }
 
 export function sourceList(sources) {
@@ -25,7 +36,18 @@ export function sourceList(sources) {
     "details",
     { class: "sources" },
     h("summary", {}, plural(listed.length, "source")),
-    h("ol", {}, listed.map((one) => h("li", {}, sourceName(one), one.records.map((record) => recordButton(record))))),
+    h(
+      "ol",
+      {},
+      listed.map((one) =>
+        h(
+          "li",
+          {},
+          sourceName(one),
+          one.records.map((record) => recordButton(record)),
+        ),
+      ),
+    ),
   );
 }
 

@@ -1,4 +1,6 @@
-/** Files of stored records: read with the token, shown from memory (object URLs), any of them in the dialog. */
+/**
+ * Files of stored records: read with the token, shown from memory (object URLs), any of them in the dialog.
+ */
 import { show } from "./dialogs.js";
 import { h } from "./dom.js";
 import { nameOf } from "./file_chip.js";
@@ -16,7 +18,11 @@ export class StoredFiles {
 
   /** Gives the memory back; what was shown is gone from the page. */
   forget() {
-    for (const one of this.#read.values()) one.then(({ url }) => URL.revokeObjectURL(url), () => {});
+    for (const one of this.#read.values())
+      one.then(
+        ({ url }) => URL.revokeObjectURL(url),
+        () => {},
+      );
     this.#read.clear();
   }
 
@@ -38,9 +44,21 @@ export class StoredFiles {
     show(name, h("p", { class: "muted" }, "Loading…"));
     try {
       const { url, blob } = await this.#file(conversationId, file);
-      const open = type === "application/pdf" && h("a", { class: "button", href: url, target: "_blank", rel: "noopener" }, "Open");
-      const buttons = h("div", { class: "buttons" }, open, h("a", { class: "button", href: url, download: name }, "Download"));
-      show(name, await shown(url, blob, type), h("p", { class: "fine muted" }, `${type}, ${bytes(Number(size))}`), buttons);
+      const open =
+        type === "application/pdf" &&
+        h("a", { class: "button", href: url, target: "_blank", rel: "noopener" }, "Open");
+      const buttons = h(
+        "div",
+        { class: "buttons" },
+        open,
+        h("a", { class: "button", href: url, download: name }, "Download"),
+      );
+      show(
+        name,
+        await shown(url, blob, type),
+        h("p", { class: "fine muted" }, `${type}, ${bytes(Number(size))}`),
+        buttons,
+      );
     } catch (problem) {
       show(name, h("p", { class: "problem" }, problem.message));
     }
@@ -48,12 +66,26 @@ export class StoredFiles {
 
   /** Files of a question to send along again: those that are stored are read. */
   toSend(conversationId, files) {
-    return Promise.all(files.map(async (one) => {
-      if (one.file) return one;
-      const { blob, url } = await this.#file(conversationId, { file: one.of, place: one.place, size: one.size, type: one.media_type });
-      const { name = nameOf(one), media_type, size } = one;
-      return { file: blob, text: "", name, media_type, size, url: media_type.startsWith("image/") ? url : null };
-    }));
+    return Promise.all(
+      files.map(async (one) => {
+        if (one.file) return one;
+        const { blob, url } = await this.#file(conversationId, {
+          file: one.of,
+          place: one.place,
+          size: one.size,
+          type: one.media_type,
+        });
+        const { name = nameOf(one), media_type, size } = one;
+        return {
+          file: blob,
+          text: "",
+          name,
+          media_type,
+          size,
+          url: media_type.startsWith("image/") ? url : null,
+        };
+      }),
+    );
   }
 
   /** `{blob, url}`, read once. */

@@ -3,7 +3,8 @@ const SVG = "http://www.w3.org/2000/svg";
 
 export function s(tag, attributes = {}, ...children) {
   const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) if (value !== null) element.setAttribute(name, String(value));
+  for (const [name, value] of Object.entries(attributes))
+    if (value !== null) element.setAttribute(name, String(value));
   element.append(...children.flat(Infinity));
   return element;
 }

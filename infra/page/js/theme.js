@@ -26,13 +26,16 @@ export function chooseTheme(theme) {
 export function applyTheme(theme = chosenTheme()) {
   document.documentElement.style.colorScheme = theme === "system" ? "" : theme;
   document.documentElement.dataset.theme = theme;
-  for (const rule of darkRules()) rule.media.mediaText = { system: DARK, light: "not all", dark: "all" }[theme];
+  for (const rule of darkRules())
+    rule.media.mediaText = { system: DARK, light: "not all", dark: "all" }[theme];
 }
 
 let found = null;
 
 /** All of them stand in the page's own style sheets, which are loaded before its scripts run. */
 function darkRules() {
-  found ??= [...document.styleSheets].flatMap((sheet) => [...sheet.cssRules]).filter((rule) => rule instanceof CSSMediaRule && rule.conditionText === DARK);
+  found ??= [...document.styleSheets]
+    .flatMap((sheet) => [...sheet.cssRules])
+    .filter((rule) => rule instanceof CSSMediaRule && rule.conditionText === DARK);
   return found;
 }

@@ -1,6 +1,6 @@
 /**
- * Tokens and credits over a conversation, question by question: what was sent, what the full history would have been, and
- * what was charged. Plain SVG with the figures in a table behind it.
+ * Tokens and credits over a conversation, question by question: what was sent, what the full history would
+ * have been, and what was charged. Plain SVG with the figures in a table behind it.
  */
 import { h } from "./dom.js";
 import { count, plural, saved } from "./format.js";
@@ -14,7 +14,12 @@ const LEFT = 56;
 
 /** `[{query, sent, full, credits}]` of chat objects in order, the newest `SHOWN`. Pure. */
 export function usageOf(chats) {
-  return chats.slice(-SHOWN).map((chat) => ({ query: chat.message_id, sent: chat.usage.sent_tokens, full: chat.usage.full_history_tokens, credits: chat.credits_used }));
+  return chats.slice(-SHOWN).map((chat) => ({
+    query: chat.message_id,
+    sent: chat.usage.sent_tokens,
+    full: chat.usage.full_history_tokens,
+    credits: chat.credits_used,
+  }));
 }
 
 /** A figure at least as large, of one digit and zeros. Pure. */
@@ -35,8 +40,18 @@ export function usageChart(usage) {
     { class: "usage" },
     h("h2", {}, "Tokens and credits by question"),
     h("p", { class: "fine muted" }, words),
-    h("p", { class: "legend fine" }, h("span", { class: "key full" }, "had all gone in full"), h("span", { class: "key sent" }, "sent"), h("span", { class: "key charged" }, "credits")),
-    h("div", { class: "table-scroll", tabindex: "0", role: "region", "aria-label": "Picture of tokens and credits" }, drawing(usage, words)),
+    h(
+      "p",
+      { class: "legend fine" },
+      h("span", { class: "key full" }, "full history"),
+      h("span", { class: "key sent" }, "sent"),
+      h("span", { class: "key charged" }, "credits"),
+    ),
+    h(
+      "div",
+      { class: "table-scroll", tabindex: "0", role: "region", "aria-label": "Picture of tokens and credits" },
+      drawing(usage, words),
+    ),
     h("details", {}, h("summary", {}, "The same as a table"), table(usage)),
   );
 }
@@ -50,27 +65,71 @@ function drawing(usage, words) {
   const bars = usage.map((one, place) => {
     const x = LEFT + place * STEP;
     const tokens = (name, at) => column(name, x + at, base, (one[name] / most) * TALL, 10);
-    return [tokens("full", 3), tokens("sent", 14), column("charged", x + 3, under, (one.credits / dearest) * CREDITS, 21), label(x + 14, base + 14, one.query.slice(1))];
+    return [
+      tokens("full", 3),
+      tokens("sent", 14),
+      column("charged", x + 3, under, (one.credits / dearest) * CREDITS, 21),
+      label(x + 14, base + 14, one.query.slice(1)),
+    ];
   });
   return s(
     "svg",
-    { class: "usage-drawing", width, height, viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": words },
+    {
+      class: "usage-drawing",
+      width,
+      height,
+      viewBox: `0 0 ${width} ${height}`,
+      role: "img",
+      "aria-label": words,
+    },
     axis(8, base, most),
     axis(base + 20, under, dearest),
     bars,
   );
 }
 
-const column = (name, x, base, height, width) => s("rect", { class: name, x, y: base - Math.max(height, 0.5), width, height: Math.max(height, 0.5), rx: 1.5 });
+const column = (name, x, base, height, width) =>
+  s("rect", {
+    class: name,
+    x,
+    y: base - Math.max(height, 0.5),
+    width,
+    height: Math.max(height, 0.5),
+    rx: 1.5,
+  });
 
 const label = (x, y, text) => s("text", { x, y, "text-anchor": "middle" }, text);
 
-const axis = (top, base, most) => [s("path", { class: "axis", d: `M${LEFT} ${top}V${base}` }), s("text", { x: LEFT - 6, y: top + 8, "text-anchor": "end" }, count(most)), s("text", { x: LEFT - 6, y: base, "text-anchor": "end" }, "0")];
+const axis = (top, base, most) => [
+  s("path", { class: "axis", d: `M${LEFT} ${top}V${base}` }),
+  s("text", { x: LEFT - 6, y: top + 8, "text-anchor": "end" }, count(most)),
+  s("text", { x: LEFT - 6, y: base, "text-anchor": "end" }, "0"),
+];
 
 function table(usage) {
-  const heads = ["Question", "Had all gone in full", "Sent", "Saved", "Credits"];
-  const row = (one) => [count(one.full), count(one.sent), `${saved(one.sent, one.full)} %`, count(one.credits)].map((text) => h("td", { class: "number" }, text));
-  return h("table", { class: "ledger" }, h("thead", {}, h("tr", {}, heads.map((head) => h("th", { scope: "col" }, head)))), h("tbody", {}, usage.map((one) => h("tr", {}, h("th", { scope: "row" }, one.query), row(one)))));
+  const heads = ["Question", "Full history", "Sent", "Saved", "Credits"];
+  const row = (one) =>
+    [count(one.full), count(one.sent), `${saved(one.sent, one.full)} %`, count(one.credits)].map((text) =>
+      h("td", { class: "number" }, text),
+    );
+  return h(
+    "table",
+    { class: "ledger" },
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        heads.map((head, place) => h("th", { scope: "col", class: place > 0 ? "number" : null }, head)),
+      ),
+    ),
+    h(
+      "tbody",
+      {},
+      usage.map((one) => h("tr", {}, h("th", { scope: "row" }, one.query), row(one))),
+    ),
+  );
 }
 
 /** The chat objects of these ids in order, so many at a time; those that are gone are left out. */

@@ -64,6 +64,7 @@ def test_a_question_is_asked_differently_and_again_with_its_files(reader: Reader
     reader.sees("Plans only.")
     reader.exchange("done")
     assert questions(reader) == [second]
+    assert reader.page.locator("#welcome").is_hidden()
     reader.page.get_by_role("heading", level=1, name=second).wait_for()
     assert reader.exchange().locator(".question .file").all_inner_texts() == ["plan.md\n1 KB"]
     asked = json.dumps(script.requests()[-1]["messages"])

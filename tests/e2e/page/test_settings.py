@@ -48,6 +48,15 @@ def test_settings_show_the_agent_with_its_model_tools_and_prices(reader: Reader)
     assert dialog.get_by_role("heading", name="Keyboard").is_visible()
 
 
+def test_settings_fit_a_phone(visit: Callable[..., Reader]) -> None:
+    reader = visit(viewport={"width": 390, "height": 844})
+    reader.sign_in()
+    reader.page.keyboard.press("Alt+Shift+Comma")
+    reader.page.locator(".tool-table").first.wait_for()
+    width = reader.page.locator("#dialog-body").evaluate("body => [body.scrollWidth, body.clientWidth]")
+    assert width[0] == width[1]
+
+
 def test_a_github_token_is_connected_and_what_is_wrong_is_said(reader: Reader) -> None:
     reader.page.get_by_role("button", name="Settings").click()
     dialog = reader.page.get_by_role("dialog", name="Settings")

@@ -1,0 +1,40 @@
+/** The ledger as people read it, newest first: one line for each chat, and one for everything else. */
+
+const HELD = "Held for a chat that runs";
+
+const KINDS = {
+  hold: HELD,
+  settle: "Charged",
+  release: "Not charged",
+  expire: "Expired",
+  grant: "Granted",
+  plan: "Plan",
+};
+
+/**
+ * `[{at, what, credits, left, chatId}]` of the API's entries. A chat that has ended counts with what it was
+ * charged in the end, one that runs with what is held for it. Pure.
+ */
+export function movementsOf(entries) {
+  const lines = [];
+  const chats = new Map();
+  for (const one of entries) {
+    const known = chats.get(one.chat_id);
+    if (known) {
+      if (known.what === HELD) known.credits += one.amount;
+      continue;
+    }
+    const line = lineOf(one);
+    lines.push(line);
+    if (line.chatId) chats.set(line.chatId, line);
+  }
+  return lines;
+}
+
+const lineOf = ({ at, kind, amount, reason, chat_id: chatId = "", available_after: left }) => ({
+  at,
+  what: [KINDS[kind] ?? kind, reason].filter(Boolean).join(" "),
+  credits: kind === "release" ? 0 : amount,
+  left,
+  chatId,
+});
