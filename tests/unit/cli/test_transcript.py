@@ -176,7 +176,7 @@ def test_inputs_are_described_on_one_line() -> None:
 
 def test_savings_are_told_honestly() -> None:
     assert savings(1200, 4800) == "1,200 sent instead of 4,800: 75 % saved"
-    assert "nothing to save yet" in savings(800, 800)
+    assert "nothing saved yet" in savings(800, 800)
 
 
 def test_facts_name_work_credits_tokens_and_ids() -> None:
