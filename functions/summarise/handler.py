@@ -1,4 +1,4 @@
-"""Writes the short track of an answered query and closes the chat."""
+"""Writes the summarised track of an answered query and closes the chat."""
 
 from __future__ import annotations
 
