@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _NAMED_BY_CONTENT: Final = {"AWS::Lambda::Version", "AWS::ApiGateway::Deployment"}
-"""Another content is another resource; they are told as a whole."""
+"""Changed content makes a new resource; these are reported as a whole."""
 
 _BEHAVIOUR: Final = ("DeletionPolicy", "UpdateReplacePolicy")
 

@@ -1,4 +1,5 @@
-"""What a stage costs: a chat, model aside, and a month in which nobody chats; line by line, without an account.
+"""What a stage costs: a chat, without the model, and a month without chats; line by line, without an AWS
+account.
 
 Amounts come from the stage's own templates (sizes, keys, alarms, tasks, schedules) and from requests that were counted
 (``infra/chat_counts.json``, written by ``python -m tests.bench.chat_cost --write``); prices from ``infra/prices.toml``.
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 PRICES_FILE: Final = ROOT / "infra" / "prices.toml"
 COUNTS_FILE: Final = ROOT / "infra" / "chat_counts.json"
 TWO_TOOLS: Final = "two tools in parallel"
-"""The chat by which sizes are chosen."""
+"""The chat used to choose memory sizes."""
 
 HOURS: Final = 730
 """Of a month."""
@@ -44,10 +45,10 @@ TOOL_SECONDS: Final = 1.5
 SUMMARY_SECONDS: Final = MODEL_SECONDS / 2
 SCHEDULED_SECONDS: Final = 0.5
 KEPT_SNAPSHOTS: Final = 2
-"""The least that `dualtrack aws prune` keeps: this release's, and the one to go back to."""
+"""The fewest versions that `dualtrack aws prune` keeps: the current one and one for a rollback."""
 
 IDLE_GB: Final = 1.0
-"""Stored by a stage that nobody uses: assets of some deployments, logs, empty tables."""
+"""Storage of an unused stage: assets of some deployments, logs, empty tables."""
 
 
 CHAT_METRICS: Final = 11
@@ -168,11 +169,11 @@ _FREE_WHILE_IDLE: Final = tuple(
         r"Custom::.*",
     )
 )
-"""Types that cost by use alone."""
+"""Types that only cost when used."""
 
 
 def idle_lines(templates: Sequence[Template]) -> list[Line]:
-    """What a month costs in which nobody chats."""
+    """The cost of a month without chats."""
     price = prices()
     kinds = Counter(resource["Type"] for one in templates for resource in one["Resources"].values())
     found = [
@@ -190,7 +191,7 @@ def idle_lines(templates: Sequence[Template]) -> list[Line]:
 
 
 def metric_lines() -> list[Line]:
-    """What the functions' own metrics cost in a month with chats; one that is not sent in a month costs nothing."""
+    """The cost of the functions' own metrics in a month with chats; a metric that is not sent costs nothing."""
     each = prices()["custom_metric_month"]
     return [
         Line("Custom metrics that any chat sends", CHAT_METRICS, each),
@@ -204,7 +205,7 @@ def alarms_apart(lines: Iterable[Line]) -> list[Line]:
 
 
 def unpriced(templates: Iterable[Template]) -> set[str]:
-    """Types of which it is not known what they cost: the figures lack them."""
+    """Types with unknown cost, which the figures do not include."""
     known = {*_A_MONTH, *_AN_HOUR, *_PRICED_APART}
     kinds = {resource["Type"] for one in templates for resource in one["Resources"].values()} - known
     return {kind for kind in kinds if not any(free.fullmatch(kind) for free in _FREE_WHILE_IDLE)}

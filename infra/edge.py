@@ -1,4 +1,4 @@
-"""Where a stage is reached: an own domain and a firewall, both by setting (DESIGN 9)."""
+"""A stage's public address: its own domain and a firewall, both by setting (DESIGN 9)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Edge:
 
     @property
     def url(self) -> str:
-        """Where the page is, empty while only AWS knows it."""
+        """The page's URL; empty if AWS chooses it."""
         return f"https://{self.domain}/" if self.domain else ""
 
 
@@ -54,7 +54,7 @@ def edge_from(environment: Mapping[str, str], stage: StageSettings) -> Edge:
     if certificate and not found:
         raise ValueError(f"CERTIFICATE_ARN: is not the ARN of a certificate of ACM: {certificate}")
     if found and stage.page and found["region"] != CLOUDFRONT_REGION:
-        raise ValueError(f"CERTIFICATE_ARN: CloudFront takes certificates of {CLOUDFRONT_REGION} alone")
+        raise ValueError(f"CERTIFICATE_ARN: CloudFront only accepts certificates in {CLOUDFRONT_REGION}")
     switch = environment.get("WAF", "")
     if switch not in _SWITCH:
         raise ValueError(f"WAF: on or off, not {switch}")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 ROOT: Final = Path(__file__).resolve().parent.parent
 BUILD: Final = ROOT / ".build" / "layers"
 PROFILES: Final = Path("python", "dualtrack", "profiles")
-"""Where profiles lie in the core layer."""
+"""The profiles' folder in the core layer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Role:
 
     @property
     def files(self) -> list[Path]:
-        """Everything that says what the layer holds."""
+        """Everything that determines the layer's content."""
         return [path for path in (self.requirements, self.excludes) if path.is_file()]
 
 
@@ -136,7 +136,7 @@ def key_of(folder: Path) -> str:
 
 
 def unzipped_bytes(folder: Path) -> int:
-    """What the folder takes on Lambda's disk."""
+    """The folder's size on Lambda's disk."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 

@@ -24,7 +24,7 @@ LIBRARY: Final = ROOT / "layers" / "core" / PROFILES
 
 
 class BadProfile(ValueError):
-    """A profile's file is not as it must be. The message names the files, their fields and what is wrong."""
+    """A profile's file is invalid. The message names the files, their fields and the problems."""
 
 
 def _one_of(what: str, known: Iterable[str]) -> AfterValidator:
@@ -117,10 +117,10 @@ def own_profiles(environment: Mapping[str, str]) -> tuple[Path, ...]:
 
 
 def _problems(path: Path) -> list[str]:
-    """What is wrong with a file, a line for each field."""
+    """The problems of a file, a line for each field."""
     try:
         profile = ProfileFile.model_validate_json(path.read_bytes())
     except ValidationError as error:
         found = error.errors(include_url=False, include_input=False)
         return [f"{path}: {'.'.join(map(str, one['loc'])) or 'file'}: {one['msg']}" for one in found]
-    return [] if profile.name == path.stem else [f"{path}: name: must be {path.stem}, as the file is called"]
+    return [] if profile.name == path.stem else [f"{path}: name: must be {path.stem}, like the file's name"]

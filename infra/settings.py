@@ -45,11 +45,11 @@ NAMES: Final[tuple[str, ...]] = get_args(Name)
 
 
 class BadSettings(ValueError):
-    """A settings file is not as it must be, or a deployment would drop a setting. The message says what to do."""
+    """A settings file is invalid, or a deployment would drop a setting. The message says what to do."""
 
 
 class SettingsFile(BaseModel):
-    """A file as it is read. A list (``MCP_SERVERS``) counts as its JSON."""
+    """The contents of a settings file. A list (``MCP_SERVERS``) counts as its JSON."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -66,7 +66,7 @@ class Settings:
     overriding: frozenset[str]
 
     def recorded(self) -> dict[str, Any]:
-        """What the next deployment has to know."""
+        """The record for the next deployment."""
         return {"settings": dict(self.environment), "overriding": sorted(self.overriding)}
 
 
@@ -74,7 +74,7 @@ def read_settings(stage: str, environ: Mapping[str, str], folder: Path = FOLDER)
     """The settings of a stage. Raises `BadSettings`, with a line for each field that is wrong."""
     path = folder / f"settings.{stage}.toml"
     if stage not in STAGE_NAMES:
-        raise BadSettings(f"There is no stage {stage}; there are {', '.join(STAGE_NAMES)}.")
+        raise BadSettings(f"Unknown stage {stage}; known are {', '.join(STAGE_NAMES)}.")
     try:
         text = path.read_text(encoding="utf-8")
         file = SettingsFile.model_validate_json(json.dumps(tomllib.loads(text)))
@@ -128,16 +128,17 @@ def dropped(last: Mapping[str, Any], now: Settings, agreed: Collection[str] = ()
 
 
 def refuse_to_drop(last: Mapping[str, Any] | None, now: Settings, environ: Mapping[str, str]) -> None:
-    """Raises `BadSettings` if this deployment would take back what the last one has set and nobody agrees to it."""
+    """Raises `BadSettings` if this deployment would drop settings of the last one without consent."""
     agreed = [name.strip() for name in environ.get(DROP, "").split(",")]
     if last is None or agreed == ["all"]:
         return
     if lines := dropped(last, now, agreed):
         file = f"infra/settings.{now.stage.name}.toml"
         raise BadSettings(
-            "This deployment would take back what the last one has set:\n  "
+            "This deployment would drop settings of the last one:\n  "
             + "\n  ".join(lines)
-            + f"\nWrite it into {file}, or agree with {DROP}={','.join(one.split(':')[0] for one in lines)}."
+            + f"\nWrite them into {file}, or consent with "
+            f"{DROP}={','.join(one.split(':')[0] for one in lines)}."
         )
 
 

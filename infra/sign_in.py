@@ -1,4 +1,4 @@
-"""Who else vouches for users, and who sends Cognito's mail: by setting (CONTRACT 3)."""
+"""Federated identity providers and the sender of Cognito's mail, by setting (CONTRACT 3)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Mail:
 
 @dataclass(frozen=True, slots=True)
 class SignIn:
-    """What a deployment adds to the pool's own users and to Cognito's own mail."""
+    """A deployment's federated providers and mail sender."""
 
     oidc: Oidc | None = None
     saml: Saml | None = None

@@ -233,7 +233,8 @@ def _mcp_servers(environment: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StageSettings:
-    """What may differ between stages: the table ``[stage]`` of a stage's settings file (`infra.settings`).
+    """Settings that differ between stages: the table ``[stage]`` of a stage's settings file
+    (`infra.settings`).
 
     ``keep_data``: tables, bucket, keys and user pool survive the deletion of their stack, tables and
     pool are protected against deletion, and tables have point-in-time recovery.
@@ -296,7 +297,7 @@ class StageSettings:
     writes: int = EVERYTHING
 
     def __post_init__(self) -> None:
-        """Raises ValueError for a retention or a release that nobody can mean."""
+        """Raises ValueError for an invalid retention or release."""
         self._check_release()
         if not 1 <= self.ledger_retention_days <= MAX_LEDGER_RETENTION_DAYS:
             raise ValueError(

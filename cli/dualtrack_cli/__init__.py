@@ -1,1 +1,1 @@
-"""The `dualtrack` command: a client of any stack, and the way to the local one in a checkout."""
+"""The `dualtrack` command: a client of any stack; in a checkout it also runs the local stack."""

@@ -28,7 +28,7 @@ _IN_MODULES: Final = ("up", "doctor", "smoke", "down")
 
 
 class _AwsCommands(click.Group):
-    """Loads a command's module when it is asked for."""
+    """Loads a command's module when it is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*_IN_MODULES, *super().list_commands(ctx)]
@@ -47,15 +47,12 @@ def aws_commands() -> None:
 
 @aws_commands.command()
 @click.option("--stage", type=click.Choice(_STAGES), default="staging", show_default=True)
-@click.option(
-    "--github", is_flag=True, help="With GitHub's MCP server in the account, though no image is set."
-)
+@click.option("--github", is_flag=True, help="Include GitHub's MCP server, even if no image is set.")
 @json_option
 def cost(*, stage: str, github: bool, as_json: bool) -> None:
-    """What a chat costs, model aside, and a month in which nobody chats: a line for each part.
+    """What a chat costs, without the model, and a month without chats: a line for each part.
 
-    From the stage's own templates, requests that were counted, and a price table with its date; an account is not
-    needed.
+    Calculated from the stage's templates, counted requests and a dated price table; no AWS account is needed.
     """
     with exit_codes():
         need_checkout()
@@ -68,8 +65,8 @@ def cost(*, stage: str, github: bool, as_json: bool) -> None:
         for title, lines in bills.items():
             _show(title, lines)
         click.echo(
-            f"\nDollars, on demand in us-east-1, prices of {prices_read_on()}, no free tier. Alarms of the stage stand apart"
-            "\nunder the month. What is assumed, seconds above all: infra/costs.py."
+            f"\nDollars, on demand in us-east-1, prices of {prices_read_on()}, no free tier. Alarms are listed"
+            "\nafter the month. Assumptions, such as seconds: infra/costs.py."
         )
 
 
@@ -95,7 +92,7 @@ def bills_of(templates: Sequence[Template]) -> Mapping[str, list[Line]]:
     idle = idle_lines(templates)
     without = alarms_apart(idle)
     bills = {f"A chat, {name}": chat_lines(chat, megabytes) for name, chat in counted().items()}
-    bills["A month in which nobody chats"] = without
+    bills["A month without chats"] = without
     if alarms := [line for line in idle if line not in without]:
         bills["Alarms of the stage, a month"] = alarms
     bills["Metrics of the functions, a month with chats"] = metric_lines()

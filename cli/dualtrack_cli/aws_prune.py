@@ -1,4 +1,4 @@
-"""``dualtrack aws prune``: deletes versions of earlier releases that nobody can need any more (docs/releases.md)."""
+"""``dualtrack aws prune``: deletes versions of earlier releases that are no longer needed (docs/releases.md)."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ if TYPE_CHECKING:
     type=click.IntRange(min=2),
     default=3,
     show_default=True,
-    help="So many of the last versions stay, to go back to.",
+    help="How many of the latest versions to keep for a rollback.",
 )
 @click.option("--yes", is_flag=True, help="Delete without asking.")
 def prune(*, stage: str, keep: int, yes: bool) -> None:
-    """Delete versions of functions and workflows of earlier releases.
-
-    None goes that an alias names, that an execution runs, or that a workflow calls which stays; and none at all within
-    half an hour of a deployment.
+    """Delete versions of functions and workflows of earlier releases. Versions are kept if an alias names
+    them, an execution runs them, or a kept workflow calls them; nothing is deleted within half an hour of a
+    deployment.
     """
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - loads for this command alone
 
@@ -45,7 +44,7 @@ def prune(*, stage: str, keep: int, yes: bool) -> None:
                 account.delete(spare)
                 click.echo("Deleted.")
         except (BotoCoreError, ClientError) as error:
-            raise Missing(f"The account does not answer: {error}") from error
+            raise Missing(f"The account cannot be read: {error}") from error
 
 
 def _tell(spare: Spare, keep: int) -> None:
@@ -54,6 +53,4 @@ def _tell(spare: Spare, keep: int) -> None:
     for function, number in spare.functions:
         click.echo(f"  {function}:{number}")
     count = len(spare.machines) + len(spare.functions)
-    click.echo(
-        f"{count} versions beyond the last {keep} that nothing needs." if count else "Nothing to delete."
-    )
+    click.echo(f"{count} unused versions besides the latest {keep}." if count else "Nothing to delete.")

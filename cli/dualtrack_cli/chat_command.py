@@ -1,4 +1,4 @@
-"""``dualtrack chat``: one question, or without MESSAGE on a terminal a conversation."""
+"""``dualtrack chat``: one question, or an interactive conversation if MESSAGE is left out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dualtrack_cli.target import Target, Wanted
 
 MESSAGE_CHARACTERS: Final = 32_000
-"""The API takes no more (CONTRACT 4)."""
+"""The API's limit (CONTRACT 4)."""
 
 _CONVERSATION: Final = re.compile(r"cv_\w+", re.ASCII)
 _QUERY: Final = re.compile(r"q[1-9][0-9]*")
@@ -29,8 +29,8 @@ _QUERY: Final = re.compile(r"q[1-9][0-9]*")
 
 @click.command()
 @click.argument("message", required=False)
-@click.option("--conversation", metavar="ID", help="Go on with a conversation.")
-@click.option("--last", is_flag=True, help="Go on with the latest conversation.")
+@click.option("--conversation", metavar="ID", help="Continue a conversation.")
+@click.option("--last", is_flag=True, help="Continue the latest conversation.")
 @click.option("--fork", metavar="ID", help="Ask in a new conversation that shares the past of this one.")
 @click.option(
     "--before", metavar="QUERY", help="With --fork: the first query that it does not share, such as q7."
@@ -42,7 +42,7 @@ _QUERY: Final = re.compile(r"q[1-9][0-9]*")
     type=click.Path(path_type=Path),
     multiple=True,
     metavar="PATH",
-    help="Send an image, a PDF or a text file along; up to five, 4 MB together.",
+    help="Attach an image, a PDF or a text file; up to five, 4 MB in total.",
 )
 @stack_options
 @json_option
@@ -57,11 +57,12 @@ def chat(
     paths: tuple[Path, ...],
     as_json: bool,
 ) -> None:
-    """Ask MESSAGE and watch the chat until its answer.
+    """Ask MESSAGE and follow the chat until its answer.
 
-    A MESSAGE of "-" is read from stdin. Without MESSAGE on a terminal: a conversation, with /help for its commands.
-    To ask something else at q7, or the same once more: --fork ID --before q7. The conversation ID stays as it is.
-    With --json the command waits until the summaries are made, too.
+    A MESSAGE of "-" is read from stdin. Without MESSAGE, on a terminal: an interactive conversation; /help
+    lists its commands.
+    To replace or repeat q7 in a new conversation: --fork ID --before q7. The conversation ID stays unchanged.
+    With --json the command also waits for the summaries.
 
     \b
     Exit codes: 0 answered, 2 usage, 3 not enough credits, 4 failed,
@@ -75,7 +76,7 @@ def chat(
         _check_text(text)
     _check_place(conversation, last, fork, before, profile)
     files = _files(paths)
-    from dualtrack_cli.talk import Question  # noqa: PLC0415 - not while somebody waits for --help
+    from dualtrack_cli.talk import Question  # noqa: PLC0415 - slow to load, not needed for --help
 
     with exit_codes():
         with open_target(stack, report) as target, target.client() as client:
@@ -98,7 +99,7 @@ def _check_text(text: str) -> None:
         raise click.UsageError("MESSAGE is empty.")
     if len(text) > MESSAGE_CHARACTERS:
         raise click.UsageError(
-            f"MESSAGE has {len(text):,} characters; {MESSAGE_CHARACTERS:,} is the most. "
+            f"MESSAGE has {len(text):,} characters; at most {MESSAGE_CHARACTERS:,} are allowed. "
             "Send long text as a file: --file PATH."
         )
 
@@ -107,19 +108,21 @@ def _check_place(
     conversation: str | None, last: bool, fork: str | None, before: str | None, profile: str | None
 ) -> None:
     if (fork is None) != (before is None):
-        raise click.UsageError("--fork and --before go together.")
+        raise click.UsageError("--fork and --before must be used together.")
     if fork is not None and (conversation is not None or last or profile is not None):
-        raise click.UsageError("A fork has its own conversation and profile: leave out the option for it.")
+        raise click.UsageError("--fork cannot be combined with --conversation, --last or --profile.")
     if conversation is not None and last:
-        raise click.UsageError("--conversation and --last exclude each other.")
+        raise click.UsageError("--conversation and --last cannot be combined.")
     for one in (conversation, fork):
         if one is not None and not _CONVERSATION.fullmatch(one):
             raise click.UsageError(
-                f"{one_line(one, 60)} is no conversation: its id begins with cv_. "
+                f"{one_line(one, 60)} is not a conversation id; these begin with cv_. "
                 "`dualtrack conversations` lists them."
             )
     if before is not None and not _QUERY.fullmatch(before):
-        raise click.UsageError(f"{one_line(before, 60)} is no query: the first is q1, the seventh q7.")
+        raise click.UsageError(
+            f"{one_line(before, 60)} is not a query id; the first query is q1, the seventh q7."
+        )
 
 
 def _files(paths: tuple[Path, ...]) -> tuple[LocalFile, ...]:
@@ -133,12 +136,12 @@ def latest(client: ApiClient) -> str:
     """The id of the conversation with the latest query; raises `Missing` if there is none."""
     listed = client.call("GET", "/v1/conversations", params={"limit": "1"})["conversations"]
     if not listed:
-        raise Missing("There is no conversation yet: begin one with `dualtrack chat`.")
+        raise Missing("There is no conversation yet: start one with `dualtrack chat`.")
     return str(listed[0]["conversation_id"])
 
 
 def _ask(client: ApiClient, target: Target, question: Question, *, as_json: bool) -> tuple[Started, Outcome]:
-    from dualtrack_cli.progress import Reader, view_on  # noqa: PLC0415 - rich loads while nobody waits for --help
+    from dualtrack_cli.progress import Reader, view_on  # noqa: PLC0415 - slow to load, as rich
     from dualtrack_cli.talk import OFFLINE, ask, follow  # noqa: PLC0415
 
     stream = sys.stderr if as_json else sys.stdout
@@ -154,9 +157,9 @@ def _conclude(started: Started, outcome: Outcome, stack: Wanted, *, as_json: boo
         print_json(outcome.chat)
     if outcome.answered and not as_json:
         own, query = started.conversation_id, started.message_id
-        click.echo(f'\nGo on with: {command_line(stack, "chat", "--conversation", own)} "…"')
+        click.echo(f'\nContinue with: {command_line(stack, "chat", "--conversation", own)} "…"')
         anew = command_line(stack, "chat", "--fork", own, "--before", query)
-        click.echo(f'Ask {one_line(query, 20)} anew: {anew} "…"')
+        click.echo(f'Ask {one_line(query, 20)} again: {anew} "…"')
     if outcome.problem:
         click.echo(f"Error: {outcome.problem}", err=True)
     if outcome.answered and as_json and outcome.chat is None:

@@ -1,8 +1,7 @@
 """The HTTP API from a client's side (CONTRACT 4 and 5): calls, errors, and an event stream that resumes.
 
-ClientError
-├── Failed        what was begun did not come to its end (an AWS account's refusal, a check)
-├── Unreachable   nothing answers at the address, or what answers is no dualtrack stack
+ClientError ├── Failed an operation did not complete (an AWS account's refusal, a check) ├── Unreachable
+nothing answers at the address, or it is not a dualtrack stack
 └── Refused       the stack answered with an error body: status, code, message and its extra fields
 """
 
@@ -35,7 +34,7 @@ _START_ATTEMPTS: Final = 3
 _STREAM_FAILURES: Final = 8
 # A chat lasts at most 15 minutes; a stream that is silent for longer will never end by itself.
 _STALLED_SECONDS: Final = 16 * 60
-_CROWDED: Final = "Too many event streams are open; this one goes on when another closes."
+_CROWDED: Final = "Too many event streams are open; this one continues when another closes."
 _RETRY_STATUSES: Final = frozenset({429, 500, 502, 503, 504})
 
 
@@ -44,11 +43,11 @@ class ClientError(Exception):
 
 
 class Failed(ClientError):
-    """What was begun did not come to its end; the message says why, and what helps."""
+    """An operation did not complete; the message says why, and what helps."""
 
 
 class Unreachable(ClientError):
-    """No dualtrack stack answers at this address (``url``, if the address is the trouble)."""
+    """No dualtrack stack answers at this address (``url``, if the address is the problem)."""
 
     def __init__(self, message: str, url: str = "") -> None:
         super().__init__(message)
@@ -58,7 +57,7 @@ class Unreachable(ClientError):
 class Refused(ClientError):
     """The stack's own error: HTTP ``status``, ``code``, ``message``, and ``extra``: its other fields.
 
-    ``grants``: the command that grants credits on this stack, if whoever calls may give it.
+    ``grants``: the command that grants credits on this stack, if the caller may run it.
     """
 
     def __init__(self, status: int, code: str, message: str, extra: Mapping[str, Any]) -> None:
@@ -146,7 +145,7 @@ class ApiClient:
         profile: str | None = None,
         files: Sequence[LocalFile] = (),
     ) -> Started:
-        """POST /v1/chats; a lost answer is asked for again under the same idempotency key."""
+        """POST /v1/chats; if the response is lost, the request is repeated with the same idempotency key."""
         attachments = [one.body for one in files] or None
         optional = {"conversation_id": conversation_id, "profile": profile, "attachments": attachments}
         body: dict[str, Any] = {
@@ -166,7 +165,7 @@ class ApiClient:
         self.call("DELETE", f"/v1/conversations/{quote(conversation_id, safe='')}")
 
     def _post_once(self, path: str, body: Mapping[str, Any]) -> Any:
-        """The answer; one that is lost on the way is asked for again under the same idempotency key."""
+        """The response; if it is lost, the request is repeated with the same idempotency key."""
         headers = {"Idempotency-Key": str(uuid.uuid4())}
         for attempt in range(1, _START_ATTEMPTS + 1):
             try:
@@ -190,9 +189,9 @@ class ApiClient:
     ) -> Iterator[ChatEvent]:
         """Every event after number ``after``, each once and in order, up to and with the terminal one.
 
-        A stream that closes or breaks is resumed with ``Last-Event-ID``. A user who has too many open waits
-        for one of them to close, and ``tell`` is told so once. Raises `Refused` for an answer that no retry
-        mends and `Unreachable` when the stack stays away.
+        A stream that closes or breaks is resumed with ``Last-Event-ID``. If the user has too many open
+        streams, it waits until one closes and calls ``tell`` once. Raises `Refused` for an error that a retry
+        cannot fix and `Unreachable` if the stack stays unreachable.
         """
         last, failures, heard = after, 0, self._clock()
         problem: ClientError | None = None
@@ -215,7 +214,7 @@ class ApiClient:
             if problem is not None and failures >= _STREAM_FAILURES:
                 raise problem
             if self._clock() - heard > _STALLED_SECONDS:
-                raise Unreachable(f"The events of {chat_id} stopped without an end.")
+                raise Unreachable(f"The events of {chat_id} stopped before the end.")
             if last == before:
                 self._sleep(_pause(failures, problem))
 
@@ -295,7 +294,7 @@ def _tell_if_crowded(
 
 
 def _failures(before: int, problem: ClientError | None) -> int:
-    """How many there are in a row; to wait for a place is none."""
+    """The number of failures in a row; waiting for a free stream is not a failure."""
     return before if problem is None or _is_crowded(problem) else before + 1
 
 

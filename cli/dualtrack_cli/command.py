@@ -1,4 +1,4 @@
-"""What the commands share: which stack they talk to, how they end, how they print."""
+"""What the commands share: options for the stack, exit codes, output."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Exit(IntEnum):
     TERMINATED = 143
 
 
-# Refusals of what was asked for, as against refusals of whoever asks or of the moment.
+# Errors caused by the request itself, not by the caller's identity or a temporary condition.
 _WRONG_REQUEST: Final = frozenset({"invalid_request", "not_found", "too_large"})
 
 
@@ -82,7 +82,7 @@ def _checked_url(value: str | None) -> str | None:
 
 @contextmanager
 def exit_codes() -> Iterator[None]:
-    """Turns what may go wrong inside into one line on stderr and the contract's exit code."""
+    """Turns errors inside the block into one line on stderr and the contract's exit code."""
     with _terminable():
         try:
             yield

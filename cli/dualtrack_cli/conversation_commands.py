@@ -1,4 +1,4 @@
-"""``dualtrack conversations | show``: find the way back to a conversation, and read it."""
+"""``dualtrack conversations | show``: find and read conversations."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def conversations(stack: Wanted, *, search: str | None, limit: int, as_json: boo
         print_json(page)
         return
     if not page["conversations"]:
-        click.echo("Nothing found." if search else "No conversation yet: begin one with `dualtrack chat`.")
+        click.echo("Nothing found." if search else "No conversation yet: start one with `dualtrack chat`.")
     for line in listed(page["conversations"], datetime.now(UTC), _columns()):
         click.echo(line)
     if page.get("cursor"):
-        click.echo("There are more: --limit, --search.", err=True)
+        click.echo("There are more: use --limit or --search.", err=True)
 
 
 def listed(found: tuple[Mapping[str, Any], ...], now: datetime, columns: int | None) -> Iterator[str]:
@@ -84,7 +84,7 @@ def _columns() -> int | None:
     type=click.Choice(["full", "summarised"]),
     default="full",
     show_default=True,
-    help="Every record, or what the model is sent of them.",
+    help="Every record, or the summaries that the model is sent.",
 )
 @stack_options
 @json_option
@@ -92,7 +92,7 @@ def show(stack: Wanted, what: str | None, *, track: str, as_json: bool) -> None:
     """Print a conversation, or one record of it whole.
 
     ID is a conversation (cv_…), a record of one (cv_…/q3-t1), or a record of the latest one (q3-t1). Without ID the
-    latest conversation is shown. Results of tools are cut in a conversation, and whole as records.
+    latest conversation is shown. Tool results are shortened in a conversation and complete as records.
     """
     first, _, record = (what or "").partition("/")
     conversation, record = (first, record) if first.startswith("cv_") or not first else ("", first)

@@ -1,4 +1,4 @@
-"""What commands on a corpus share: files on their way in, the job that works on them, who may (CONTRACT 4)."""
+"""Shared by the commands on a corpus: uploads, the job that processes them, permissions (CONTRACT 4)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dualtrack_cli.target import Target
 
 FILE_BYTES: Final = 20_000_000
-"""Of one upload."""
+"""Timeout of one upload."""
 
 _JOB_FILES: Final = 200
 _UPLOAD_TIMEOUT: Final = httpx.Timeout(120, connect=5)
@@ -35,7 +35,7 @@ files_argument: Final = click.argument(
     metavar="PATH…",
     type=click.Path(exists=True, path_type=Path),
 )
-"""The files and folders that a command takes in."""
+"""The files and folders that a command uploads."""
 
 
 def corpus_path(corpus: str) -> str:
@@ -45,7 +45,7 @@ def corpus_path(corpus: str) -> str:
 
 @contextmanager
 def as_admin(target: Target) -> Iterator[ApiClient]:
-    """A client that may change corpora: on a local stack the operator, else whoever the token is of."""
+    """A client that may change corpora: on a local stack the operator, else the token's user."""
     token = dev_token(target.url, OPERATOR, admin=True).token if target.dev else target.token
     with ApiClient(target.url, token) as client:
         yield client
@@ -67,21 +67,21 @@ def files_in(paths: Sequence[Path], endings: Collection[str], formats: str) -> l
 def check_number(files: Sequence[object]) -> None:
     """Raises `click.UsageError` for more files than a job takes."""
     if len(files) > _JOB_FILES:
-        raise click.UsageError(f"These are {len(files)} files; one job takes {_JOB_FILES}.")
+        raise click.UsageError(f"{len(files)} files are too many: a job takes at most {_JOB_FILES}.")
 
 
 def refusal(path: Path) -> str:
-    """Why a file need not be uploaded at all; empty if there is no reason."""
+    """Why a file cannot be uploaded; empty if it can."""
     size = path.stat().st_size
     if not size:
         return "is empty"
     if size > FILE_BYTES:
-        return f"has {size / 1e6:.1f} MB; at most {FILE_BYTES / 1e6:.0f} MB are taken"
+        return f"has {size / 1e6:.1f} MB; at most {FILE_BYTES / 1e6:.0f} MB are allowed"
     return ""
 
 
 def taken_in(client: ApiClient, corpus: str, files: Sequence[Path], *, reset: bool) -> Mapping[str, Any]:
-    """The job that takes these files in, when it has ended."""
+    """Upload the files and return their job when it has ended."""
     body = {"files": [{"name": path.name, "size": path.stat().st_size} for path in files]}
     uploads = client.call("POST", f"{corpus_path(corpus)}/uploads", body=body)["uploads"]
     for path, upload in zip(files, uploads, strict=True):
@@ -112,7 +112,7 @@ def _put(upload: Mapping[str, Any], data: bytes) -> None:
 
 
 def ended(client: ApiClient, job: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The job when it has ended; says meanwhile how far it is."""
+    """The job when it has ended; reports its progress until then."""
     told: dict[str, str] = {}
     while True:
         _tell(job, told)
@@ -163,7 +163,7 @@ def has_failed(job: Mapping[str, Any] | None) -> bool:
 
 
 def print_refused(name: str, reason: str, problems: Sequence[str] = ()) -> None:
-    """A file that was not taken, and which of its rows are bad."""
+    """A refused file and its bad rows."""
     click.echo(f"Refused: {one_line(name, 100)} {one_line(reason, 300)}.", err=True)
     for one in problems:
         click.echo(f"  {one_line(one, 300)}", err=True)

@@ -38,7 +38,7 @@ _ENDINGS: Final = (".txt", ".md", ".markdown", ".pdf", ".docx")
 def course_commands() -> None:
     """The course materials that the profile `courses` searches.
 
-    On a local stack no token is needed; on a deployed one it belongs to somebody in the group admin.
+    On a local stack no token is needed; on a deployed one use the token of a member of the group admin.
     """
 
 
@@ -48,13 +48,13 @@ def course_commands() -> None:
 @stack_options
 @json_option
 def ingest(stack: Wanted, paths: tuple[Path, ...], *, reset: bool, as_json: bool) -> None:
-    """Take in files, or the files of folders: text, Markdown, PDF, DOCX, at most 20 MB each.
-
-    A course is known by its title: the same content is skipped, other content replaces it whole. What was there is
-    searched until everything is in.
+    """Load files, or the files of folders: text, Markdown, PDF, DOCX, at most 20 MB each. A course is
+    identified by its title: unchanged content is skipped, changed content replaces the whole course. The old
+    version is searched until the new one is complete.
 
     \b
-    Exit codes: 0 all are in, 2 usage, 4 some were refused, the job failed, or the token is no administrator's,
+    Exit codes: 0 all were loaded, 2 usage, 4 some were refused, the job failed, or the token is no
+    administrator's,
     5 cannot reach the stack.
     """
     files = files_in(paths, _ENDINGS, "text, Markdown, PDF, DOCX")
@@ -73,7 +73,7 @@ def ingest(stack: Wanted, paths: tuple[Path, ...], *, reset: bool, as_json: bool
 @stack_options
 @json_option
 def list_(stack: Wanted, *, as_json: bool) -> None:
-    """What is there: courses with their lessons and chunks, version and model."""
+    """List the courses with their lessons and chunks, version and model."""
     with exit_codes(), open_target(stack, report) as target, as_admin(target) as client:
         corpus = client.call("GET", corpus_path(_CORPUS))
     if as_json:
@@ -81,7 +81,7 @@ def list_(stack: Wanted, *, as_json: bool) -> None:
         return
     for one in corpus["documents"]:
         click.echo(f"{one_line(one['title'], 100)}  ({counted(one['counts'])}; {one_line(one['name'], 100)})")
-    ranked = corpus["model"] or "none: keywords alone"
+    ranked = corpus["model"] or "none (keywords only)"
     total = counted({key: n for key, n in corpus["counts"].items() if key != "documents"})
     click.echo(f"Courses: {len(corpus['documents'])}{f', {total}' if total else ''}. Embeddings: {ranked}.")
 
@@ -90,7 +90,7 @@ def list_(stack: Wanted, *, as_json: bool) -> None:
 @click.argument("title")
 @stack_options
 def delete(stack: Wanted, title: str) -> None:
-    """Remove the course of this TITLE."""
+    """Remove the course with this TITLE."""
     with exit_codes(), open_target(stack, report) as target, as_admin(target) as client:
         documents = client.call("GET", corpus_path(_CORPUS))["documents"]
         found = [one for one in documents if one["title"].casefold() == title.strip().casefold()]

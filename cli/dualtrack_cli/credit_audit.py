@@ -1,7 +1,6 @@
-"""An account proved from its ledger, read in a stage's own table.
-
-The API shows no line's parts, and what is to be proved is not asked of the functions that wrote it. So this
-takes AWS credentials (``cloudformation:DescribeStacks``, ``dynamodb:GetItem``, ``dynamodb:Query``) and only reads.
+"""Checks an account against its ledger, read directly from a stage's table. The API does not show the parts
+of a line, and the check should not depend on the functions that wrote the account. So this needs AWS
+credentials (``cloudformation:DescribeStacks``, ``dynamodb:GetItem``, ``dynamodb:Query``) and only reads.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _READS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """How many lines the ledger has, and what the account says otherwise than they do."""
+    """The number of ledger lines, and the differences between them and the account."""
 
     user_id: str
     lines: int
@@ -45,7 +44,8 @@ class Proof:
 def prove(user_id: str, stage: str, clients: Clients | None = None) -> Proof:
     """Read the account and its ledger in the table of a stage.
 
-    ``clients`` gives the account's client of a service; without it the environment's credentials do. Raises
+    ``clients`` returns the account's client of a service; by default with the environment's credentials.
+    Raises
     `Missing` if there is no account and `Unreachable` if the table cannot be read.
     """
     try:
@@ -69,7 +69,7 @@ def _proof(ledger: Ledger, user_id: str) -> Proof:
         if ledger.load(user_id) == account:
             break
     else:
-        raise Contended("The account moved too often.")
+        raise Contended("The account changed too often while it was read.")
     if not (account.seq or lines):
-        raise Missing(f"No account of a user {user_id}: the first movement makes it.")
+        raise Missing(f"No account of a user {user_id}: it is created by the first movement.")
     return Proof(user_id, len(lines), audit(account, lines))

@@ -41,20 +41,19 @@ _CREDITS: Final = click.IntRange(min=1)
 def credit_commands() -> None:
     """The operator's view of one user's credits.
 
-    On a local stack USER is a name, which is made a user if it is new, or a user id, and no token is needed. On
-    a deployed one USER is the id of a user (the sub claim of their tokens), and the token belongs to somebody in
-    the group admin. An id that no user has is not found.
+    On a local stack USER is a name (a new name creates a user) or a user id, and no token is needed. On a
+    deployed one USER is the id of a user (the sub claim of their tokens), and the token must be that of a
+    member of the group admin.
     """
 
 
 @credit_commands.command()
-@click.option("--user", metavar="USER", help="Whose; your own by default.")
+@click.option("--user", metavar="USER", help="The user; by default yourself.")
 @stack_options
 @json_option
 def show(stack: Wanted, user: str | None, as_json: bool) -> None:
-    """What is available and used, and the last movements.
-
-    The movements are shown where the token may read them: one's own, and everybody's on a local stack.
+    """Show what is available and used, and the last movements. Movements are shown if the token may read
+    them: your own, and every user's on a local stack.
     """
     with exit_codes(), open_target(stack, report) as target:
         if user is None:
@@ -74,15 +73,18 @@ def show(stack: Wanted, user: str | None, as_json: bool) -> None:
 @credit_commands.command()
 @click.argument("user")
 @click.option(
-    "--days", type=click.IntRange(1, 92), default=30, show_default=True, help="Today is the last of them."
+    "--days",
+    type=click.IntRange(1, 92),
+    default=30,
+    show_default=True,
+    help="Number of days, up to and including today.",
 )
 @stack_options
 @json_option
 def spending(user: str, *, days: int, stack: Wanted, as_json: bool) -> None:
-    """What the chats of USER took, by day (UTC): how many ended, credits, dollars of their turns and tools.
-
-    A failed chat is charged nothing and costs dollars all the same. Summaries and digests, which are made after a
-    chat is settled, are not in it: `dualtrack explain` has them.
+    """Show what USER's chats cost, by day (UTC): chats ended, credits, dollars of their turns and tools. A
+    failed chat is charged no credits but still costs dollars. Summaries and digests, made after a chat is
+    settled, are not included; see `dualtrack explain`.
     """
     with exit_codes(), open_target(stack, report) as target, as_admin(target, user) as account:
         found = account.client.call("GET", f"{account.path}/spending?days={days}")
@@ -98,9 +100,9 @@ def spending(user: str, *, days: int, stack: Wanted, as_json: bool) -> None:
     "--reason",
     default="granted by command",
     show_default=True,
-    help="Stands in the ledger.",
+    help="Reason shown in the ledger.",
 )
-@click.option("--grant-id", help="Grants once, however often it is sent; a new one by default.")
+@click.option("--grant-id", help="Repeating a grant with the same id has no effect; a new id by default.")
 @stack_options
 @json_option
 def grant(
@@ -140,15 +142,13 @@ def plan(stack: Wanted, user: str, plan: str, as_json: bool) -> None:
 @credit_commands.command()
 @click.argument("user")
 @click.option(
-    "--stage", metavar="NAME", help="A deployed one, by your AWS credentials; else the local stack."
+    "--stage", metavar="NAME", help="A deployed stage, with your AWS credentials; else the local stack."
 )
 @state_dir_option
 @json_option
 def audit(user: str, stage: str | None, state_dir: Path, *, as_json: bool) -> None:
-    """Prove the account of USER from its ledger. That of an erased user has the name erased-…
-
-    Adds up every line of the ledger, read in the table itself, and says what the account says otherwise.
-    Changes nothing.
+    """Check the account of USER against its ledger. An erased user's account is named erased-… Adds up every
+    ledger line, read directly from the table, and shows how the account differs. Changes nothing.
 
     \b
     Exit codes: 0 they agree, 2 there is no such account, 4 they differ,
@@ -188,7 +188,8 @@ def _print_proof(proof: Proof) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A user as an admin reaches them. ``own_token`` is the user's own, known on local stacks only."""
+    """A user, as an administrator addresses them. ``own_token`` is the user's own, known on local stacks
+    only."""
 
     client: ApiClient
     path: str
@@ -202,7 +203,7 @@ class Account:
 
 @contextmanager
 def as_admin(target: Target, user: str | None) -> Iterator[Account]:
-    """The user, or whoever asks, as an administrator of the stack reaches them."""
+    """The user (by default the caller), as an administrator of the stack addresses them."""
     token, user_id, own_token = target.token, user, ""
     if user is None:
         user_id = str(claims_of(target.token).get("sub") or "")
@@ -220,8 +221,8 @@ def as_admin(target: Target, user: str | None) -> Iterator[Account]:
 def _named(url: str, user: str) -> DevUser:
     """The user of this name of the local stack."""
     found = dev_token(url, user)
-    if found.created:  # so a misspelt name is seen here or nowhere
-        click.echo(f"{user} is a new user of the local stack, made now: {found.user_id}", err=True)
+    if found.created:  # the only place where a misspelt name can be noticed
+        click.echo(f"{user} is a new user of the local stack, just created: {found.user_id}", err=True)
     return found
 
 
@@ -234,7 +235,7 @@ def _is_id(user: str) -> bool:
 
 
 def _movements(client: ApiClient) -> tuple[Mapping[str, Any], ...]:
-    """The newest ledger entries; none if they cannot be read, for the balance is worth showing alone."""
+    """The newest ledger entries; none if they cannot be read, since the balance is useful without them."""
     try:
         entries: tuple[Mapping[str, Any], ...] = client.call("GET", "/v1/credits/ledger")["entries"]
     except ClientError:
@@ -289,7 +290,7 @@ def _print_spending(found: Mapping[str, Any]) -> None:
         _print_day(one["day"], one)
     _print_day("together", {name: sum(one[name] for one in days) for name in ("chats", "credits", "dollars")})
     if not found["complete"]:
-        click.echo("There is more than was looked at: the oldest day may lack some. Ask for fewer days.")
+        click.echo("Not all movements were read: the oldest day may be incomplete. Ask for fewer days.")
 
 
 def _print_day(day: str, one: Mapping[str, Any]) -> None:

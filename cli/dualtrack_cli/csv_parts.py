@@ -15,13 +15,13 @@ _LINE: Final = re.compile(r"line ([0-9]+)")
 
 
 class RowTooLong(Exception):
-    """A row, or what looks like one because a quote is never closed, that fits into no part."""
+    """A row that fits into no part, perhaps because a quote is never closed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A file to upload. ``source``: the name of the file that it is of; ``skipped``: how many lines its own lie further
-    down there, none where it is the whole file."""
+    """A file to upload. ``source``: the name of the file it is a part of; ``skipped``: the number of lines
+    before it there; 0 for a whole file."""
 
     path: Path
     source: str
@@ -79,7 +79,7 @@ def _written(path: Path, folder: Path, number: int, rows: Sequence[bytes], skipp
 
 
 def other_parts(titles: Sequence[str], parts: Sequence[Part]) -> list[str]:
-    """Files that were loaded before as other parts of these sources, and would stay beside the new ones."""
+    """Earlier loaded parts of these sources that would stay beside the new ones."""
     names, sources = {one.path.name for one in parts}, {one.source for one in parts}
     return [title for title in titles if title not in names and _source_of(title) in sources]
 

@@ -1,4 +1,4 @@
-"""``dualtrack explain``: what a chat did, in order, and what each thing cost."""
+"""``dualtrack explain``: what a chat did, in order, and what each step cost."""
 
 from __future__ import annotations
 
@@ -26,9 +26,8 @@ _WIDTH: Final = 64
 @stack_options
 @json_option
 def explain(stack: Wanted, chat_id: str, *, as_json: bool) -> None:
-    """What CHAT did, in order, and what each thing cost.
-
-    Your own chat, and as an operator anybody's by its id alone. Amounts behind a ~ are estimates.
+    """Show what CHAT did, in order, and what each step cost. Your own chats, and any chat as an
+    administrator. Amounts after a ~ are estimates.
     """
     with exit_codes(), open_target(stack, report) as target:
         receipt = receipt_of(target, chat_id)
@@ -40,7 +39,7 @@ def explain(stack: Wanted, chat_id: str, *, as_json: bool) -> None:
 
 
 def receipt_of(target: Target, chat_id: str) -> Mapping[str, Any]:
-    """As the user of the target; on a local stack, whoever sits at it is its operator, too."""
+    """As the target's user; on a local stack also as its operator."""
     path = f"/v1/chats/{chat_id}/receipt"
     with target.client() as client:
         try:
@@ -64,9 +63,9 @@ def text_of(receipt: Mapping[str, Any]) -> Iterator[str]:
     yield f"{receipt['chat_id']}  {one_line(', '.join(str(fact) for fact in facts if fact), 120)}"
     yield f"{receipt['created_at']} to {receipt['ended_at'] or 'now'}, user {one_line(receipt['user_id'], 60)}"
     if not receipt["recorded"]:
-        yield "An earlier release began this chat: what it did not record is missing or estimated."
+        yield "This chat was started by an earlier release: what it did not record is missing or estimated."
     if receipt["price_known"] is False:
-        yield "The price table does not know this model: the dollars are a guess."
+        yield "This model is not in the price table: the dollars are a guess."
     yield ""
     for line in receipt["lines"]:
         if line["kind"] != "aws":
@@ -74,7 +73,7 @@ def text_of(receipt: Mapping[str, Any]) -> Iterator[str]:
     totals = receipt["totals"]
     yield from _aws(receipt, totals)
     yield ""
-    yield _row("", f"together, {totals['credits']:,} credits", f"{_dollars(totals['dollars'])}")
+    yield _row("", f"total, {totals['credits']:,} credits", f"{_dollars(totals['dollars'])}")
     if totals["estimated_dollars"]:
         yield _row("", "of which estimated", f"~{_dollars(totals['estimated_dollars'])}")
     for difference in receipt["differences"]:
@@ -86,7 +85,7 @@ def _aws(receipt: Mapping[str, Any], totals: Mapping[str, Any]) -> Iterator[str]
     if not lines:
         return
     yield ""
-    yield _row("", "AWS, estimated, model aside", f"~{_dollars(totals['aws_dollars'])}")
+    yield _row("", "AWS, estimated, without the model", f"~{_dollars(totals['aws_dollars'])}")
     for line in lines:
         yield _row(
             "", f"  {one_line(line['item'], 60)}: {line['amount']:,.6g}", f"~{_dollars(line['dollars'])}"
@@ -106,7 +105,7 @@ def _side(line: Line) -> str:
 
 
 def _asked(line: Line) -> str:
-    """What a tool asked itself: of a model, or for embeddings, which put out nothing."""
+    """A tool's own call, of a model or for embeddings, which have no output."""
     model = one_line(line["model"], 40)
     if line["kind"] == "embedding":
         what = f"  embeddings of {line['call']}, {model}"

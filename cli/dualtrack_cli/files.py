@@ -1,4 +1,4 @@
-"""Files for a message, read and checked before anything is started: what the API would refuse is said here."""
+"""Files for a message, read and checked before the chat starts, with the API's rules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _TYPES: Final = mimetypes.MimeTypes()
-"""By the name's end, the same on every machine: the system's own lists are not read."""
+"""By file extension, the same on every machine: the system's own lists are not read."""
 for _kind, _end in (("text/markdown", ".md"), ("application/toml", ".toml"), ("application/yaml", ".yaml")):
     _TYPES.add_type(_kind, _end)
 
@@ -42,7 +42,7 @@ class LocalFile:
 def read_files(paths: Sequence[Path]) -> tuple[LocalFile, ...]:
     """The files in order; raises `BadFile` for the first that cannot be sent."""
     if len(paths) > MAX_FILES:
-        raise BadFile(f"A message takes at most {MAX_FILES} files; these are {len(paths)}.")
+        raise BadFile(f"A message takes at most {MAX_FILES} files, not {len(paths)}.")
     left = FILES_BYTES
     found: list[LocalFile] = []
     for path in paths:
@@ -58,7 +58,7 @@ def _read(path: Path, left: int) -> LocalFile:
     except OSError as error:
         raise BadFile(f"{path}: {(error.strerror or str(error)).lower()}.") from error
     if len(data) > left:
-        raise BadFile(f"{path}: too large; the files of a message may have 4 MB together.")
+        raise BadFile(f"{path}: too large; the files of a message may have 4 MB in total.")
     return LocalFile(path.name, _media_type(path, data), data)
 
 

@@ -36,9 +36,8 @@ _ENDINGS: Final = (".csv", ".json")
 
 @click.group("graph")
 def graph_commands() -> None:
-    """The graph that the profile `graph` asks.
-
-    On a local stack no token is needed; on a deployed one it belongs to somebody in the group admin.
+    """The graph that the profile `graph` queries. On a local stack no token is needed; on a deployed one use
+    the token of a member of the group admin.
     """
 
 
@@ -51,9 +50,10 @@ def load(stack: Wanted, paths: tuple[Path, ...], *, reset: bool, as_json: bool) 
     """Load files, or the files of folders: nodes and relationships as CSV or JSON.
 
     CSV of nodes begins `node_id,label,name`, CSV of relationships `from,type,to`; further columns are properties.
-    A CSV file of over 20 MB is loaded in parts; JSON has at most 20 MB. A file replaces the one of its name, the
-    others stay. All or nothing: with one bad row in one file nothing is loaded, and the graph that was there is
-    asked on.
+    A CSV file of over 20 MB is loaded in parts; JSON has at most 20 MB. A file replaces an earlier one of the
+    same name, the others stay. All or nothing: with one bad row in one file nothing is loaded, and the
+    previous graph stays
+    in use.
 
     \b
     Exit codes: 0 loaded, 2 usage, 4 something was refused, the job failed, or the token is no administrator's,
@@ -81,7 +81,7 @@ def load(stack: Wanted, paths: tuple[Path, ...], *, reset: bool, as_json: bool) 
 
 
 def _parts(files: Sequence[Path], scratch: Path) -> tuple[list[Part], list[dict[str, str]]]:
-    """What is uploaded, and what is refused."""
+    """The files to upload, and the refused ones."""
     parts: list[Part] = []
     refused: list[dict[str, str]] = []
     for number, path in enumerate(files):
@@ -119,7 +119,7 @@ def _end_refused(refused: Sequence[Mapping[str, str]], *, as_json: bool) -> NoRe
 
 
 def _print_bad(job: Mapping[str, Any], parts: Sequence[Part]) -> None:
-    """The refused files; the rows of a part at their lines in the file that it is of."""
+    """The refused files; rows of a part with their lines in the whole file."""
     for bad in refused_files(job):
         part = next(one for one in parts if one.path.name == bad["name"])
         problems = [part.told(one) for one in bad.get("problems", ())]
@@ -130,7 +130,7 @@ def _print_bad(job: Mapping[str, Any], parts: Sequence[Part]) -> None:
 @stack_options
 @json_option
 def show_schema(stack: Wanted, *, as_json: bool) -> None:
-    """What is loaded: labels, types and properties, with counts."""
+    """Show the loaded labels, types and properties, with counts."""
     with exit_codes(), open_target(stack, report) as target, as_admin(target) as client:
         schema = _schema(client.call("GET", corpus_path(_CORPUS)))
     if as_json:

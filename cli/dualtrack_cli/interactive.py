@@ -42,14 +42,14 @@ if TYPE_CHECKING:
     from dualtrack_cli.target import Target, Wanted
 
 HISTORY_FILE: Final = "questions"
-"""In the state folder, readable by its owner alone; questions to a stack elsewhere are kept nowhere."""
+"""In the state folder, readable only by its owner; questions to a remote stack are not stored."""
 
 _LISTED: Final = "10"
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """Something to ask."""
+    """A question."""
 
     text: str
 
@@ -79,7 +79,7 @@ class Left(Exception):
 
 @dataclass
 class Conversation:
-    """Where the next question goes, and what goes with it."""
+    """The target of the next question, and its attachments."""
 
     target: Target
     client: ApiClient
@@ -88,7 +88,8 @@ class Conversation:
     paths: list[Path] = field(default_factory=list)
 
     def enter(self, line: str) -> None:
-        """Do what was entered; problems are told, and the conversation goes on. Raises `Left`."""
+        """Run the command or ask the question; errors are printed and the conversation continues. Raises
+        `Left`."""
         entered = parse(line)
         try:
             if isinstance(entered, Message):
@@ -104,7 +105,8 @@ class Conversation:
     def _ask(self, text: str) -> None:
         if len(text) > MESSAGE_CHARACTERS:
             raise BadFile(
-                f"That has {len(text):,} characters; {MESSAGE_CHARACTERS:,} is the most. Send it as a /file."
+                f"That has {len(text):,} characters; at most {MESSAGE_CHARACTERS:,} are allowed. Send it as "
+                f"a /file."
             )
         files = (*self.next.files, *read_files(self.paths))
         with view_on(sys.stdout, Reader(self.target.user, self.target.grants)) as view:
@@ -120,7 +122,7 @@ class Conversation:
     def _command(self, command: Command) -> None:
         does = _COMMANDS.get(command.name)
         if does is None:
-            _complain(f"There is no /{one_line(command.name, 30)}. /help lists what there is.")
+            _complain(f"There is no /{one_line(command.name, 30)}. /help lists the commands.")
             return
         does[1](self, command.argument)
 
@@ -128,8 +130,8 @@ class Conversation:
         for name, (words, _) in _COMMANDS.items():
             syntax, _, meaning = words.partition("  ")
             click.echo(f"  {f'/{name} {syntax}'.rstrip():<22} {meaning}")
-        click.echo("  Enter sends; Alt+Enter begins a new line; what is pasted stays together.")
-        click.echo("  Ctrl-C stops an answer, Ctrl-D ends. A question that begins with / is entered with //.")
+        click.echo("  Enter sends; Alt+Enter starts a new line; pasted text stays one message.")
+        click.echo("  Ctrl-C stops an answer, Ctrl-D ends. Start a question that begins with / with //.")
 
     def new(self, profile: str) -> None:
         self.next = Question("", profile=profile or None)
@@ -140,15 +142,15 @@ class Conversation:
             raise BadFile("Which one? /conversations lists their ids.")
         found = self.client.call("GET", f"/v1/conversations/{conversation}")
         self.next = Question("", found["conversation_id"])
-        click.echo(f"On with: {one_line(found['title'], 100)}")
+        click.echo(f"Continuing: {one_line(found['title'], 100)}")
 
     def file(self, path: str) -> None:
         if not path:
             raise BadFile("Which file? /file PATH")
         wanted = [*self.paths, Path(path).expanduser()]
-        read_files(wanted)  # what cannot be sent is said now
+        read_files(wanted)  # files that cannot be sent are reported now
         self.paths = wanted
-        click.echo(f"Goes with the next question: {', '.join(one.name for one in wanted)}")
+        click.echo(f"Attached to the next question: {', '.join(one.name for one in wanted)}")
 
     def show(self, record: str) -> None:
         conversation = self._here()
@@ -187,21 +189,24 @@ class Conversation:
 
 
 _COMMANDS: Final[Mapping[str, tuple[str, Callable[[Conversation, str], None]]]] = {
-    "help": ("  what can be entered", Conversation.help),
-    "new": ("[PROFILE]  begin another conversation", Conversation.new),
-    "open": ("ID  go on with another conversation", Conversation.open),
-    "file": ("PATH  send a file along with the next question", Conversation.file),
-    "show": ("[RECORD]  this conversation, or a record of it whole, such as q1-t1", Conversation.show),
-    "cost": ("[CHAT]  what the last answer did and cost", Conversation.cost),
-    "credits": ("  what is available", Conversation.credits),
-    "conversations": ("[TEXT]  the latest, or those with TEXT", Conversation.conversations),
-    "tools": ("  what can be called, and its prices", Conversation.tools),
-    "quit": ("  end, as Ctrl-D does", Conversation.quit),
+    "help": ("  list the commands", Conversation.help),
+    "new": ("[PROFILE]  start a new conversation", Conversation.new),
+    "open": ("ID  continue another conversation", Conversation.open),
+    "file": ("PATH  attach a file to the next question", Conversation.file),
+    "show": ("[RECORD]  show this conversation, or a whole record such as q1-t1", Conversation.show),
+    "cost": ("[CHAT]  show what the last answer did and cost", Conversation.cost),
+    "credits": ("  show the available credits", Conversation.credits),
+    "conversations": (
+        "[TEXT]  list the latest conversations, or those with TEXT",
+        Conversation.conversations,
+    ),
+    "tools": ("  list the tools and their prices", Conversation.tools),
+    "quit": ("  quit, like Ctrl-D", Conversation.quit),
 }
 
 
 def converse(stack: Wanted, target: Target, client: ApiClient, first: Question) -> None:
-    """Ask and answer until the user leaves. ``first`` says where the first question goes."""
+    """Ask and answer until the user leaves. ``first`` is the target of the first question."""
     talk = Conversation(target, client, first)
     if target.mode == "offline":
         click.echo(click.style(OFFLINE, fg="yellow"))
@@ -221,7 +226,7 @@ def converse(stack: Wanted, target: Target, client: ApiClient, first: Question) 
             click.echo("Ctrl-D or /quit ends.")
     if talk.next.conversation:
         on = command_line(stack, "chat", "--conversation", talk.next.conversation)
-        click.echo(f"Go on with: {on}")
+        click.echo(f"Continue with: {on}")
 
 
 def _prompt(stack: Wanted) -> PromptSession[str]:
@@ -234,7 +239,7 @@ def _prompt(stack: Wanted) -> PromptSession[str]:
 
 
 def _read(prompt: PromptSession[str]) -> str:
-    """What is entered. Raises EOFError, KeyboardInterrupt, and `Terminated` once the terminal is as it was."""
+    """Read a line. Raises EOFError, KeyboardInterrupt, and `Terminated` after the terminal is restored."""
 
     def terminate(_number: int, _frame: FrameType | None) -> None:
         if prompt.app.loop is None or not prompt.app.is_running:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="dualtrack")
 def main() -> None:
-    """An agent backend that meters, remembers and shows every step, here or in your AWS account."""
+    """An agent backend that meters, stores and shows every step, locally or in your AWS account."""
 
 
 main.add_command(chat)
@@ -48,10 +48,10 @@ main.add_command(explain)
 
 @main.command()
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0 takes a free one."
+    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="0 chooses a free port."
 )
 @state_dir_option
-@click.option("--reset", is_flag=True, help="Begin with an empty state.")
+@click.option("--reset", is_flag=True, help="Start with an empty state.")
 def dev(port: int, state_dir: Path, reset: bool) -> None:
     """Run the local stack until Ctrl-C: API, events and web page on one port."""
     with exit_codes():

@@ -1,7 +1,7 @@
-"""A chat as people watch it: `LiveView` on a terminal, `PlainView` in a pipe or a file.
+"""The output of a running chat: `LiveView` on a terminal, `PlainView` in a pipe or a file.
 
-Both show the same blocks in the same order. The live view keeps what may still change (the text as it
-streams, the tools that run) in a region at the bottom, and prints above it only what is settled.
+Both show the same blocks in the same order. The live view keeps what may still change (streaming text,
+running tools) in a region at the bottom, and prints finished blocks above it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _REFRESH_SECONDS: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Who watches: their ``name``, and the command that gives them more credits (``grants``); empty if unknown."""
+    """The user: their ``name``, and the command that grants them more credits (``grants``); empty if unknown."""
 
     name: str = ""
     grants: str = ""
@@ -89,7 +89,7 @@ def view_on(stream: IO[str], reader: Reader = NOBODY, *, progress_only: bool = F
 
 
 class PlainView:
-    """Lines of text, each written when it is settled; no colour, no cursor movement."""
+    """Lines of text, each written when it is final; no colour, no cursor movement."""
 
     def __init__(self, stream: IO[str], reader: Reader = NOBODY, *, progress_only: bool = False) -> None:
         self._stream = stream
@@ -154,10 +154,9 @@ class PlainView:
 
 
 class LiveView:
-    """A region that moves at the bottom of a terminal, and what is settled above it.
-
-    Everything that draws holds one lock from its first look at the screen to its last character. Otherwise the
-    thread that moves the region can measure it before a line is printed and erase it after, and the line with it.
+    """An updating region at the bottom of a terminal, with finished blocks above it. All drawing holds one
+    lock from its first look at the screen to its last character. Otherwise the thread that updates the region
+    could measure it before a line is printed and then erase that line.
     """
 
     def __init__(
@@ -209,7 +208,7 @@ class LiveView:
             self._console.print(Text(text, style="yellow"))
 
     def show(self, event: ChatEvent) -> None:
-        """The region follows by itself; what the event settles goes above it."""
+        """The region updates itself; blocks finished by the event go above it."""
         with self._drawing:
             self._transcript, blocks = step(self._transcript, event, self._clock())
             for block in blocks:
@@ -337,7 +336,7 @@ def _unpaid(block: Unpaid, reader: Reader) -> str:
 
 
 def _note(chat: Mapping[str, Any], reader: Reader) -> str:
-    """How an answer that is not a complete one ended, and what helps; else nothing."""
+    """Why an answer is incomplete, and what helps; else nothing."""
     note = stop_note(chat)
     if not note:
         return ""

@@ -1,8 +1,8 @@
-"""The published versions of a stage's functions and machines, and which of them nobody can need (docs/releases.md).
-
-Each deployment publishes versions and none deletes those before. Kept are the last ones, what an alias names, what an
-execution runs, and what the definitions of the machines' versions that are kept call. Nothing at all is deleted while
-a deployment or its aliases have moved so lately that a chat of the release before may still run.
+"""The published versions of a stage's functions and state machines, and which of them are unused
+(docs/releases.md). Each deployment publishes versions and deletes none. Kept are the latest ones, those that
+an alias names or an execution runs, and those that the definitions of kept state machine versions call.
+Nothing is deleted for some time after a deployment or a change of an alias, because a chat of the previous
+release may still run.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
 QUIET: Final = timedelta(minutes=30)
-"""A chat has 15 minutes (CONTRACT 7), and as long again for whatever ends it."""
+"""A chat has 15 minutes (CONTRACT 7), and the steps that end it the same again."""
 
 _MACHINES: Final = ("StateMachineArn", "CorpusMachineArn")
 _CALLED: Final = re.compile(r":function:([\w-]+):(\d+)")
 
 
 class TooEarly(Missing):
-    """The stage is on its way to another release, or was so lately; the message says when to come again."""
+    """A deployment is in progress or was recent; the message says when to try again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Spare:
 def spare_versions(
     machines: Iterable[Sequence[MachineVersion]], functions: Iterable[FunctionVersions], keep: int
 ) -> Spare:
-    """What nobody needs: of each machine and each function the last ``keep`` stay at least."""
+    """The unused versions; at least the latest ``keep`` of each state machine and function stay."""
     spare: list[str] = []
     called: set[tuple[str, int]] = set()
     for versions in machines:
@@ -94,7 +94,8 @@ def _not_newest(numbers: Collection[int], keep: int) -> list[int]:
 
 
 def check_quiet(stack: Mapping[str, Any], moved: Iterable[datetime], now: datetime) -> None:
-    """Raises `TooEarly` while the stack changes, and until `QUIET` after it or an alias has: ``moved``."""
+    """Raises `TooEarly` while the stack changes, and until `QUIET` after it or an alias has changed
+    (``moved``)."""
     status = str(stack["StackStatus"])
     if status.endswith("_IN_PROGRESS"):
         raise TooEarly(f"The stack {stack['StackName']} is {status}: prune when it is done.")
@@ -102,7 +103,8 @@ def check_quiet(stack: Mapping[str, Any], moved: Iterable[datetime], now: dateti
     if left > timedelta(0):
         minutes = -(-left.seconds // 60)
         raise TooEarly(
-            f"A release was under way lately: chats may still run on the one before. Again in {minutes} min."
+            f"The last deployment is too recent: chats may still run on the previous release. Try again in "
+            f"{minutes} min."
         )
 
 
@@ -180,7 +182,7 @@ class Account:
         return FunctionVersions(function, published, frozenset(int(one) for one in named if one != "$LATEST"))
 
     def delete(self, spare: Spare) -> None:
-        """Machines first, so that no version of one is there whose functions are gone."""
+        """State machines first, so that no remaining version calls a deleted function."""
         for arn in spare.machines:
             self.step_functions.delete_state_machine_version(stateMachineVersionArn=arn)
         for function, number in spare.functions:

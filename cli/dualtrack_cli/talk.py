@@ -1,4 +1,4 @@
-"""One chat from its start to its answer: asked, watched, stopped by Ctrl-C (CONTRACT 1, `chat`)."""
+"""One chat from its start to its answer: start, follow, stop with Ctrl-C (CONTRACT 1, `chat`)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 OFFLINE: Final = (
     "The offline model answers. It is no language model: it picks tools by keywords and quotes what they "
-    "return. Set ANTHROPIC_API_KEY and start anew for Claude."
+    "return. Set ANTHROPIC_API_KEY and restart to use Claude."
 )
 
 
@@ -39,8 +39,8 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a chat ended, as far as it was followed. ``chat`` is the chat object, None if it could not be had;
-    ``interrupted`` is what broke it off (Ctrl-C, SIGTERM), to be raised once the outcome is told."""
+    """How a chat ended, as far as it was followed. ``chat`` is the chat object, None if it could not be
+    fetched; ``interrupted`` is the interruption (Ctrl-C, SIGTERM), to be raised after the outcome is printed."""
 
     chat_id: str
     answered: bool
@@ -57,7 +57,7 @@ def ask(client: ApiClient, view: View, question: Question) -> Started:
 
 
 def _ask_in_fork(client: ApiClient, view: View, question: Question, parent: str, before: str) -> Started:
-    """A fork and its first chat; a fork whose chat is refused was made for nothing, and goes."""
+    """Make a fork and start its first chat; if the chat is refused, the fork is deleted."""
     fork = client.fork(parent, before)
     try:
         started = client.start_chat(question.text, fork, files=question.files)
@@ -73,7 +73,7 @@ def _ask_in_fork(client: ApiClient, view: View, question: Question, parent: str,
 def follow(client: ApiClient, view: View, chat_id: str, *, to_end: bool, cancels: bool = True) -> Outcome:
     """Show a chat until its answer, which is final then, or ``to_end``: until its summaries are made, too.
 
-    Ctrl-C shows what has come until then, and stops the chat if it ``cancels``.
+    Ctrl-C shows what has arrived, and stops the chat if ``cancels`` is set.
     """
     answered = False
     try:
@@ -125,7 +125,7 @@ def _failed(client: ApiClient, chat_id: str, event: ChatEvent) -> Outcome:
 
 
 def _cancelled(client: ApiClient, view: View, chat_id: str, interrupt: KeyboardInterrupt) -> Outcome:
-    """What came, the id and the charge; or the answer, if that was faster."""
+    """Show what arrived, the id and the charge; or the answer, if it came first."""
     view.notice("Stopping the chat …")
     try:
         chat = client.cancel(chat_id)
@@ -139,5 +139,5 @@ def _cancelled(client: ApiClient, view: View, chat_id: str, interrupt: KeyboardI
 
 def _left(_client: ApiClient, view: View, chat_id: str, interrupt: KeyboardInterrupt) -> Outcome:
     view.show(ChatEvent(0, LEFT, freeze({})))
-    view.notice(f"The chat goes on. Stop it with: uv run dualtrack cancel {one_line(chat_id, 100)}")
+    view.notice(f"The chat continues. Stop it with: uv run dualtrack cancel {one_line(chat_id, 100)}")
     return Outcome(chat_id, answered=False, chat=None, interrupted=interrupt)

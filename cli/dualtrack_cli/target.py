@@ -1,7 +1,7 @@
-"""Which stack a command talks to, and as whom.
+"""The stack and the user of a command.
 
-``--url`` names a stack. Without it the local stack of the state folder is used if it runs, else one is
-started for the length of the command; what it stored stays in the state folder.
+``--url`` names a stack. Without it the running local stack of the state folder is used, else one is started
+for the duration of the command; its data stays in the state folder.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
     Report = Callable[[str], None]
 
 OPERATOR: Final = "operator"
-"""The user of a local stack who may do what administrators may, for whoever sits at the machine."""
+"""The local stack's user with the rights of an administrator."""
 
 _SOME_CREDITS: Final = 500
-"""In the command that is named where credits are short."""
+"""Used in the suggested command when credits are short."""
 
 
 def _state_dir() -> Path:
-    """``.dualtrack`` of the checkout, from wherever the command is called; of this folder if there is no checkout."""
+    """``.dualtrack`` of the checkout, wherever the command is called; of this folder if there is no checkout."""
     found = find_spec("infra")
     root = Path(found.origin).parents[1] if found and found.origin else Path()
     return (root if (root / "infra" / "local").is_dir() else Path()) / ".dualtrack"
@@ -42,12 +42,12 @@ STATE_DIR: Final = _state_dir()
 
 
 class Missing(ClientError):
-    """A token, the checkout that a local stack is made from, or the account that was asked for."""
+    """A token, the checkout of a local stack, or the requested account is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What the command line says about the stack; ``env_token`` is the environment's DUALTRACK_TOKEN."""
+    """The command line's options for the stack; ``env_token`` is the environment's DUALTRACK_TOKEN."""
 
     url: str | None
     token: str | None
@@ -57,9 +57,8 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A stack that serves and an ID token for it.
-
-    ``dev``: the token came from the stack itself, which hands out others too (local stacks only).
+    """A running stack and an ID token for it. ``dev``: the token came from the stack itself, which also
+    issues others (local stacks only).
     ``mode``: ``offline`` or ``live``, empty for a stack that is not local.
     ``grants``: the command that gives this user more credits, empty where nobody but an operator may.
     """
@@ -72,7 +71,7 @@ class Target:
 
     @property
     def user(self) -> str:
-        """The name of the user, as their token tells it; empty if it tells none."""
+        """The user's name in their token; empty if there is none."""
         claims = claims_of(self.token)
         names = (claims.get(claim) for claim in ("cognito:username", "email", "sub"))
         return str(next(filter(None, names), ""))
@@ -84,7 +83,7 @@ class Target:
 
 @contextmanager
 def open_target(wanted: Wanted, report: Report) -> Iterator[Target]:
-    """The stack to talk to, for the length of the block. ``report`` is told what takes time.
+    """The stack to talk to, for the length of the block. ``report`` is called with each slow step.
 
     Raises `Unreachable` if a local one cannot start.
     """
@@ -107,7 +106,7 @@ def _enter_local(held: ExitStack, state_dir: Path, report: Report) -> str:
 
     try:
         return held.enter_context(shared_stack(state_dir, report))
-    except RuntimeError as error:  # CannotStart, DeployFailed, ChildDied: the last two load much to name
+    except RuntimeError as error:  # CannotStart, DeployFailed, ChildDied: the last two are slow to import
         raise Unreachable(f"The local stack cannot start. {error}") from error
 
 
@@ -121,7 +120,7 @@ def need_checkout() -> None:
 
 @dataclass(frozen=True, slots=True)
 class DevUser:
-    """A user of a local stack with an ID token; ``created`` if the stack has made them for it just now."""
+    """A user of a local stack with an ID token; ``created`` if the stack has just created them."""
 
     token: str
     user_id: str
@@ -129,7 +128,7 @@ class DevUser:
 
 
 def dev_token(url: str, user: str | None = None, *, admin: bool = False) -> DevUser:
-    """A user of a local stack, who is made if there is none of that name; without a name the stack's own user."""
+    """A user of a local stack, created if the name is new; without a name the stack's default user."""
     params = {**({} if user is None else {"user": user}), **({"admin": "1"} if admin else {})}
     with ApiClient(url) as client:
         answer = client.call("GET", "/dev/token", params=params)
@@ -137,7 +136,7 @@ def dev_token(url: str, user: str | None = None, *, admin: bool = False) -> DevU
 
 
 def claims_of(token: str) -> Mapping[str, Any]:
-    """What an ID token says, unverified: to show, never to decide by."""
+    """The claims of an ID token, unverified: for display only."""
     try:
         payload = token.split(".")[1]
         claims: Any = loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
@@ -167,7 +166,7 @@ def _identified(url: str, token: str | None) -> Target:
     try:
         return Target(url, dev_token(url).token, dev=True, mode=mode)
     except Refused as error:
-        raise Missing(f"{url} hands out no tokens: give --token or set DUALTRACK_TOKEN.") from error
+        raise Missing(f"{url} does not issue tokens: give --token or set DUALTRACK_TOKEN.") from error
 
 
 def _mode(url: str) -> str:

@@ -1,4 +1,4 @@
-"""``dualtrack tools``: what can be called at what price, and which agents there are."""
+"""``dualtrack tools``: the tools with their prices, and the agents."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WIDTH = 100
 
 
 @click.command()
-@click.option("--profile", metavar="NAME", help="Those of this agent alone.")
+@click.option("--profile", metavar="NAME", help="Only this agent's tools.")
 @stack_options
 @json_option
 def tools(stack: Wanted, *, profile: str | None, as_json: bool) -> None:

@@ -1,8 +1,7 @@
-"""What a chat's events mean to somebody who watches: pure steps from events to things worth showing.
-
-`step` folds one event into the frozen `Transcript` (what is going on now, drawn anew again and again by a
-live view) and returns the blocks that are settled by it (shown once, never taken back). Text of a turn is
-settled only when the turn is over, because a repeated ``turn`` event voids its deltas (CONTRACT 5).
+"""Turns a chat's events into output: pure steps from events to blocks. `step` folds one event into the frozen
+`Transcript` (the current state, redrawn by a live view) and returns the blocks that it makes final (shown
+once, never changed). A turn's text is final only when the turn is over, because a repeated ``turn`` event
+discards its deltas (CONTRACT 5).
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class RunningCall:
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """What is going on: the turn, its text so far, its tools that still run."""
+    """The current state: the turn, its text so far, its running tools."""
 
     turn: int = 0
     max_turns: int = 0
@@ -43,12 +42,12 @@ class Transcript:
     running: tuple[RunningCall, ...] = ()
     answered: bool = False
     waiting: bool = False
-    """The model is busy, and the turn will begin anew."""
+    """The model is busy, and the turn will be retried."""
 
 
 @dataclass(frozen=True, slots=True)
 class TurnBegan:
-    """A model call begins; ``again`` if it is the same turn made anew."""
+    """A model call begins; ``again`` if the same turn is retried."""
 
     turn: int
     max_turns: int
@@ -58,7 +57,7 @@ class TurnBegan:
 
 @dataclass(frozen=True, slots=True)
 class Retrying:
-    """The model is busy; ``reason`` in words. The turn begins anew after so many seconds."""
+    """The model is busy; ``reason`` in words. The turn is retried after ``seconds``."""
 
     reason: str
     seconds: int
@@ -83,7 +82,7 @@ class Called:
 
 @dataclass(frozen=True, slots=True)
 class Unpaid:
-    """Tools that could not be paid."""
+    """Tools for which the credits were not enough."""
 
     required: int | None
     available: int | None
@@ -115,14 +114,14 @@ Block: TypeAlias = TurnBegan | Retrying | Said | Called | Unpaid | Answered | En
 Step: TypeAlias = tuple[Transcript, tuple[Block, ...]]
 
 LEFT: Final = "left"
-"""No event of the API: the watcher goes, and what is not settled is shown as it is."""
+"""Not an event of the API: the user stops watching, and what is not final is shown as it is."""
 
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _DETAIL_LENGTH: Final = 90
 
 
 def step(before: Transcript, event: ChatEvent, now: float) -> Step:
-    """The transcript after one event, and the blocks that it settles. Unknown events change nothing."""
+    """The transcript after one event, and the blocks that it makes final. Unknown events change nothing."""
     known = _STEPS.get(event.kind)
     return known(before, event.data, now) if known else (before, ())
 
@@ -183,7 +182,7 @@ def _done(before: Transcript, data: Mapping[str, Any], _now: float) -> Step:
 
 
 def _kept(before: Transcript, chat: Mapping[str, Any]) -> tuple[Block, ...]:
-    """What a cancelled chat had written, or an answer whose event was not seen."""
+    """A cancelled chat's text, or an answer whose event was missed."""
     return (Answered(clean(chat["response"])),) if chat.get("response") else _said(before.text)
 
 
@@ -219,7 +218,7 @@ _STEPS: Final[Mapping[str, Callable[[Transcript, Mapping[str, Any], float], Step
 
 
 def clean(text: object) -> str:
-    """Text that cannot steer a terminal: documents and models are not trusted with escape sequences."""
+    """Text without escape sequences: documents and models must not control the terminal."""
     return _CONTROLS.sub("", str(text).replace("\r\n", "\n"))
 
 
@@ -236,7 +235,7 @@ def describe(arguments: Mapping[str, Any]) -> str:
 
 
 def turn_title(turn: int, max_turns: int, *, final: bool) -> str:
-    """``turn 2 of 15``; the last call may use no tools and stands outside the limit."""
+    """``turn 2 of 15``; the last call may use no tools and does not count towards the limit."""
     if final:
         return f"turn {turn}, the last one: no more tools"
     return f"turn {turn} of {max_turns}" if max_turns else f"turn {turn}"
@@ -254,19 +253,19 @@ def sources_of(chat: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
 
 
 _STOPS: Final = {
-    "max_turns": "the turn limit was reached: this is what was found until then",
-    "insufficient_credits": "the credits for more tools ran out: this is what was found until then",
-    "max_tokens": "the answer reached its length limit and is cut",
+    "max_turns": "the turn limit was reached; the answer uses what was found so far",
+    "insufficient_credits": "the credits for more tools ran out; the answer uses what was found so far",
+    "max_tokens": "the answer reached its length limit and is cut off",
     "context_window": "the context window is full",
-    "max_cost": "the chat had cost what it may: this is what was found until then",
-    "timeout": "the time for the chat was up: this is what was found until then",
+    "max_cost": "the chat reached its cost limit; the answer uses what was found so far",
+    "timeout": "the chat ran out of time; the answer uses what was found so far",
     "refusal": "the model declined to answer",
-    "cancelled": "the chat was cancelled: this is what was written until then",
+    "cancelled": "the chat was cancelled; this is what was written so far",
 }
 
 
 def stop_note(chat: Mapping[str, Any]) -> str:
-    """A sentence for an answer that is not a complete one, else nothing."""
+    """A sentence for an incomplete answer, else nothing."""
     if chat.get("response") is None:
         return ""
     return _STOPS.get(str(chat.get("stop")), "")
@@ -286,9 +285,9 @@ def facts_of(chat: Mapping[str, Any], user: str = "") -> tuple[tuple[str, str], 
 
 
 def savings(sent: int, full: int) -> str:
-    """What the two tracks saved: tokens sent against tokens had every record gone in full."""
+    """What the two tracks saved: tokens sent, compared with sending every record in full."""
     if full <= sent:
-        return f"{sent:,} sent; nothing saved yet: the full history is no longer"
+        return f"{sent:,} sent; nothing saved yet, because the full history is not longer"
     return f"{sent:,} sent instead of {full:,}: {round(100 * (full - sent) / full)} % saved"
 
 

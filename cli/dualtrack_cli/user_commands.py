@@ -19,15 +19,15 @@ def user_commands() -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @stack_options
 def delete(stack: Wanted, user: str, *, yes: bool) -> None:
-    """Erase a user with everything that is theirs: conversations, chats, files, connections, credits.
-
-    On a local stack a name or an id, on a deployed one the id (sub). Running chats are stopped. What was spent is
-    kept as amounts without the person, for the stage's retention. This cannot be undone.
+    """Erase a user with all their data: conversations, chats, files, connections, credits. USER is a name or
+    an id on a local stack, the id (sub) on a deployed one. Running chats are stopped. The ledger is kept
+    anonymised for the stage's retention period. This cannot be undone.
     """
     if not yes:
-        click.confirm(f"Erase {user} with everything that is theirs? This cannot be undone", abort=True)
+        click.confirm(f"Erase {user} with all their data? This cannot be undone", abort=True)
     with exit_codes(), open_target(stack, report) as target, as_admin(target, user) as account:
         account.client.call("DELETE", account.path)
         click.echo(
-            f"{user} is refused from now on. What is theirs is hidden, and gone within half an hour, a long history later."
+            f"{user} is refused from now on. Their data is hidden and will be deleted within half an hour (a "
+            f"long history takes longer)."
         )

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 @stack_options
 @json_option
 def watch(stack: Wanted, chat_id: str, *, as_json: bool) -> None:
-    """Follow CHAT from its beginning until its answer, whoever has started it.
+    """Follow CHAT from its beginning until its answer, wherever it was started.
 
-    Ctrl-C leaves the chat running. With --json: until the summaries are made, then the chat object alone.
+    Ctrl-C leaves the chat running. With --json: wait for the summaries, then print only the chat object.
 
     \b
     Exit codes: as those of chat.
@@ -50,7 +50,7 @@ def watch(stack: Wanted, chat_id: str, *, as_json: bool) -> None:
 
 
 def _follow(client: ApiClient, view: View, chat_id: str, *, as_json: bool) -> Outcome:
-    """By its events, or as it ended if they are gone: they are kept for 24 hours (CONTRACT 5)."""
+    """Shows its events, or its final state once they have expired: they are kept for 24 hours (CONTRACT 5)."""
     from dualtrack_cli.talk import Outcome, follow  # noqa: PLC0415
 
     try:
@@ -68,7 +68,7 @@ def _follow(client: ApiClient, view: View, chat_id: str, *, as_json: bool) -> Ou
 @stack_options
 @json_option
 def cancel(stack: Wanted, chat_id: str, *, as_json: bool) -> None:
-    """Stop CHAT, and print what it had written and what it is charged. One that has ended stays as it is."""
+    """Stop CHAT, and print its text so far and its charge. A chat that has ended stays unchanged."""
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
         chat = client.cancel(chat_id)
     if as_json:
@@ -82,6 +82,6 @@ def _lines(chat: Mapping[str, Any]) -> tuple[str, ...]:
     own = one_line(chat["chat_id"], 100)
     charge = f"{chat['credits_used']:,} credits charged, {chat['credits_remaining']:,} left"
     if chat["status"] != "cancelled":
-        return (f"{own} had ended before ({chat['status']}): {charge}.",)
+        return (f"{own} had already ended ({chat['status']}): {charge}.",)
     text = clean(chat.get("response") or "").strip()
     return (*((text, "") if text else ()), f"{own} is stopped: {charge}.")

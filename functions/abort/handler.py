@@ -1,4 +1,4 @@
-"""Ends a chat that went wrong: called by the workflow's Catch and by EventBridge."""
+"""Ends a chat whose workflow failed: called by the workflow's Catch and by EventBridge."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ retention = Retention(int(settings.ledger_retention_days), int(settings.token_ho
 
 
 def _cors(origins: list[str]) -> CORSConfig | None:
-    """Pages of these origins may call; without any no page of another origin may."""
+    """Pages of these origins may call the API; if empty, only the API's own origin."""
     if not origins:
         return None
     return CORSConfig(
@@ -105,7 +105,7 @@ for declared in ROUTES:
 
 
 def _answer_error(error: Exception) -> Response[str]:
-    """Every error in the contract's form; only those raised on purpose say what they are."""
+    """Every error in the contract's form; unexpected ones reveal no details."""
     if isinstance(error, ApiError):
         wait = error.extra.get("retry_after")
         return _json(error.status, error.body(), {"Retry-After": str(wait)} if wait else {})

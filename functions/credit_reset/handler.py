@@ -1,4 +1,4 @@
-"""The scheduled reset of 00:00 UTC: brings the accounts that were used up to date."""
+"""The scheduled reset of 00:00 UTC: brings used accounts up to date."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 logger = Logger()
 
 LAST_PAGE_SECONDS: Final = 30
-"""Kept free at the end for a page that meets throttling."""
+"""Time reserved at the end for a page that is throttled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What the function reads of its environment."""
+    """The function's environment variables."""
 
     credits_table: str
 
@@ -59,7 +59,7 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 def _tell(report: Report) -> None:
     for name, figure in (("CreditAccountsReset", report.reset), ("CreditAccountsLeft", report.failed)):
-        if figure:  # a metric that is sent every day costs $0.30 a month, if it is zero too
+        if figure:  # a metric that is sent every day costs $0.30 a month, even if it is zero
             count(name, figure)
     logger.info(
         "Accounts brought up to date",

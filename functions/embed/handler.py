@@ -25,7 +25,7 @@ model = load(Path(__file__).with_name("tokenizer.json"))
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
     """``{"texts": [str, …]}`` → ``{"model", "vectors": [base64 of float32, …]}``, in order.
 
-    Fewer vectors than texts if the function's time is running out: the caller asks for the rest again.
+    Fewer vectors than texts if the function's time is running out; the caller then requests the rest.
     """
     vectors = []
     for text in event["texts"]:

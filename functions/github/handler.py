@@ -1,6 +1,5 @@
-"""One call of a tool of an MCP server, and the refresh of what the servers offer.
-
-The function is called ``github`` after the first of them: executions that are running know it by this name.
+"""One call of a tool of an MCP server, and the refresh of the servers' tools. The function is named
+``github`` after the first server: running executions call it by this name.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ logger = Logger()
 
 @dataclass(frozen=True, slots=True)
 class McpSettings:
-    """What this function alone reads of its environment."""
+    """The environment variables of this function only."""
 
     servers: tuple[McpServer, ...]
     github_secret: str
@@ -60,7 +59,7 @@ connections = Connections(stores.cache, LazyClient("kms"), settings.connections_
 
 
 def read_secret(secret_id: str) -> str:
-    """A secret; one that cannot be read counts as not set, so that the other servers' tools go on."""
+    """A secret; one that cannot be read counts as not set, so that the other servers' tools still work."""
     try:
         return secret(secret_id)
     except GetParameterError:
@@ -87,10 +86,10 @@ def execute(running: Running) -> ToolResult:
 
 
 def refresh() -> dict[str, Any]:
-    """List every server's tools anew; one that fails keeps its last list until that is stale."""
+    """List every server's tools again; a server that fails keeps its last list until that is stale."""
     outcomes = refresh_catalogue(stores.cache, mcp.servers, client, secret=read_secret, now=time.time())
     failures = sum(not outcome.startswith("listed") for outcome in outcomes.values())
-    if failures:  # a metric that is sent every hour costs $0.30 a month, if it is zero too
+    if failures:  # a metric that is sent every hour costs $0.30 a month, even if it is zero
         count("McpListingsFailed", failures)
     logger.info("MCP tools refreshed", servers=outcomes)
     return {"servers": outcomes}

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
 
-keep_private()  # the engine is a child that runs what a model has written
+keep_private()  # the engine is a child process that runs a query written by a model
 logger = Logger()
 settings = settings_from(os.environ)
 stores = open_stores(settings)

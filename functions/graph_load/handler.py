@@ -1,4 +1,4 @@
-"""Works on a job that changes the graph: looks at files, makes one database of them, publishes it."""
+"""Works on a job that changes the graph: checks files, builds one database from them, publishes it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ logger = Logger()
 stores = open_stores(settings_from(os.environ))
 
 RESERVE_SECONDS: Final = 600.0
-"""Kept for making and publishing a database of the largest size."""
+"""Time reserved for building and publishing a database of the largest size."""
 
 
 @logger.inject_lambda_context(correlation_id_path="job")

@@ -36,7 +36,7 @@ BESIDE: Final = {"courses": partial(put_vectors, stores.vector_indexes)} if stor
 KINDS: Final = {"courses": Courses(MAX_CHUNKS_BESIDE) if BESIDE else Courses()}
 
 RESERVE_SECONDS: Final = 130.0
-"""Kept for the longest step, a file or a batch, and for publishing."""
+"""Time reserved for the longest step, a file or a batch, and for publishing."""
 
 
 @logger.inject_lambda_context(correlation_id_path="job")

@@ -1,4 +1,4 @@
-"""Runs a search: of documentation, of the own conversation, of course materials."""
+"""Runs a search: of documentation, of the current conversation, of course materials."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 
 def _count(result: ToolResult, asked: Sequence[Asked]) -> None:
-    """What the search had to go without, and what it took of models; the chat's receipt has that for good."""
+    """Metrics: the parts that failed and the cost of model calls; the chat's receipt keeps the latter."""
     count_degraded(result.left_out)
     if asked:
         count("ModelDollars", sum(map(asked_dollars, asked)), MetricUnit.NoUnit)
 
 
 def _needs() -> SearchNeeds:
-    """With clients for the keys that the secrets hold now."""
+    """Runs the search with clients for the current keys."""
     model, secrets = open_model(settings), tuple(map(secret, SECRETS))
     return SearchNeeds(_dependencies(model, secrets), stores, _courses(model, secrets), local)
 

@@ -1,8 +1,8 @@
 """The event stream of a chat as server-sent events (CONTRACT 5): a small ASGI app.
 
 On AWS it runs behind API Gateway with Lambda Web Adapter; the local front port serves the same app.
-It verifies the token itself, reads the chats table, and writes nothing but the leases that bound how many
-streams one user has open (CONTRACT 4).
+It verifies the token itself, reads the chats table, and writes only the leases that limit a user's open
+streams (CONTRACT 4).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 _HEADERS: Final = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
 _CUT_AFTER: Final = STREAMS.seconds - 10
-"""Seconds after which a stream is cut whose client takes nothing: it must not outlive its lease."""
+"""Seconds after which a stream whose client does not read is closed: it must not outlive its lease."""
 
 
 def create_app(settings: Settings, dynamodb: DynamoDBClient) -> Starlette:
@@ -77,7 +77,8 @@ def create_app(settings: Settings, dynamodb: DynamoDBClient) -> Starlette:
 
 
 class LeasedStream(StreamingResponse):
-    """Events under a lease, which is given back once: before the end is sent, or when the client has gone."""
+    """Events under a lease, which is released once: before the end is sent, or when the client has
+    disconnected."""
 
     def __init__(self, events: AsyncIterator[bytes], leases: Leases, lease: Lease) -> None:
         super().__init__(self._body(events), media_type="text/event-stream; charset=utf-8", headers=_HEADERS)
@@ -85,7 +86,7 @@ class LeasedStream(StreamingResponse):
         self._held: Lease | None = lease
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it all, for as long as a stream may take."""
+        """Send all events, within the time limit of a stream."""
         try:
             with anyio.move_on_after(_CUT_AFTER):
                 await super().__call__(scope, receive, send)
@@ -94,7 +95,7 @@ class LeasedStream(StreamingResponse):
                 await self._free()
 
     async def _body(self, events: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """A first comment at once, so that the client sees the stream open before the first event."""
+        """Send a comment at once, so that the client sees the open stream before the first event."""
         yield HEARTBEAT
         async for piece in events:
             yield piece

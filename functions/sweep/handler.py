@@ -1,4 +1,4 @@
-"""Ends or starts the chats that nobody looks after, and goes on with deletions; runs every five minutes."""
+"""Ends or starts abandoned chats, and continues deletions; runs every five minutes."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ corpus_executions = Executions(step_functions, settings.corpus_machine_arn)
 users = UserPool(cognito, settings.user_pool_id)
 
 DELETION_SECONDS: Final = 60
-"""Kept for deletions, however long the chats take."""
+"""Time reserved for deletions, however long the chats take."""
 
 CORPORA_SECONDS: Final = 20
-"""For corpora, which come first: a look at what is open, and now and then some deletions of objects."""
+"""Time for corpora, which come first: checking open jobs, and sometimes deleting objects."""
 
 
 @logger.inject_lambda_context
 def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:  # noqa: ARG001
-    """Returns what was done: ``{"seen", "started", "ended"}`` chats, and whether all were seen: ``"complete"``;
-    ``"deletions"`` that were looked at, ``"corpus_jobs"`` that were begun anew.
+    """Returns what was done: ``{"seen", "started", "ended"}`` chats, and whether all were processed:
+    ``"complete"``; the numbers of ``"deletions"`` processed and of ``"corpus_jobs"`` restarted.
     """
     try:
         jobs = within(CORPORA_SECONDS, lambda: sweep_corpora(stores, corpus_executions), "corpora")
@@ -63,7 +63,8 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
 
 
 def _tell(**counts: int) -> None:
-    """What is not zero: a metric costs $0.30 for a month in which it is sent, and an idle stage has nothing to tell."""
+    """Only non-zero metrics: a metric costs $0.30 for a month in which it is sent, and an idle stage needs
+    none."""
     for name, figure in counts.items():
         if figure:
             count(name, figure)

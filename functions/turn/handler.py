@@ -1,4 +1,4 @@
-"""One turn of a chat: calls Claude and records what it means."""
+"""One turn of a chat: calls Claude and records the result."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _log_refusal(error: ModelRefused) -> None:
 
 
 def _count_turn(turn: RecordedTurn) -> None:
-    """What the turn's call of the model took, for the dashboard; the chat's receipt has it for good."""
+    """The cost of the turn's model call, for the dashboard; the chat's receipt keeps it."""
     usage, made = turn.usage, turn.made
     if usage is None or made is None:
         return

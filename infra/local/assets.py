@@ -48,17 +48,17 @@ class Template:
         return f"{hashlib.sha256(self.body.encode()).hexdigest()[:32]}.json"
 
     def files(self) -> tuple[Asset, ...]:
-        """Everything to upload before it is deployed."""
+        """Everything to upload before the deployment."""
         return (*self.assets, Asset("", self.key, self.body.encode()))
 
 
 def load(
     assembly: Path, stack: str, parameters: Mapping[str, str], profiles: Iterable[Path] = ()
 ) -> Template:
-    """The template of one stack with today's code in it.
+    """The template of one stack with the current code.
 
     ``profiles``: the deployment's own, which are packaged with the library. ``parameters``: the values it
-    will be deployed with; a version publishes its environment, so they count as a part of what changed.
+    will be deployed with; a version contains its environment, so a changed value is a change of the version.
     """
     text = (assembly / f"{stack}.template.json").read_text(encoding="utf-8")
     assets = tuple(_assets(text, profiles))
@@ -85,7 +85,7 @@ def _assets(text: str, profiles: Iterable[Path]) -> Iterator[Asset]:
 
 
 def _all_known(body: dict[str, Any], assets: tuple[Asset, ...]) -> bool:
-    """Whether every piece of code that the template names is among the assets."""
+    """Whether the assets contain all code that the template names."""
     named = {
         code["S3Key"]
         for resource in body["Resources"].values()
@@ -98,7 +98,7 @@ def _all_known(body: dict[str, Any], assets: tuple[Asset, ...]) -> bool:
 
 
 def zip_folder(folder: Path, profiles: Iterable[Path] = ()) -> bytes:
-    """A zip of the folder and what is packaged with it. It depends on names and contents alone."""
+    """A zip of the folder and what is packaged with it. It depends only on names and contents."""
     files = {path.relative_to(folder): path for path in folder.rglob("*")}
     files |= {PROFILES / path.name: path for path in profiles}
     buffer = io.BytesIO()

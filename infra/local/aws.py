@@ -24,7 +24,7 @@ class Aws:
     _session: Session = field(default_factory=Session, repr=False, compare=False)
 
     def client(self, service: str) -> Any:
-        """A client that does not read this machine's AWS configuration."""
+        """A client that ignores this machine's AWS configuration."""
         return self._session.create_client(
             service,
             region_name=REGION,

@@ -32,7 +32,7 @@ class DeployFailed(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """The outputs of all stacks together; ``fresh``: there was nothing of an earlier run."""
+    """The outputs of all stacks; ``fresh``: there was no earlier run."""
 
     outputs: Mapping[str, str]
     changed: bool
@@ -42,9 +42,8 @@ class Deployed:
 def deploy(
     aws: Aws, assembly: Path, parameters: Mapping[str, str], profiles: Sequence[Path] = ()
 ) -> Deployed:
-    """Create or update the stacks; those that are up to date are left alone.
-
-    The data and identity stacks know nothing of each other; the chat stack imports from both.
+    """Create or update the stacks that are not up to date. The data and identity stacks are independent; the
+    chat stack imports from both.
     """
     templates = {name: load(assembly, name, parameters, profiles) for name in ("Data", "Identity", "Chat")}
     fresh = not _describe(aws.client("cloudformation"), _name(templates["Data"]))
@@ -116,7 +115,7 @@ def _settle(cloudformation: Any, name: str, *, gone: bool = False) -> Any:
                 return stack
             raise DeployFailed(f"{name}: {stack['StackStatus']}\n{_reasons(cloudformation, name)}")
         time.sleep(_POLL_SECONDS)
-    raise DeployFailed(f"{name} did not settle in {DEPLOY_SECONDS:.0f} s.")
+    raise DeployFailed(f"{name} was not deployed within {DEPLOY_SECONDS:.0f} s.")
 
 
 def _describe(cloudformation: Any, name: str) -> Any:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 HEALTH: Final = "/_ministack/health"
 _OWN_PATHS: Final = ("/_ministack/", "/_localstack/")
-"""The emulator's own administration: nothing of AWS, not used here, and no policy protects it."""
+"""The emulator's own administration: not part of AWS, not used here, and protected by no policy."""
 
 _API_HOST: Final = re.compile(r"[a-f0-9]{8}\.execute-api\.localhost(:[0-9]{1,5})?")
 _API_PATH: Final = re.compile(r"/live(/.*)?", re.DOTALL)
@@ -60,7 +60,7 @@ COGNITO_PUBLIC: Final = frozenset(
         "SignUp",
     }
 )
-"""What a user's own client asks of a pool; AWS takes these without a signature (``authtype`` none)."""
+"""A user client's calls to a pool; AWS accepts these without a signature (``authtype`` none)."""
 
 _ALGORITHM: Final = "AWS4-HMAC-SHA256"
 
@@ -86,7 +86,7 @@ def is_public(scope: Scope, headers: Mapping[str, str]) -> bool:
 
 
 class SignedOnly:
-    """ASGI middleware: what is not public needs the valid signature of a known key."""
+    """ASGI middleware: non-public requests need the valid signature of a known key."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -125,7 +125,7 @@ def _signature(headers: Mapping[str, str], query: Mapping[str, list[str]]) -> si
 
 
 def _secret(access_key: str, headers: Mapping[str, str], query: Mapping[str, list[str]]) -> str | None:
-    """The secret of the root's key of this start, or of a key that the emulator issued and that still holds."""
+    """The secret of this start's root key, or of a key that the emulator issued and that is still valid."""
     if is_root_access_key(access_key) and access_key != os.environ["AWS_ACCESS_KEY_ID"]:
         return None
     token = headers.get("x-amz-security-token") or query.get("X-Amz-Security-Token", [""])[0]
@@ -158,7 +158,7 @@ def _matches(
 
 
 async def _whole(receive: Receive) -> list[Message]:
-    """The messages of a request up to the end of its body, or to the client's going."""
+    """The messages of a request up to the end of its body, or until the client disconnects."""
     messages = [await receive()]
     while messages[-1]["type"] == "http.request" and messages[-1].get("more_body"):
         messages.append(await receive())
@@ -166,7 +166,7 @@ async def _whole(receive: Receive) -> list[Message]:
 
 
 def _again(messages: list[Message], receive: Receive) -> Receive:
-    """The same messages once more, then what comes."""
+    """Replays these messages, then passes on further ones."""
     kept = iter(messages)
 
     async def replay() -> Message:
@@ -189,9 +189,8 @@ def guarded(app: Any, origins: Collection[str] = ()) -> Guard:
 
 
 def secretly(issue: Callable[[Config], dict[str, str]], salt: bytes) -> Callable[[Config], dict[str, str]]:
-    """Issues functions their roles' sessions with secrets that nobody can work out.
-
-    The emulator derives them from the names of function and role, which are the same on every machine.
+    """Issues role sessions to functions with random secrets. The emulator derives them from the names of
+    function and role, which are the same on every machine.
     """
 
     def issued(config: Config) -> dict[str, str]:

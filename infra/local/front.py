@@ -101,10 +101,8 @@ class TooLarge(Exception):
 
 
 class Gateway:
-    """Passes requests on to the emulator's REST API, so many at a time.
-
-    Requests that wait for an answer on purpose (``?wait=``) queue in a lane of their own, so that they
-    never hold up the others.
+    """Passes requests on to the emulator's REST API, with a limit on concurrency. Requests that wait for an
+    answer (``?wait=``) have a separate queue, so that they never delay the others.
     """
 
     def __init__(self, config: FrontConfig) -> None:
@@ -139,7 +137,8 @@ class Gateway:
         return _passed_back(answer)
 
     async def upload(self, request: Request) -> Response:
-        """Pass a file on to the emulator's S3, at the address that was signed for it: its page may ask nobody else."""
+        """Pass a file on to the emulator's S3, at its signed address, because the page may only call its own
+        origin."""
         try:
             content = await _read(request, UPLOAD_LIMIT)
         except TooLarge:
@@ -211,7 +210,7 @@ async def _broken(_: Request, problem: Exception) -> Response:  # noqa: ARG001 -
 
 
 class Front:
-    """The whole app: guards against strangers' pages, serves events here, leaves the rest to the routes."""
+    """The whole app: refuses pages of other origins, serves events, and routes the rest."""
 
     def __init__(self, config: FrontConfig, stream: ASGIApp) -> None:
         self._config = config
@@ -229,7 +228,7 @@ class Front:
             others = self._config.origins if _API.match(scope["path"]) else ()
             reason = foreign(headers, origins={*_own(headers), *others})
             if reason:
-                # another site's page must not be handed tokens
+                # never issue tokens to another site's page
                 refused = error(403, "forbidden", f"{_REFUSED}: {reason}.")
                 return await refused(scope, receive, send)
             if scope["method"] == "GET" and _EVENTS.fullmatch(scope["path"]):
@@ -322,7 +321,7 @@ def _load(name: str, path: Path) -> ModuleType:
 def main() -> None:
     """Serve on the inherited socket once the configuration has come."""
     listener = socket.socket(fileno=int(sys.argv[1]))
-    # what takes long is done while the stack is still being deployed
+    # slow imports, done while the stack is still being deployed
     module = _load("stream_app", ROOT / "functions" / "stream" / "app.py")
     config = FrontConfig(**json.loads(lifeline.next_line()))
     server = uvicorn.Server(

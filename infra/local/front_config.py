@@ -1,4 +1,4 @@
-"""What the front port has to know; apart from it, because the local stack writes it without serving."""
+"""The front port's configuration; a separate module, because the local stack writes it without serving."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class FrontConfig:
     """Addresses and ids of the deployed stack, and the root's key of its account.
 
-    ``user`` is the name of who sits at this machine: theirs is a token that is asked for without a name.
+    ``user`` is this machine's user, who gets the token if a request names no user.
     ``origins`` are the pages of other origins that may call the API (the setting ALLOWED_ORIGINS).
     ``status`` is what ``GET /dev/status`` answers; ``stream_environment`` is the environment that the
     function ``stream`` has on AWS.

@@ -1,4 +1,5 @@
-"""Who may talk to a port of the local stack: programs of this machine, and no browser's page but its own.
+"""Who may call a port of the local stack: programs on this machine, and its own page in a browser, but no
+other page.
 
 A browser lets any page send requests to the loopback interface, and some of them without asking there
 first. It names the page in ``Origin`` or says in ``Sec-Fetch-Site`` that the page is another site's, and a
@@ -36,9 +37,8 @@ def headers_of(scope: Scope) -> dict[str, str]:
 def foreign(
     headers: Mapping[str, str], hosts: re.Pattern[str] = LOOPBACK, origins: Collection[str] = ()
 ) -> str:
-    """Why a request comes from elsewhere, empty if it does not.
-
-    ``origins`` are the pages that may ask although they are others' (``*``: any).
+    """Why a request is foreign; empty if it is not. ``origins`` are the foreign pages that may call (``*``:
+    any).
     """
     if not hosts.fullmatch(headers.get("host", "")):
         return "Host is not an address of this machine"
@@ -51,7 +51,7 @@ def foreign(
 
 
 class Guard:
-    """ASGI middleware: what ``check`` has a reason against is refused with it, HTTP or WebSocket."""
+    """ASGI middleware: refuses HTTP and WebSocket requests for which ``check`` returns a reason."""
 
     def __init__(self, app: ASGIApp, check: Callable[[Scope], str] | None = None) -> None:
         self._app = app

@@ -1,7 +1,7 @@
 """The pipe between a child process and the local stack that started it.
 
-The parent holds the write end of the child's standard input. When the parent goes, in whatever way, the
-pipe closes: the child gets SIGTERM and time to save its state, then its whole process group, the workers
+The parent holds the write end of the child's standard input. When the parent ends, for any reason, the pipe
+closes: the child gets SIGTERM and time to save its state, then its whole process group, the workers
 it spawned included, is killed. That needs no help from the kernel; on Linux the parent-death signal is
 asked for as well, for the moment in which the watching thread does not run yet.
 """
@@ -39,7 +39,7 @@ def next_line() -> str:
 
 
 def end_group() -> None:
-    """Ask whatever this process spawned and left behind to end with it."""
+    """Ask processes that this one has started to end with it."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(os.getpgrp(), signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""Who sits at this machine, as a user of the local stack (CONTRACT 8)."""
+"""This machine's user, as a user of the local stack (CONTRACT 8)."""
 
 from __future__ import annotations
 

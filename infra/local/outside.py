@@ -1,4 +1,4 @@
-"""The services outside the stack: which are asked, with which keys, and which stand-ins serve instead.
+"""The external services: which are used, with which keys, and which stand-ins replace them.
 
 The settings are those of CONTRACT 2, the same names as on AWS. Without a key and an address for Claude
 the stack is offline: the built-in model answers, sample documents stand in for Context7, and nothing
@@ -48,7 +48,7 @@ _STAND_INS: Final = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """``settings`` are the environment's; ``services`` what the functions are told."""
+    """``settings`` are the environment's; ``services`` the functions' settings."""
 
     settings: Mapping[str, str]
     services: Services
@@ -69,7 +69,7 @@ class Outside:
         return "context7"
 
     def problem(self) -> str:
-        """What is missing, and what helps; empty if nothing is."""
+        """What is missing, and how to fix it; empty if nothing is."""
         if self.services.provider != BEDROCK or self.settings.get("BEDROCK_BASE_URL"):
             return ""
         if self._credentials() == SECRET_NOT_SET:
@@ -119,7 +119,7 @@ class Outside:
         return {**{name: self._key(name) for name in _KEY_SETTINGS}, BEDROCK: self._credentials()}
 
     def status(self) -> dict[str, Any]:
-        """What ``GET /dev/status`` says."""
+        """The response of ``GET /dev/status``."""
         return {
             "mode": self.mode,
             "model": "built-in offline model (no language model)"
@@ -152,6 +152,6 @@ class Outside:
 
 
 def outside_from(environment: Mapping[str, str]) -> Outside:
-    """What the environment's settings ask for."""
+    """The services that the environment's settings select."""
     services = dataclasses.replace(services_from(environment), allowed_origins="*")
     return Outside(MappingProxyType(dict(environment)), services)

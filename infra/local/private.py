@@ -1,4 +1,4 @@
-"""Files that nobody but their owner may read: what the local stack stores holds keys, tokens, conversations."""
+"""Files that only their owner may read: the local stack stores keys, tokens, conversations."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def make_private(folder: Path) -> None:
     if folder.stat().st_mode & 0o077:
         folder.chmod(0o700)
         for path in folder.rglob("*"):
-            with contextlib.suppress(FileNotFoundError):  # it went while we looked
+            with contextlib.suppress(FileNotFoundError):  # deleted in the meantime
                 if not path.is_symlink():
                     path.chmod(path.stat().st_mode & ~0o077)
 
 
 def write_private(path: Path, text: str) -> None:
-    """Written beside and renamed, so that a reader never sees half of it."""
+    """Write a temporary file and rename it, so that a reader never sees a partial one."""
     beside = path.with_name(f"{path.name}.new")
     beside.touch(mode=0o600)
     beside.write_text(text, encoding="utf-8")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 STOP_SECONDS = 12.0
-"""How long children may take to save their state and go."""
+"""How long children may take to save their state and end."""
 
 
 WORKERS_SECONDS = 1.0
@@ -77,8 +77,8 @@ class Children:
                 stderr=subprocess.STDOUT,
                 env=dict(environment),
                 pass_fds=tuple(keep_open),
-                umask=0o077,  # what they store holds keys, tokens and conversations
-                process_group=0,  # a Ctrl-C of the terminal is ours to hand on, in order
+                umask=0o077,  # they store keys, tokens and conversations
+                process_group=0,  # we pass on a Ctrl-C of the terminal ourselves, in order
             )
         child = Child(name, process, log)
         self._children.append(child)
@@ -90,7 +90,7 @@ class Children:
             child.check()
 
     def stop(self) -> None:
-        """End all: latest first asked, all waited for, then the rest of their groups killed."""
+        """End all: ask the latest first, wait for all, then kill the rest of their groups."""
         for child in reversed(self._children):
             with contextlib.suppress(ProcessLookupError):
                 if child.process.poll() is None:

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     Report = Callable[[str], None]
 
 GUESTS_FILE: Final = "guests"
-"""Locked, with others, by every command that uses the stack; alone by a stack that nobody may use any more."""
+"""Share-locked by every command that uses the stack; exclusively locked by a stack that is ending."""
 KEEPER_FILE: Final = "keeper"
 """Locked by the process that keeps a stack in the background, until its end."""
 
 WORK_SECONDS: Final = 60.0
-"""How long a stack without guests waits for the workflows that still run: summaries take seconds. What a longer
-one leaves undone goes on with the next start."""
+"""How long a stack without guests waits for the workflows that still run: summaries take seconds. Unfinished
+work continues with the next start."""
 
 _CHECK_SECONDS: Final = 0.5
 _GUEST_SECONDS: Final = 0.1
@@ -47,7 +47,7 @@ class _Stopped(BaseException):
 
 
 def _stop(*_: object) -> None:
-    # once: the second Ctrl-C of an impatient user must not break off the saving of state
+    # once: a second Ctrl-C must not interrupt saving the state
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     raise _Stopped
@@ -85,7 +85,7 @@ def _await_keeper(state_dir: Path, report: Report) -> None:
 
 
 def is_locked(path: Path, *, alone: bool = False) -> bool:
-    """Whether somebody holds a lock that one of ours, shared or ``alone``, would have to wait for."""
+    """Whether another process holds a lock that conflicts with ours, shared or (``alone``) exclusive."""
     try:
         with path.open("rb") as lock:
             fcntl.flock(lock, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
@@ -97,9 +97,8 @@ def is_locked(path: Path, *, alone: bool = False) -> bool:
 
 
 def keep(stack: LocalStack, guests: IO[str], seconds: float = WORK_SECONDS) -> None:
-    """Return once nobody uses the stack and it has no work, or after so many seconds of work without a guest.
-
-    ``guests`` is locked then for this process alone: nobody comes any more.
+    """Return once the stack is unused and has no work, or after some seconds of work without a guest.
+    ``guests`` is then locked exclusively, so no new guest can come.
     """
     alone_since: float | None = None
     while True:
@@ -134,7 +133,7 @@ def _works(stack: LocalStack) -> bool:
 def main() -> None:
     """Keep a stack for the guests of a state folder; detached from whoever asked for it."""
     if os.fork():
-        os._exit(0)  # whoever started it need not stay its parent
+        os._exit(0)  # its starter may end before it
     state_dir = Path(sys.argv[1])
     for number in _SIGNALS:
         signal.signal(number, _stop)
@@ -159,7 +158,7 @@ def main() -> None:
 
 def _tell(**said: Any) -> None:
     if not sys.stdout.closed:
-        with contextlib.suppress(BrokenPipeError):  # whoever asked for the stack has gone
+        with contextlib.suppress(BrokenPipeError):  # the command that started the stack has ended
             print(json.dumps(said), flush=True)
 
 

@@ -1,7 +1,7 @@
 """The local stack that the commands of one state folder share.
 
-The first that needs it starts it in the background (`infra.local.runner`). Whoever uses it is a guest, with a shared
-lock on ``guests``, and leaves when it likes: the stack ends by itself after the last one.
+The first command that needs it starts it in the background (`infra.local.runner`). Each user of it is a guest
+with a shared lock on ``guests``; the stack ends after the last guest has left.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def shared_stack(state_dir: Path, report: Report) -> Iterator[str]:
 
 
 def _start(state_dir: Path, report: Report) -> str:
-    report(f"No local stack runs here: starting one; what it stores stays in {state_dir}")
+    report(f"No local stack is running: starting one; its data stays in {state_dir}")
     log = state_dir / "logs" / "keeper.log"
     make_private(log.parent)
     log.touch(mode=0o600)
@@ -88,7 +88,7 @@ def _await_start(said: IO[str], report: Report, log: Path) -> str:
         if "problem" in message:
             raise CannotStart(message["problem"])
         report(message["step"])
-    raise CannotStart(f"It ended without a word; see {log}.")
+    raise CannotStart(f"It ended without a message; see {log}.")
 
 
 def _lock(file: IO[str], how: int, notice: str, report: Report) -> None:

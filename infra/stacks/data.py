@@ -1,5 +1,5 @@
-"""What outlives every deployment: tables, the bucket for large bodies, the connections key; and what the
-services' keys are called."""
+"""Resources that outlive every deployment: tables, the bucket for large bodies, the connections key; and the
+names of the services' keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Findings of cdk-nag (AwsSolutions) that stand, each beside what it is about and with its reason."""
+"""Accepted findings of cdk-nag (AwsSolutions), each next to its construct and with its reason."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ if TYPE_CHECKING:
 
 
 def accept(construct: IConstruct, rule: str, reason: str) -> None:
-    """Let a finding stand for a construct and what is in it. ``rule`` is for instance ``AwsSolutions-S1``."""
+    """Accept a finding for a construct and its children. ``rule`` is for instance ``AwsSolutions-S1``."""
     Validations.of(construct).acknowledge(Acknowledgment(id=f"AwsSolutions::{rule}", reason=reason))

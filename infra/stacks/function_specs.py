@@ -1,8 +1,8 @@
-"""Every Lambda function, each in one entry: what it is, what it is told, and all that it may do.
+"""Every Lambda function in one entry: its properties, environment and permissions.
 
-A function is its folder in ``functions/`` and its entry here. Permissions are written out statement by statement
-(`infra.stacks.permissions`): a grant helper would give whole groups of actions, and what a function may do is a
-decision to be read in one place. Plain values: nothing here loads the CDK.
+A function is its folder in ``functions/`` and its entry here. Permissions are written out statement by
+statement (`infra.stacks.permissions`): a grant helper would allow whole groups of actions, and a function's
+permissions should be readable in one place. Plain values: nothing here loads the CDK.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ _SPECS: Final = (
         "turn",
         "Makes one model call of a chat",
         seconds=140,  # state Turn: 150 s
-        memory=640,  # the least with which a cold start takes at most 2.5 s (tests.bench.chat_cost)
+        memory=640,  # the smallest size with a cold start of at most 2.5 s (tests.bench.chat_cost)
         layers=("base", "claude"),
         environment=(
             *MEMORY, "CREDITS_TABLE", "CACHE_TABLE", *CLAUDE, *SUMMARIES, "MCP_SERVERS", "DUALTRACK_MAX_COST",
@@ -172,7 +172,7 @@ _SPECS: Final = (
             allow.bodies("GetObject", "PutObject"),
             *allow.graph_server(),
         ],
-        disk=4096,  # two versions for the moment in which one takes the other's place
+        disk=4096,  # two versions while one replaces the other
     ),
     FunctionSpec(
         "embed",
@@ -235,14 +235,14 @@ _SPECS: Final = (
         "summarise",
         "Summarises an answered query",
         seconds=110,  # state Summarise: 120 s
-        memory=256,  # nobody waits for it
+        memory=256,  # no user waits for it
         layers=("base", "claude"),
         environment=(*MEMORY, "CACHE_TABLE", *CLAUDE, *SUMMARIES, *SPANS),
         permissions=lambda allow: [
             *allow.spans(),
             allow.table("chats", *CHANGE),
             allow.table("history", *CHANGE, "BatchGetItem"),
-            # what its chat has pinned: the agent, and the tools of MCP servers
+            # its chat's pins: the agent, and the tools of MCP servers
             allow.table("cache", "GetItem"),
             allow.bodies("GetObject", "PutObject"),
             *allow.model(),
@@ -266,7 +266,7 @@ _SPECS: Final = (
     FunctionSpec(
         "sweep",
         "Starts and ends what was left behind, and goes on with deletions",
-        seconds=280,  # before the next one comes
+        seconds=280,  # before the next run
         memory=1769,  # one whole processor: a deletion is bound by it, 2 ms a request
         layers=("base",),
         environment=(
@@ -276,7 +276,7 @@ _SPECS: Final = (
         permissions=lambda allow: [
             allow.table("chats", *OWN),
             allow.table("history", *OWN, "BatchGetItem"),
-            # the ledger of who was erased goes to an alias
+            # an erased user's ledger moves to an alias
             allow.table("credits", *OWN),
             allow.table("cache", "Query", "BatchWriteItem"),
             allow.bodies("GetObject", "PutObject", "DeleteObject"),

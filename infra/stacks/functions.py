@@ -1,4 +1,4 @@
-"""How a Lambda function is made of its entry in `infra.stacks.function_specs` (DESIGN 2.13, 8)."""
+"""How a Lambda function is built from its entry in `infra.stacks.function_specs` (DESIGN 2.13, 8)."""
 
 from __future__ import annotations
 

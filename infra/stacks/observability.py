@@ -1,4 +1,4 @@
-"""Dashboard and alarms: what an operator looks at first."""
+"""Dashboard and alarms: an operator's starting point."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """One origin for page and API: CloudFront before private files in S3 and before the REST API. Optional per stage.
 
 What it adds to the API: one address without CORS, where ``/v1/…`` in answers leads somewhere, and a domain of its own
-by setting. Nothing of the API is cached, and nobody's error page stands in the place of an answer of its.
+by setting. The API is never cached, and no error page replaces its responses.
 """
 
 from __future__ import annotations

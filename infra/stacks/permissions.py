@@ -1,4 +1,4 @@
-"""The statements that functions' roles are made of, each for the narrowest resource there is."""
+"""The policy statements of the functions' roles, each for the narrowest possible resource."""
 
 from __future__ import annotations
 
@@ -84,13 +84,13 @@ class Allow:
         )
 
     def leases(self) -> iam.PolicyStatement:
-        """Take and give back leases, and change no other item of the cache table."""
+        """Take and release leases; no other item of the cache table."""
         statement = self.table("cache", "UpdateItem")
         statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [_LEASE_KEYS]})
         return statement
 
     def agents(self) -> iam.PolicyStatement:
-        """Keep what a chat pins, and put no other item into the cache table."""
+        """Store a chat's pins; no other item in the cache table."""
         statement = self.table("cache", "PutItem")
         statement.add_condition("ForAllValues:StringLike", {"dynamodb:LeadingKeys": [_AGENT_KEYS]})
         return statement
@@ -162,7 +162,7 @@ class Allow:
         return _statement("cognito-idp", actions, self._pool.user_pool_arn)
 
     def embed(self) -> iam.PolicyStatement:
-        """Have texts turned into vectors by the local model."""
+        """Call the local embedding model."""
         return _statement("lambda", ["InvokeFunction"], self._embed.function_arn)
 
     def machine(self, name: str, action: str) -> iam.PolicyStatement:

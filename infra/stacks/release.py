@@ -26,7 +26,7 @@ class Release(Construct):
     """The version that this deployment publishes, and the alias, at once there until `move_by_steps`.
 
     A version is published when the machine's revision is another one, and stays when the next takes its place: its
-    executions go on, and the alias can go back to it. `dualtrack aws prune` deletes what nobody can need.
+    executions go on, and the alias can go back to it. `dualtrack aws prune` deletes unused versions.
     """
 
     def __init__(self, scope: Construct, construct_id: str, machine: sfn.StateMachine) -> None:

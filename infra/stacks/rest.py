@@ -39,7 +39,7 @@ not use up what the gateway lets through for users.
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An error that the gateway itself answers, in the contract's form (CONTRACT 4).
+    """An error response of the gateway itself, in the contract's form (CONTRACT 4).
 
     ``status``: None where the gateway's own stands for whatever has no answer of its own.
     """
@@ -62,7 +62,7 @@ def _refusals() -> tuple[Refusal, ...]:
         Refusal(kind.ACCESS_DENIED, 403, "forbidden", "Not allowed."),
         Refusal(kind.INVALID_API_KEY, 403, "forbidden", "Not allowed."),
         Refusal(kind.WAF_FILTERED, 403, "forbidden", "Not allowed."),
-        # what API Gateway answers for a path or method that it does not know
+        # API Gateway's response to an unknown path or method
         Refusal(kind.MISSING_AUTHENTICATION_TOKEN, 404, "not_found", "Not found."),
         Refusal(kind.RESOURCE_NOT_FOUND, 404, "not_found", "Not found."),
         Refusal(kind.REQUEST_TOO_LARGE, 413, "too_large", "The request is too large."),

@@ -225,7 +225,7 @@ def test_a_stage_goes_up_is_changed_and_goes_down_though_each_is_killed(tmp_path
         second = str(assembly(settings))
         command.killed_at(f"{PREFIX}-chat ", "up", *arguments, second)
         out = command("up", *arguments, second)
-        assert "There already: anthropic" in out
+        assert "Already stored: anthropic" in out
         assert _model_of(account) == "claude-sonnet-5-5"
         _smoke(command, account)
         assert json.loads(command("doctor", "--json", "--settings", str(settings)))["well"]

@@ -105,7 +105,7 @@ def test_a_stage_is_checked_too(written: Callable[[str], Path], old: str, new: s
 
 
 def test_there_is_no_other_stage() -> None:
-    with pytest.raises(BadSettings, match="There is no stage live; there are local, staging, prod"):
+    with pytest.raises(BadSettings, match="Unknown stage live; known are local, staging, prod"):
         read_settings("live", {})
 
 
@@ -126,7 +126,7 @@ def test_a_variable_of_the_last_shell_is_not_dropped(written: Callable[[str], Pa
     last = read_settings("prod", MAIL, folder).recorded()
     said = refused(last, {}, folder)
     assert "ALARM_EMAIL: was operators@example.org (from the environment), would be not set" in said
-    assert "infra/settings.prod.toml, or agree with DUALTRACK_DROP=ALARM_EMAIL." in said
+    assert "infra/settings.prod.toml, or consent with DUALTRACK_DROP=ALARM_EMAIL." in said
     assert not refused(last, MAIL, folder)
     assert not refused(last, {"ALARM_EMAIL": "others@example.org"}, folder)
     assert not refused(last, {"DUALTRACK_DROP": "ALARM_EMAIL"}, folder)

@@ -1,7 +1,7 @@
-"""The AWS account: every call to it that the commands make, and nothing that is decided.
+"""The AWS account: every call to it that the commands make, and no decisions.
 
-Clients take credentials, region and ``AWS_ENDPOINT_URL`` as every SDK does. An error of AWS becomes one line
-(`Refusal`) that names the call and, where it is known, what helps.
+Clients take credentials, region and ``AWS_ENDPOINT_URL`` as every SDK does. An AWS error becomes one line
+(`Refusal`) that names the call and, if known, the remedy.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DENIED: Final = frozenset({"AccessDenied", "AccessDeniedException", "Unauthoriz
 
 
 class Refusal(Failed):
-    """AWS did not do what was asked; the message says what to do."""
+    """AWS refused a call; the message says what to do."""
 
 
 @contextmanager
@@ -50,7 +50,7 @@ def plainly() -> Iterator[None]:
     except ClientError as error:
         raise Refusal(_said(error)) from error
     except BotoCoreError as error:
-        raise Refusal(f"AWS cannot be asked: {error}") from error
+        raise Refusal(f"AWS cannot be reached: {error}") from error
 
 
 def _said(error: ClientError) -> str:
@@ -59,7 +59,7 @@ def _said(error: ClientError) -> str:
     if code in _EXPIRED:
         return f"{text}. The credentials have expired or are unknown: sign in again."
     if code in _DENIED:
-        return f"{text}. These credentials may not do that: take others (AWS_PROFILE) or widen their policy."
+        return f"{text}. These credentials lack the permission: use others or extend their policy."
     return text
 
 
@@ -72,7 +72,7 @@ class Account:
         self.region = self._session.region_name or ""
 
     def client(self, service: str) -> Any:
-        """A client of a service."""
+        """Return a client of a service."""
         config = Config(
             retries={"mode": "standard", "max_attempts": 5},
             connect_timeout=5,
@@ -89,19 +89,19 @@ class Account:
         return self.client("cognito-idp")
 
     def caller(self) -> Caller:
-        """Whose account it is."""
+        """The account and the caller."""
         with plainly():
             answer = self.client("sts").get_caller_identity()
         return Caller(answer["Account"], answer["Arn"])
 
     def concurrency(self) -> int:
-        """How many executions Lambda runs at the same time in this region, of all functions together."""
+        """How many concurrent executions Lambda allows in this region, for all functions together."""
         with plainly():
             limits = self.client("lambda").get_account_settings()["AccountLimit"]
         return int(limits["ConcurrentExecutions"])
 
     def bootstrap(self) -> int | None:
-        """The version of the CDK's bootstrap; None for none."""
+        """The version of the CDK's bootstrap; None if there is none."""
         ssm = self.client("ssm")
         with plainly():
             try:
@@ -110,7 +110,7 @@ class Account:
                 return None
 
     def stack(self, name: str) -> Stack | None:
-        """A stack with the reason of its latest failure; None if there is none."""
+        """A stack with the reason for its latest failure; None if it does not exist."""
         with plainly():
             try:
                 found = self._cloudformation.describe_stacks(StackName=name)["Stacks"][0]
@@ -126,7 +126,7 @@ class Account:
         return Stack(name, status, reason, outputs)
 
     def stacks(self, stage: str) -> Mapping[str, Stack]:
-        """The stacks of a stage that there are, by the names of `STACKS`."""
+        """The existing stacks of a stage, by their names in `STACKS`."""
         found = {one: self.stack(f"{prefix(stage)}-{one}") for one in STACKS}
         return {name: stack for name, stack in found.items() if stack is not None}
 
@@ -140,7 +140,7 @@ class Account:
         return f"{causes[-1]['LogicalResourceId']}: {causes[-1].get('ResourceStatusReason', '')}"
 
     def recorded(self, stage: str) -> Mapping[str, Any] | None:
-        """The settings that the last deployment has recorded (`infra.settings.last_deployed`)."""
+        """The settings that the last deployment recorded (`infra.settings.last_deployed`)."""
         with plainly():
             try:
                 answer = self._cloudformation.get_template_summary(StackName=f"{prefix(stage)}-chat")
@@ -152,12 +152,12 @@ class Account:
         return found
 
     def delete_stack(self, name: str) -> None:
-        """Begin to delete a stack."""
+        """Start deleting a stack."""
         with plainly():
             self._cloudformation.delete_stack(StackName=name)
 
     def keys(self, stage: str) -> frozenset[str]:
-        """Which parameters of a stage there are, by the last part of their names."""
+        """The existing parameters of a stage, by the last part of their names."""
         with plainly():
             pages = (
                 self.client("ssm")
@@ -184,7 +184,7 @@ class Account:
         return str(answer["Parameter"]["Value"])
 
     def admins(self, pool: str) -> tuple[User, ...]:
-        """Up to 60 members of the group that administers."""
+        """Up to 60 administrators."""
         with plainly():
             found = self._cognito.list_users_in_group(UserPoolId=pool, GroupName=ADMIN_GROUP, Limit=60)
         return tuple(User(one["Username"], one["UserStatus"]) for one in found["Users"])
@@ -227,7 +227,7 @@ class Account:
             )
 
     def sign_in(self, pool: str, client_id: str, name: str, password: str) -> str:
-        """An ID token by a password; `Refusal` where the stage allows none."""
+        """An ID token for a password; `Refusal` if the stage does not allow password sign-in."""
         with plainly():
             answer = self._cognito.admin_initiate_auth(
                 UserPoolId=pool,
@@ -240,7 +240,7 @@ class Account:
         return str(answer["AuthenticationResult"]["IdToken"])
 
     def delete_user(self, pool: str, name: str) -> None:
-        """Delete a user of the pool; one that is gone is no error."""
+        """Delete a user of the pool; a missing user is no error."""
         with plainly():
             try:
                 self._cognito.admin_delete_user(UserPoolId=pool, Username=name)
@@ -248,7 +248,7 @@ class Account:
                 return
 
     def delete_old_users(self, pool: str, beginning: str, before: datetime) -> None:
-        """Delete users whose names begin so and who were made before a time; 60 at most."""
+        """Delete users with this name prefix who were created before a time; at most 60."""
         with plainly():
             found = self._cognito.list_users(UserPoolId=pool, Filter=f'username ^= "{beginning}"', Limit=60)
         for one in found["Users"]:
@@ -263,7 +263,7 @@ class Account:
         return len(found) - waiting, waiting
 
     def messages(self, queue: str) -> int:
-        """Messages that a queue holds, about."""
+        """The approximate number of messages in a queue."""
         name = "ApproximateNumberOfMessages"
         with plainly():
             answer = self.client("sqs").get_queue_attributes(QueueUrl=queue, AttributeNames=[name])

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 PACKAGE: Final = "aws-cdk@2.1148.1"
 COMMAND_VARIABLE: Final = "DUALTRACK_CDK"
-"""A command to run instead of ``npx aws-cdk@2…``: one that is installed, where npm cannot be reached."""
+"""A command to run instead of ``npx aws-cdk@2…``: an installed CDK, if npm cannot be reached."""
 _NOISE: Final = (
     "WARNING",
     "Acknowledge",
@@ -32,9 +32,8 @@ _TAIL: Final = 25
 
 
 class Cdk:
-    """Runs the CDK for one region. ``app`` is how it gets the templates: a command, or a folder of them.
-
-    ``show`` is told each line that says what is done; everything goes to ``log`` too.
+    """Runs the CDK for one region. ``app`` is the source of the templates: a command, or a folder of them.
+    ``show`` is called with each line of progress; all output also goes to ``log``.
     """
 
     def __init__(self, region: str, app: str, log: Path, show: Callable[[str], None]) -> None:
@@ -45,7 +44,7 @@ class Cdk:
 
     def bootstrap(self, account: str) -> None:
         """Prepare the region, or bring an older bootstrap up to date."""
-        # outside the checkout, whose cdk.json would have the app synthesised for nothing
+        # outside the checkout, whose cdk.json would synthesise the app needlessly
         with tempfile.TemporaryDirectory(prefix="dualtrack-cdk-") as folder:
             self._run(["bootstrap", f"aws://{account}/{self._region}"], {}, Path(folder))
 
@@ -56,7 +55,7 @@ class Cdk:
         """
         given = [part for name, value in context.items() for part in ("-c", f"{name}={value}")]
         with tempfile.TemporaryDirectory(prefix="dualtrack-cdk-") as folder:
-            # a folder of its own: the CDK locks its output, and one that was killed leaves the lock behind
+            # a separate folder: the CDK locks its output, and a killed CDK leaves the lock behind
             output = [] if Path(self._app).is_dir() else ["--output", folder]
             app = ["--app", self._app, *output]
             options = ["--require-approval", "never", "--progress", "events", "--no-notices"]
@@ -77,7 +76,7 @@ class Cdk:
         if process.returncode:
             end = "".join(line for line in tail if not any(word in line for word in _NOISE))
             raise Refusal(
-                f"The CDK failed ({arguments[0]}); everything it said is in {self._log}.\n{end.strip()}"
+                f"The CDK failed ({arguments[0]}); its whole output is in {self._log}.\n{end.strip()}"
             )
 
     def _environment(self) -> dict[str, str]:
@@ -95,7 +94,7 @@ class Cdk:
 
 
 def own_app() -> str:
-    """The command by which the CDK runs this checkout's app, on this very Python."""
+    """The command with which the CDK runs this checkout's app, with this Python."""
     return shlex.join([sys.executable, "-m", "infra.app"])
 
 
@@ -118,7 +117,7 @@ def _checkout() -> Path:
 def _running(
     command: Sequence[str], environment: Mapping[str, str], folder: Path
 ) -> Iterator[subprocess.Popen[str]]:
-    """The process in a group of its own, which ends with the block and with this process, even a killed one."""
+    """Run the process in its own group; it ends with the block and with this process, even if that is killed."""
     process = subprocess.Popen(  # noqa: S603 - our own command
         [sys.executable, "-m", "infra.local.child", "dualtrack_cli.aws.other_program", *command],
         cwd=folder,

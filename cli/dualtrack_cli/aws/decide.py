@@ -1,4 +1,4 @@
-"""What `up` does next, decided from what the account shows. Nothing here asks or calls anybody."""
+"""What `up` does next, decided from the state of the account. Pure: no calls, no questions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dualtrack_cli.aws.facts import Stack, User
 
 LEAST_BOOTSTRAP: Final = 6
-"""What the CDK's default synthesizer asks for (template rule CheckBootstrapVersion)."""
+"""The version that the CDK's default synthesizer requires (template rule CheckBootstrapVersion)."""
 EXECUTIONS_OF_A_CHAT: Final = 3
 """Function executions that one chat keeps busy at the same time: its turn or tools, and its event stream."""
 
@@ -21,10 +21,10 @@ Action = Literal["go", "wait", "delete", "stop"]
 
 
 def before_deploy(stack: Stack | None) -> Action:
-    """What has to happen to a stack before it can be deployed.
+    """What must happen to a stack before it can be deployed.
 
-    ``wait``: a change is under way, perhaps of an `up` that was killed. ``delete``: its creation failed, and
-    CloudFormation changes no such stack. ``stop``: only a person can tell what to do.
+    ``wait``: a change is in progress, perhaps from a killed `up`. ``delete``: its creation failed, and
+    CloudFormation cannot update such a stack. ``stop``: a person must decide.
     (CloudFormation User Guide, "Stack status codes")
     """
     if stack is None or stack.status == "REVIEW_IN_PROGRESS":  # a change set that was never executed
@@ -37,19 +37,19 @@ def before_deploy(stack: Stack | None) -> Action:
 
 
 def needs_bootstrap(version: int | None) -> bool:
-    """Whether the region has to be prepared for the CDK."""
+    """Whether the region needs the CDK's bootstrap."""
     return version is None or version < LEAST_BOOTSTRAP
 
 
 def concurrency_means(limit: int) -> str:
     """What a limit of Lambda's concurrency means for users."""
     chats = limit // EXECUTIONS_OF_A_CHAT
-    text = f"Lambda runs {limit} executions at a time here: about {chats} chats at the same moment"
-    return text if limit >= 100 else f"{text}; the others wait or get 503"
+    text = f"Lambda allows {limit} concurrent executions here: about {chats} chats at a time"
+    return text if limit >= 100 else f"{text}; further ones wait or get 503"
 
 
 def raise_concurrency(region: str) -> str:
-    """The command that asks AWS for more."""
+    """The command that requests a higher limit from AWS."""
     return (
         "aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384"
         f" --desired-value 1000 --region {region}"
@@ -67,12 +67,11 @@ NO_KEY: Final = "none"
 
 
 def key_problem(name: str, value: str, *, own_service: bool = False) -> str:
-    """Why a value is no key of that service, without the value; empty if it may be one.
-
-    ``own_service``: the service's base address is set, and what it takes is its own matter.
+    """Why a value cannot be a key of that service (without the value); empty if it may be one.
+    ``own_service``: the service's base address is set, so its keys may have any form.
     """
     if not value or not value.isascii() or not value.isprintable() or " " in value:
-        return f"{KEYS[name]}: empty, or with a blank or a control character in it"
+        return f"{KEYS[name]}: empty, or contains a blank or a control character"
     form, words = _FORMS[name]
     if value == NO_KEY or own_service or form.fullmatch(value):
         return ""
@@ -82,17 +81,18 @@ def key_problem(name: str, value: str, *, own_service: bool = False) -> str:
 def keys_to_put(
     present: Collection[str], given: Mapping[str, str], *, renew: bool = False
 ) -> Mapping[str, str]:
-    """The keys to put: those that were given and are not there, or all that were given."""
+    """The keys to store: those provided but missing from the account, or all that were provided."""
     return {name: value for name, value in given.items() if renew or name not in present}
 
 
 def is_key_needed(settings: Mapping[str, str]) -> bool:
-    """Whether chats need a key of Anthropic's: not with Bedrock (IAM alone)."""
+    """Whether chats need an Anthropic key: not with Bedrock, which uses IAM."""
     return (settings.get("DUALTRACK_PROVIDER") or "anthropic") == "anthropic"
 
 
 def carried(recorded: Mapping[str, Any] | None, settings: Mapping[str, str]) -> dict[str, str]:
-    """What the last deployment had of its environment and no file has: answers of an earlier `up` hold."""
+    """Settings that the last deployment had from its environment and that are in no file: answers to an
+    earlier `up` are kept."""
     if recorded is None:
         return {}
     values = recorded.get("settings", {})
@@ -104,7 +104,7 @@ def carried(recorded: Mapping[str, Any] | None, settings: Mapping[str, str]) -> 
 
 
 def page_to_allow(settings: Mapping[str, str], page: Stack | None) -> str:
-    """The page's address that the sign-in does not lead back to yet; empty if there is nothing to do."""
+    """The page's address if the sign-in does not redirect to it yet; empty if there is nothing to do."""
     if page is None or settings.get("DOMAIN"):
         return ""
     url = page.outputs.get("PageUrl", "")
@@ -112,7 +112,7 @@ def page_to_allow(settings: Mapping[str, str], page: Stack | None) -> str:
 
 
 def is_not_verified(page: Stack | None) -> bool:
-    """Whether CloudFront refused the account, as it does new ones until AWS has verified them."""
+    """Whether CloudFront refused the account, as it does for new ones until AWS has verified them."""
     return page is not None and "must be verified" in page.reason.lower()
 
 
@@ -122,8 +122,8 @@ NewUser = Literal["none", "create", "group", "password"]
 def first_user(admins: Collection[User], user: User | None, *, shown: bool) -> NewUser:
     """What is to be done for the first administrator.
 
-    ``shown``: the password is shown here and not mailed, so that one which was made by an `up` that was killed
-    before it showed it has to be made anew.
+    ``shown``: the password is shown here and not mailed, so if an earlier `up` was killed before it showed
+    the password, a new one is needed.
     """
     if admins:
         unused = user is not None and user in admins and user.status == "FORCE_CHANGE_PASSWORD"
@@ -132,10 +132,10 @@ def first_user(admins: Collection[User], user: User | None, *, shown: bool) -> N
 
 
 def name_of(email: str) -> str:
-    """A user name for an address: the pool takes addresses as aliases and so as no names."""
+    """A user name for an address: the pool uses addresses as aliases, so they cannot be names."""
     return re.sub(r"[^\w.+-]", "-", email.split("@", maxsplit=1)[0], flags=re.ASCII)[:64] or "admin"
 
 
 def is_address(email: str) -> bool:
-    """Whether it can be an address."""
+    """Whether it can be an e-mail address."""
     return re.fullmatch(r"[^@\s]{1,64}@[^@\s]+\.[^@\s]+", email) is not None

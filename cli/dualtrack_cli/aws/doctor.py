@@ -1,4 +1,4 @@
-"""``dualtrack aws doctor``: what is wrong with a stage, and the command that mends it."""
+"""``dualtrack aws doctor``: what is wrong with a stage, and the command that fixes it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 State = Literal["ok", "note", "wrong", "unknown"]
 STUCK_SECONDS: Final = 20 * 60.0
-"""A chat lasts at most 15 minutes (CONTRACT 7), and the sweep ends what is left within five."""
+"""A chat lasts at most 15 minutes (CONTRACT 7), and the sweep ends remaining ones within five."""
 _ANTHROPIC: Final = "https://api.anthropic.com"
 _QUEUES: Final = (
     ("Queue of undelivered events", "UndeliveredQueueUrl"),
@@ -45,7 +45,7 @@ _SIGNS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """``seen`` is what the account shows, ``mend`` the command or the advice that helps; empty if nothing has to be
+    """``seen`` is the observed state, ``mend`` the command or advice that helps; empty if nothing has to be
     done. ``unknown``: it could not be read.
     """
 
@@ -55,7 +55,7 @@ class Finding:
     mend: str = ""
 
 
-# What is seen means (pure)
+# What the observed state means (pure)
 
 
 def of_bootstrap(version: int | None, stage: str) -> Finding:
@@ -78,22 +78,22 @@ def of_concurrency(limit: int, region: str) -> Finding:
 
 
 def of_stacks(stage: str, found: Mapping[str, Stack]) -> Iterator[Finding]:
-    """Every stack that there is, and those that must be there."""
+    """Every existing stack, and the required ones."""
     again = f"uv run dualtrack aws up --stage {stage}"
     for name in ("data", "identity", "chat"):
         if name not in found:
-            yield Finding(f"Stack {prefix(stage)}-{name}", "wrong", "it is not there", again)
+            yield Finding(f"Stack {prefix(stage)}-{name}", "wrong", "missing", again)
     for stack in found.values():
         action = decide.before_deploy(stack)
         mend, state = "", "ok"
         if action == "wait":
-            state, mend = "note", "a change is under way: wait, or run `up`, which waits"
+            state, mend = "note", "a change is in progress: wait, or run `up`, which waits"
         elif action == "stop":
             state, mend = "wrong", f"aws cloudformation continue-update-rollback --stack-name {stack.name}"
         elif action == "delete":
             state, mend = "wrong", again
         elif stack.status == "UPDATE_ROLLBACK_COMPLETE":
-            state, mend = "note", f"the latest change was taken back; mend its reason, then: {again}"
+            state, mend = "note", f"the latest change was rolled back; fix the cause, then: {again}"
         seen = f"{stack.status} {stack.reason}".strip() if state != "ok" else stack.status
         yield Finding(f"Stack {stack.name}", state, seen, mend)  # type: ignore[arg-type]  # one of State above
 
@@ -107,12 +107,12 @@ def of_keys(stage: str, present: frozenset[str], settings: Mapping[str, str]) ->
     return Finding(
         "Keys",
         "ok",
-        f"there: {', '.join(sorted(present)) or 'none'}; without: {', '.join(without) or 'none'}",
+        f"present: {', '.join(sorted(present)) or 'none'}; missing: {', '.join(without) or 'none'}",
     )
 
 
 def of_model(status: int, model: str, stage: str) -> Finding:
-    """What Anthropic's API answers for the model (``GET /v1/models/{id}``)."""
+    """Anthropic's API's answer for the model (``GET /v1/models/{id}``)."""
     if status in (401, 403):
         mend = f"ANTHROPIC_API_KEY=… uv run dualtrack aws up --stage {stage} --renew-keys"
         return Finding("Model", "wrong", f"the key is refused ({status})", mend)
@@ -126,7 +126,7 @@ def of_model(status: int, model: str, stage: str) -> Finding:
 
 
 def of_subscription(confirmed: int, waiting: int, email: str, stage: str) -> Finding:
-    """Who hears of alarms."""
+    """Who is notified of alarms."""
     if confirmed:
         return Finding("Alarms", "ok", f"{confirmed} subscribed")
     if waiting:
@@ -137,11 +137,11 @@ def of_subscription(confirmed: int, waiting: int, email: str, stage: str) -> Fin
             f"follow the link in AWS's mail to {email}",
         )
     mend = f"ALARM_EMAIL=… uv run dualtrack aws up --stage {stage}"
-    return Finding("Alarms", "wrong", "nobody is subscribed", mend)
+    return Finding("Alarms", "wrong", "no subscription", mend)
 
 
 def of_queue(name: str, messages: int, url: str) -> Finding:
-    """One of the two queues of what failed."""
+    """One of the two dead-letter queues."""
     if not messages:
         return Finding(name, "ok", "empty")
     mend = f"aws sqs receive-message --queue-url {url}   (what to do: docs/aws/runbooks.md)"
@@ -149,7 +149,7 @@ def of_queue(name: str, messages: int, url: str) -> Finding:
 
 
 def of_executions(running: Sequence[tuple[str, float]], now: float) -> Finding:
-    """Chats that run for longer than one can."""
+    """Chats that have run for longer than a chat can."""
     stuck = [name for name, began in running if now - began > STUCK_SECONDS]
     if stuck:
         mend = f"uv run dualtrack explain {stuck[0]}"
@@ -160,28 +160,28 @@ def of_executions(running: Sequence[tuple[str, float]], now: float) -> Finding:
 
 
 def of_settings(lines: Sequence[str], stage: str) -> Finding:
-    """What the next deployment would take back (`infra.settings.dropped`)."""
+    """Settings that the next deployment would drop (`infra.settings.dropped`)."""
     if lines:
         mend = f"write it into infra/settings.{stage}.toml"
         return Finding("Settings", "note", "; ".join(lines), mend)
-    return Finding("Settings", "ok", "the next deployment takes nothing back")
+    return Finding("Settings", "ok", "the next deployment drops no setting")
 
 
 def of_admins(admins: Sequence[User], stage: str) -> Finding:
-    """Who administers."""
+    """The administrators."""
     if not admins:
         mend = f"uv run dualtrack aws up --stage {stage} --email you@example.org"
-        return Finding("Administrators", "wrong", "there is none", mend)
+        return Finding("Administrators", "wrong", "none", mend)
     new = [one.name for one in admins if one.status == "FORCE_CHANGE_PASSWORD"]
     seen = f"{len(admins)}" + (f"; never signed in: {', '.join(new[:3])}" if new else "")
     return Finding("Administrators", "ok", seen)
 
 
-# Looking
+# Reading the account
 
 
 class Doctor:
-    """Looks at one stage of one account."""
+    """Inspects one stage of one account."""
 
     def __init__(self, account: Account, stage: str, settings: Settings, now: float) -> None:
         self._account = account
@@ -190,7 +190,7 @@ class Doctor:
         self._now = now
 
     def findings(self) -> Iterator[Finding]:
-        """All of them; one that cannot be read is ``unknown`` and hides no other."""
+        """All checks; one that cannot be read is ``unknown`` and does not stop the others."""
         account, stage = self._account, self._stage
         try:
             caller = account.caller()
@@ -237,7 +237,7 @@ class Doctor:
 
     def _deployed(self) -> Mapping[str, str]:
         recorded = self._account.recorded(self._stage) or {}
-        # a release before settings were recorded: what stands in the file is the best that is known
+        # a release that did not record its settings: use those of the file
         found: Mapping[str, str] = recorded.get("settings", self._settings.environment)
         return found
 
@@ -245,25 +245,23 @@ class Doctor:
         from infra.settings import dropped  # noqa: PLC0415 - an installed wheel has none
 
         recorded = self._account.recorded(self._stage)
-        kept = set(decide.carried(recorded, self._settings.environment))  # `up` gives these again by itself
+        kept = set(decide.carried(recorded, self._settings.environment))  # `up` passes these again
         return [of_settings(dropped(recorded or {}, self._settings, kept), self._stage)]
 
     def _model(self) -> list[Finding]:
         settings = self._deployed()
         model = settings.get("DUALTRACK_MODEL") or "claude-haiku-5-5"
         if not decide.is_key_needed(settings):
-            mend = "open it in Bedrock's console, Model access; `smoke` asks it"
+            mend = "enable it in Bedrock's console, Model access; `smoke` tests it"
             return [
-                Finding(
-                    "Model", "note", f"{model} on Bedrock: whether it is open is only seen by asking", mend
-                )
+                Finding("Model", "note", f"{model} on Bedrock: access can only be tested by a call", mend)
             ]
         if settings.get("ANTHROPIC_BASE_URL"):
             return [
                 Finding(
                     "Model",
                     "note",
-                    f"a server of your own, {settings['ANTHROPIC_BASE_URL']}; `smoke` asks it",
+                    f"a server of your own, {settings['ANTHROPIC_BASE_URL']}; `smoke` tests it",
                 )
             ]
         key = self._account.key(self._stage, "anthropic")
@@ -271,7 +269,7 @@ class Doctor:
         try:
             answer = httpx.get(f"{_ANTHROPIC}/v1/models/{model}", headers=headers, timeout=10)
         except httpx.TransportError as problem:
-            return [Finding("Model", "unknown", f"cannot be asked from here: {problem}")]
+            return [Finding("Model", "unknown", f"cannot be reached from here: {problem}")]
         return [of_model(answer.status_code, model, self._stage)]
 
 
@@ -307,7 +305,7 @@ def _show(findings: Sequence[Finding]) -> None:
 )
 @json_option
 def doctor(stage: str, region: str | None, settings_folder: Path | None, *, as_json: bool) -> None:
-    """Look at everything that can be wrong with a stage; each thing with the command that mends it.
+    """Check a stage for every known problem, and show the command that fixes each.
 
     \b
     Exit codes: 0 nothing is wrong, 4 something is.

@@ -1,4 +1,4 @@
-"""``dualtrack aws down``: a stage with everything that it has left, out of the account."""
+"""``dualtrack aws down``: removes a stage and everything it has left from the account."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ if TYPE_CHECKING:
 SETTLE_SECONDS: Final = 45 * 60.0
 _POLL_SECONDS: Final = 3.0
 _ATTEMPTS: Final = 2
-"""A second deletion often works where the first found something that was still in use."""
+"""A second deletion often works if the first failed because something was still in use."""
 
 
 def must_be_named(stage: str, given: str | None) -> str:
-    """Why a stage may not be deleted like this; empty if it may."""
+    """Why the stage may not be deleted with these options; empty if it may."""
     if stage != "prod" or given == prefix(stage):
         return ""
-    return f"{prefix(stage)} holds users' data, and a deletion cannot be undone: say which by --delete-data {prefix(stage)}."
+    name = prefix(stage)
+    return f"{name} contains users' data, and a deletion cannot be undone: confirm with --delete-data {name}."
 
 
 def run_down(account: Account, stage: str, person: Person, steps: Steps) -> None:
-    """List, ask, remove. What was removed before is not found any more, so a second run goes on."""
-    steps.begin("What there is")
+    """List, ask, remove. Removed resources are no longer listed, so a second run continues."""
+    steps.begin("Resources of the stage")
     caller = account.caller()
     chat = account.stacks(stage).get("chat")
     api_id = chat.outputs.get("RestApiId", "") if chat else ""
@@ -52,8 +53,9 @@ def run_down(account: Account, stage: str, person: Person, steps: Steps) -> None
     for thing in things:
         if thing.kind == "stack":
             _delete_stack(account, thing.name, steps)
-    steps.begin("What stacks leave behind")
-    # asked anew: a stack takes most of its things along, and functions have made log groups to the last
+    steps.begin("Resources that stacks leave behind")
+    # listed again: a stack deletes most of its resources, and functions make log groups until they are
+    # deleted
     _remove_all(account, things_of(account, stage, api_id), steps)
     steps.begin("What stays")
     _say_what_stays(account, steps)
@@ -75,7 +77,7 @@ def _delete_stack(account: Account, name: str, steps: Steps) -> None:
         _settled(account, name, steps)
         after = account.stack(name)
         if after and attempt == _ATTEMPTS:
-            raise Refusal(f"{name} is {after.status}: {after.reason}\nMend that and run `down` again.")
+            raise Refusal(f"{name} is {after.status}: {after.reason}\nFix that and run `down` again.")
     steps.say(f"{name} is deleted.")
 
 
@@ -86,7 +88,9 @@ def _settled(account: Account, name: str, steps: Steps) -> str | None:
         if stack.status == "REVIEW_IN_PROGRESS":
             break
         if time.monotonic() > deadline:
-            raise Refusal(f"{name} is {stack.status} for too long; look at it in CloudFormation's console.")
+            raise Refusal(
+                f"{name} has been {stack.status} for too long; check it in CloudFormation's console."
+            )
         steps.progress(f"{name} is {stack.status}")
         time.sleep(_POLL_SECONDS)
     return stack.status if stack else None
@@ -94,11 +98,11 @@ def _settled(account: Account, name: str, steps: Steps) -> str | None:
 
 def _say_what_stays(account: Account, steps: Steps) -> None:
     steps.say(
-        "The CDK's bootstrap (stack CDKToolkit, its bucket): other apps of this region may use it, and it costs"
+        "The CDK's bootstrap (stack CDKToolkit, its bucket): other apps in this region may use it, and it costs"
     )
-    steps.say("what its bucket holds. Without other apps:")
+    steps.say("only the storage of its bucket. If there are no other apps:")
     steps.say(f"  aws cloudformation delete-stack --stack-name CDKToolkit --region {account.region}")
-    steps.say("API Gateway's role for logs, which the account has once for all of its APIs.")
+    steps.say("API Gateway's role for logs, which all APIs of the account share.")
 
 
 @click.command()
@@ -106,12 +110,11 @@ def _say_what_stays(account: Account, steps: Steps) -> None:
 @click.option("--region", help="Else AWS_REGION or the profile's.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option(
-    "--delete-data", metavar="NAME", help="For prod: its name, dualtrack-prod, which means its data."
+    "--delete-data", metavar="NAME", help="For prod: dualtrack-prod, to confirm that its data is deleted."
 )
 def down(stage: str, region: str | None, *, yes: bool, delete_data: str | None) -> None:
-    """Delete a stage: stacks, tables, files, users, keys, secrets, logs. It is listed first. There is no way back.
-
-    The CDK's bootstrap stays. What was broken off goes on with the next `down`.
+    """Delete a stage: stacks, tables, files, users, keys, secrets, logs. The resources are listed first. This
+    cannot be undone. The CDK's bootstrap stays. If interrupted, run `down` again to continue.
     """
     with exit_codes():
         if problem := must_be_named(stage, delete_data):

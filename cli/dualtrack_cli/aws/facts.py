@@ -1,4 +1,4 @@
-"""What is seen in an account, as frozen values. `account` reads them, `decide` and `doctor` judge them."""
+"""The state of an account, as frozen values. `account` reads them, `decide` and `doctor` evaluate them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KEYS: Final = MappingProxyType(
         "github": "GITHUB_TOKEN",
     }
 )
-"""The keys that can be put: the parameter's name and the variable that holds the value."""
+"""The keys that can be stored: the parameter's name and the environment variable with the value."""
 
 
 def prefix(stage: str) -> str:

@@ -1,4 +1,4 @@
-"""What `up` and `down` ask the person, and how they show their steps."""
+"""The questions that `up` and `down` ask, and how they show their steps."""
 
 from __future__ import annotations
 
@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 
 @dataclass
 class Person:
-    """Who sits at the terminal, if anybody does. ``asked`` counts the questions."""
+    """The user at the terminal, if there is one. ``asked`` counts the questions."""
 
     yes: bool = False
     asked: int = 0
     is_there: bool = field(default_factory=sys.stdin.isatty)
 
     def agrees(self, question: str, *, default: bool = True) -> bool:
-        """Yes or no; ``default`` with ``--yes``. Raises `Missing` if nobody is there to say."""
+        """Yes or no; ``default`` with ``--yes``. Raises `Missing` without a terminal."""
         if self.yes:
             return default
         self._someone(question, "--yes")
         return click.confirm(question, default=default, err=True)
 
     def says(self, question: str, option: str, check: Callable[[str], str], *, optional: bool = False) -> str:
-        """A line; empty for "none" if it is ``optional``. ``check`` gives what is wrong with it."""
+        """A line; empty for "none" if it is ``optional``. ``check`` returns what is wrong with it."""
         if optional and (self.yes or not self.is_there):
             return ""
         return self._line(question, option, check, hidden=False, optional=optional)
 
     def keeps_secret(self, question: str, option: str, check: Callable[[str], str], *, optional: bool) -> str:
-        """A line that is not shown."""
+        """A line whose input is not shown."""
         if optional and (self.yes or not self.is_there):
             return ""
         return self._line(question, option, check, hidden=True, optional=optional)
@@ -57,20 +57,20 @@ class Person:
                     err=True,
                 )
             ).strip()
-            problem = check(given) if given else ("" if optional else "something is needed")
+            problem = check(given) if given else ("" if optional else "a value is required")
             if not problem:
                 return given
             click.echo(f"   {problem}", err=True)
 
     def _someone(self, question: str, option: str) -> None:
         if self.yes or not self.is_there:
-            raise Missing(f"{question.strip()} Nobody can be asked here: give {option}.")
+            raise Missing(f"{question.strip()} There is no terminal to ask: pass {option}.")
         self.asked += 1
 
 
 @dataclass
 class Steps:
-    """Numbered steps on stdout; what happens within one overwrites itself on a terminal."""
+    """Numbered steps on stdout; on a terminal, progress within a step overwrites itself."""
 
     total: int
     number: int = 0
@@ -89,7 +89,7 @@ class Steps:
             click.echo(f"      {line}")
 
     def progress(self, text: str) -> None:
-        """What is going on just now; one line that is replaced on a terminal, else a line of its own."""
+        """The current progress: a line that is replaced on a terminal, otherwise a new line."""
         line = one_line(text, 100)
         if sys.stdout.isatty():
             click.echo(f"\r\x1b[2K      {line}", nl=False)

@@ -1,4 +1,4 @@
-"""What a stage has left in an account, and how each thing is removed."""
+"""The resources of a stage in an account, and how each is removed."""
 
 from __future__ import annotations
 
@@ -21,16 +21,17 @@ Kind = Literal["stack", "table", "bucket", "user pool", "key", "parameter", "sec
 ORDER: Final[tuple[Kind, ...]] = (
     "stack", "table", "bucket", "user pool", "key", "parameter", "secret", "log group",
 )  # fmt: skip
-"""Stacks first, because what they still use cannot go; log groups last, because functions write to the end."""
+"""Stacks first, because resources in use cannot be deleted; log groups last, because functions write until
+they are deleted."""
 STACK_ORDER: Final = ("page", "chat", "mcp", "identity", "data")
-"""Who imports goes before whom it imports from."""
+"""A stack is deleted before the stacks it imports from."""
 KEY_DAYS: Final = 7
 """KMS's shortest time before a key is deleted; until then the deletion can be cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """One thing to remove: ``id`` for the API, ``name`` for people."""
+    """A resource to remove: ``id`` for the API, ``name`` for display."""
 
     kind: Kind
     id: str
@@ -49,21 +50,21 @@ def in_order(things: Sequence[Thing]) -> tuple[Thing, ...]:
 
 
 def is_of_stage(name: str, stage: str) -> bool:
-    """Whether CloudFormation made this name for a resource of the stage: stack, logical id, random part.
-
-    A table or bucket that somebody has called ``dualtrack-staging-notes`` is theirs.
+    """Whether CloudFormation made this name for a resource of the stage: stack, logical id, random part. A
+    table or bucket that a user has named ``dualtrack-staging-notes`` does not match.
     """
     made = rf"{re.escape(prefix(stage))}-(data|identity|mcp|chat|page)-[a-z0-9]+-[a-z0-9]{{8,}}"
     return re.fullmatch(made, name.lower()) is not None
 
 
 def is_tagged(tags: Mapping[str, str], stage: str) -> bool:
-    """Whether the tags that the app puts on everything say that it is the stage's."""
+    """Whether the app's tags say that it belongs to the stage."""
     return tags.get("application") == "dualtrack" and tags.get("stage") == stage
 
 
 def things_of(account: Account, stage: str, api_id: str = "") -> tuple[Thing, ...]:
-    """Everything of a stage that is in the account now. ``api_id``: of the REST API, for its own log group."""
+    """All resources of a stage that are in the account now. ``api_id``: of the REST API, for its own log
+    group."""
     with plainly():
         found = [Thing("stack", one.name, one.name) for one in account.stacks(stage).values()]
         for look in (_tables, _buckets, _pools, _keys, _parameters, _secrets):
@@ -94,7 +95,7 @@ def _keys(account: Account, stage: str) -> Iterator[Thing]:
     client = account.client("kms")
     for page in client.get_paginator("list_keys").paginate():
         for key in page["Keys"]:
-            with contextlib.suppress(ClientError):  # a key whose policy lets nobody of us look is not ours
+            with contextlib.suppress(ClientError):  # a key whose policy does not let us read it is not ours
                 tags = client.list_resource_tags(KeyId=key["KeyId"])["Tags"]
                 known = {one["TagKey"]: one["TagValue"] for one in tags}
                 if is_tagged(known, stage) and _is_kept(client, key["KeyId"]):
@@ -131,7 +132,7 @@ def _log_groups(account: Account, stage: str, api_id: str) -> Iterator[Thing]:
 
 
 def empty_buckets(account: Account, stage: str) -> None:
-    """What a bucket holds goes first: a stack with a bucket that holds something cannot be deleted."""
+    """Empty the bucket first: a stack with a non-empty bucket cannot be deleted."""
     with plainly():
         for bucket in _buckets(account, stage):
             _empty(account, bucket.id)
@@ -147,7 +148,7 @@ def _empty(account: Account, bucket: str) -> None:
 
 
 def remove(account: Account, thing: Thing) -> None:
-    """Remove one thing; one that is gone is no error. Stacks are not removed here: they take time."""
+    """Remove a resource; a missing one is no error. Stacks are not removed here, because that takes time."""
     with plainly():
         try:
             _REMOVERS[thing.kind](account, thing.id)
@@ -179,7 +180,8 @@ def _remove_bucket(account: Account, name: str) -> None:
 
 
 def _remove_pool(account: Account, pool: str) -> None:
-    """A pool that is protected says so; updating it would reset what is not given, so everything is given again."""
+    """Remove a pool's deletion protection. An update resets every property that is left out, so all are
+    passed again."""
     client = account.client("cognito-idp")
     found = client.describe_user_pool(UserPoolId=pool)["UserPool"]
     if found.get("DeletionProtection") == "ACTIVE":

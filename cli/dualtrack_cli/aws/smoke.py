@@ -1,4 +1,4 @@
-"""``dualtrack aws smoke``: the contract, checked at a stack's address, by a user of its own."""
+"""``dualtrack aws smoke``: checks the contract at a stack's address, with a user made for it."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from dualtrack_cli.aws.checks import Result
 
 NAME: Final = "smoke-"
-"""What the names of its users begin with."""
+"""The prefix of its users' names."""
 LEFT_BEHIND: Final = timedelta(hours=1)
-"""A user that is older belongs to a run that was killed."""
+"""An older user belongs to a run that was killed."""
 
 
 @contextlib.contextmanager
 def _user(url: str | None, token: str | None, stage: str, region: str | None) -> Iterator[tuple[str, str]]:
-    """(address, ID token) for the length of the block; a user who was made for it goes with it."""
+    """(address, ID token) for the length of the block; a user made for it is deleted at its end."""
     if url and token:
         yield url, token
     elif url:
@@ -85,7 +85,7 @@ def _sign_in(account: Account, pool: str, client: str, name: str, password: str)
 
 
 def _erase(url: str, token: str) -> None:
-    """What the user has left in the stack (CONTRACT 4, DELETE /v1/me)."""
+    """Erase what the user has left in the stack (CONTRACT 4, DELETE /v1/me)."""
     probe = Probe(url, token)
     with contextlib.suppress(Wrong):
         probe.ask("DELETE", "/v1/me")
@@ -109,7 +109,7 @@ def _tell(result: Result) -> None:
     "--report",
     "folder",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where the report goes; else .dualtrack/smoke-<stage>.",
+    help="Folder of the report; else .dualtrack/smoke-<stage>.",
 )
 @json_option
 def smoke(
@@ -121,9 +121,8 @@ def smoke(
     *,
     as_json: bool,
 ) -> None:
-    """Check the contract against a deployed stack: two chats, a dollar cent at most.
-
-    Measured are the first chat (cold), the first token, a chat with a tool, and its cost.
+    """Check the contract against a deployed stack: two chats, at most one US cent. Measures the first chat
+    (cold), the first token, a chat with a tool, and its cost.
 
     \b
     Exit codes: 0 everything passed, 4 something did not.

@@ -1,7 +1,7 @@
 """``dualtrack aws up``: from an account to the first chat, in numbered steps.
 
-Each step looks into the account, does what is missing there, and leaves alone what is done. Nothing is remembered
-on this machine, so an `up` that was killed is simply run again, from here or from anywhere else.
+Each step reads the account, does what is missing, and leaves the rest unchanged. Nothing is stored on this
+machine, so after an interruption simply run `up` again, from here or elsewhere.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 STAGES: Final = ("staging", "prod")
 SETTLE_SECONDS: Final = 45 * 60.0
-"""How long a change of a stack that is under way is waited for; a distribution of CloudFront takes half of it."""
+"""How long to wait for a stack's change in progress; a CloudFront distribution takes half of it."""
 _POLL_SECONDS: Final = 3.0
 _OWN_ADDRESS: Final = {
     "anthropic": "ANTHROPIC_BASE_URL",
@@ -42,7 +42,7 @@ _OWN_ADDRESS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What the options say; None where `up` decides or asks."""
+    """The command's options; None means that `up` decides or asks."""
 
     stage: str
     email: str | None = None
@@ -63,9 +63,9 @@ class Up:
     person: Person
     steps: Steps
     settings: dict[str, str] = field(default_factory=dict)
-    """What is deployed: file, environment, and what an earlier deployment was told."""
+    """The deployed settings: from file, environment and the previous deployment."""
     extra: dict[str, str] = field(default_factory=dict)
-    """What of it stands in no file and not in this process's environment."""
+    """Those that are neither in a file nor in this process's environment."""
 
     def run(self) -> None:
         """All steps."""
@@ -90,19 +90,19 @@ class Up:
         if is_new and not self.person.agrees(
             f"Deploy {prefix(self.wishes.stage)} to the account {caller.account} in {self.account.region}?"
         ):
-            raise Missing("Nothing was done.")
+            raise Missing("Nothing was changed.")
         self.extra = decide.carried(self.account.recorded(self.wishes.stage), settings.environment)
         if is_new and settings.stage.alarms and not settings.environment.get("ALARM_EMAIL"):
             self._ask_for_alarms()
         self.settings = {**self.extra, **settings.environment}
         if self.extra:
-            self.steps.say(f"Kept from an earlier deployment or given now: {', '.join(sorted(self.extra))}")
+            self.steps.say(f"Kept from an earlier deployment or set now: {', '.join(sorted(self.extra))}")
         self._page = settings.stage.page
         return caller.account
 
     def _ask_for_alarms(self) -> None:
         address = self.person.says(
-            "Who hears of alarms? (one e-mail address, empty for nobody)",
+            "Where should alarms be sent? (one e-mail address, empty for none)",
             "ALARM_EMAIL",
             _address,
             optional=True,
@@ -116,7 +116,7 @@ class Up:
         self.steps.say(f"{decide.concurrency_means(limit)}.")
         if limit < 100:
             self.steps.say(
-                f"AWS gives more within a day or so: {decide.raise_concurrency(self.account.region)}"
+                f"AWS usually raises it within a day: {decide.raise_concurrency(self.account.region)}"
             )
         if self._page and self._choose_page():
             self.steps.say(
@@ -124,13 +124,13 @@ class Up:
             )
 
     def _choose_page(self) -> bool:
-        """Whether the page is deployed: as it was, as the option says, or as the person does."""
+        """Whether to deploy the page: as before, as the option says, or as the user answers."""
         deployed = self.account.stack(f"{prefix(self.wishes.stage)}-page")
         if self.wishes.page is not None:
             self._page = self.wishes.page
         elif deployed is None or decide.before_deploy(deployed) == "delete":
             self._page = self.person.agrees(
-                "Deploy the web page with CloudFront? (`page = false` in the settings file asks no more)"
+                "Deploy the web page with CloudFront? (`page = false` in the settings file skips this question)"
             )
         return self._page
 
@@ -139,11 +139,11 @@ class Up:
         self.steps.begin("CDK bootstrap")
         version = self.account.bootstrap()
         if not decide.needs_bootstrap(version):
-            self.steps.say(f"Version {version} is there.")
+            self.steps.say(f"Version {version} is installed.")
             return
         self._wait_for("CDKToolkit")
         self._cdk().bootstrap(account_id)
-        self.steps.say(f"Version {self.account.bootstrap()} was made.")
+        self.steps.say(f"Version {self.account.bootstrap()} was installed.")
 
     # 4
     def _keys(self) -> None:
@@ -155,21 +155,21 @@ class Up:
             self.steps.say(f"Put /{prefix(self.wishes.stage)}/{name}")
         kept = [name for name in KEYS if name in present and not (self.wishes.renew_keys and name in given)]
         if kept:
-            self.steps.say(f"There already: {', '.join(kept)} (--renew-keys replaces them)")
+            self.steps.say(f"Already stored: {', '.join(kept)} (--renew-keys replaces them)")
         if not decide.is_key_needed(self.settings):
-            self.steps.say("Bedrock is asked with the functions' roles: no key.")
+            self.steps.say("Bedrock uses the functions' roles: no key needed.")
 
     def _given_keys(self, present: frozenset[str]) -> dict[str, str]:
         found: dict[str, str] = {}
         for name, variable in KEYS.items():
             if value := os.environ.get(variable):
                 if problem := self._key_problem(name, value):
-                    raise Missing(f"{problem}. It stands in the environment; nothing was put.")
+                    raise Missing(f"{problem}. It comes from the environment; nothing was stored.")
                 found[name] = value
         is_asked = "anthropic" not in found and ("anthropic" not in present or self.wishes.renew_keys)
         if is_asked and decide.is_key_needed(self.settings):
             found["anthropic"] = self.person.keeps_secret(
-                "Key of Anthropic's API (sk-ant-…, not shown; none for a server of your own)",
+                "Key of Anthropic's API (sk-ant-…, hidden; none for your own server)",
                 "ANTHROPIC_API_KEY",
                 lambda value: self._key_problem("anthropic", value),
                 optional=False,
@@ -200,12 +200,12 @@ class Up:
         context = {"stage": self.wishes.stage}
         if self.wishes.settings_folder:
             context["settings"] = str(self.wishes.settings_folder.resolve())
-        # the chat stack brings all that it needs; the page is the one that nothing needs
+        # the chat stack deploys everything it needs; no other stack needs the page
         stacks = ["--all"] if self._page else ["Chat"]
         self._cdk().deploy(stacks, context, self.extra)
 
     def _without_page(self) -> None:
-        """CloudFront refused the account: the rest is up, and goes on without."""
+        """CloudFront refused the account: the rest is deployed; continue without the page."""
         self._page = False
         self.steps.say(
             "CloudFront refuses this account until AWS has verified it: ask AWS Support (a case of the kind\n"
@@ -214,23 +214,23 @@ class Up:
         )
 
     def _ready_to_deploy(self) -> None:
-        """Wait for changes under way, and remove what a creation that failed has left."""
+        """Wait for changes in progress, and remove what a failed creation has left."""
         for name in STACKS:
             full = f"{prefix(self.wishes.stage)}-{name}"
             stack = self._wait_for(full)
             action = decide.before_deploy(stack)
             if action == "stop" and stack:
                 raise Refusal(
-                    f"{full} is {stack.status}: {stack.reason}\nMend the reason, then:"
+                    f"{full} is {stack.status}: {stack.reason}\nFix the cause, then:"
                     f" aws cloudformation continue-update-rollback --stack-name {full} --region {self.account.region}"
                 )
             if action == "delete" and stack:
-                self.steps.say(f"{full} is {stack.status} ({stack.reason}): it is deleted first")
+                self.steps.say(f"{full} is {stack.status} ({stack.reason}): deleting it first")
                 self.account.delete_stack(full)
                 self._wait_for(full)
 
     def _wait_for(self, name: str) -> Stack | None:
-        """The stack once nothing is under way."""
+        """The stack once no change is in progress."""
         deadline = time.monotonic() + SETTLE_SECONDS
         while True:
             stack = self.account.stack(name)
@@ -238,7 +238,7 @@ class Up:
                 return stack
             if time.monotonic() > deadline:
                 raise Refusal(
-                    f"{name} is {stack.status} for too long; look at it in CloudFormation's console."
+                    f"{name} has been {stack.status} for too long; check it in CloudFormation's console."
                 )
             self.steps.progress(f"{name} is {stack.status}: waiting")
             time.sleep(_POLL_SECONDS)
@@ -251,10 +251,10 @@ class Up:
             self.steps.say("Nothing to do.")
         elif self.wishes.assembly:
             self.steps.say(
-                f"Synthesise with PAGE_URL={url} and run `up` again: the sign-in leads back there then."
+                f"Synthesise with PAGE_URL={url} and run `up` again: the sign-in then redirects there."
             )
         else:
-            self.steps.say(f"The sign-in may lead back to {url}: a second deployment of what changes by that")
+            self.steps.say(f"Allowing the sign-in to redirect to {url}: a second deployment of some stacks")
             self.extra["PAGE_URL"] = url
             self._cdk_deploy()
         return dict(self.account.stacks(self.wishes.stage))
@@ -270,7 +270,7 @@ class Up:
         user = self.account.user(pool, wanted) if wanted else None
         todo = decide.first_user(admins, user, shown=self.wishes.show_password)
         if todo == "none":
-            self.steps.say(f"There are administrators: {', '.join(one.name for one in admins[:5])}")
+            self.steps.say(f"Administrators: {', '.join(one.name for one in admins[:5])}")
             return
         password = new_password() if self.wishes.show_password else ""
         if todo == "create":
@@ -282,9 +282,7 @@ class Up:
         if password:
             self.steps.say(f"Temporary password, shown this once: {password}")
         elif todo == "create":
-            self.steps.say(
-                f"A temporary password was mailed to {self._email} (look into the junk folder too)."
-            )
+            self.steps.say(f"A temporary password was mailed to {self._email} (check the junk folder too).")
 
     @property
     def _email(self) -> str:
@@ -294,7 +292,7 @@ class Up:
 
     def _ask_for_user(self) -> str:
         self._answered_email = self.person.says(
-            "E-mail address of the first user, who administers",
+            "E-mail address of the first user, who becomes an administrator",
             "--email",
             _address,
         )
@@ -330,11 +328,11 @@ def read_stage(wishes: Wishes) -> Settings:
 
 
 def _address(given: str) -> str:
-    return "" if decide.is_address(given) else "that is no address"
+    return "" if decide.is_address(given) else "that is not an e-mail address"
 
 
 def new_password() -> str:
-    """One that the pool's policy takes: 16 characters of four kinds."""
+    """A password that meets the pool's policy: 16 characters of four kinds."""
     kinds = (string.ascii_lowercase, string.ascii_uppercase, string.digits, "-_.!")
     picked = [secrets.choice(kind) for kind in kinds]
     picked += [secrets.choice("".join(kinds[:3])) for _ in range(12)]
@@ -346,13 +344,15 @@ def new_password() -> str:
 @click.option("--stage", type=click.Choice(STAGES), default="staging", show_default=True)
 @click.option("--region", help="Else AWS_REGION or the profile's.")
 @click.option(
-    "--yes", is_flag=True, help="Ask nothing: what is needed comes from options, settings, environment."
+    "--yes", is_flag=True, help="Ask nothing: take all answers from options, settings and environment."
 )
-@click.option("--email", help="The first user's address, who administers; the temporary password goes there.")
-@click.option("--user", help="The first user's name; else the address up to its @.")
+@click.option(
+    "--email", help="The first user's address, an administrator; the temporary password goes there."
+)
+@click.option("--user", help="The first user's name; by default the address up to its @.")
 @click.option("--show-password", is_flag=True, help="Show the temporary password here instead of mailing it.")
 @click.option("--page/--no-page", default=None, help="With or without CloudFront and the web page.")
-@click.option("--renew-keys", is_flag=True, help="Replace keys that are there by those of the environment.")
+@click.option("--renew-keys", is_flag=True, help="Replace stored keys with those of the environment.")
 @click.option(
     "--settings",
     "settings_folder",
@@ -377,10 +377,10 @@ def up(
     settings_folder: Path | None,
     assembly: Path | None,
 ) -> None:
-    """Deploy a stage, with all it takes from an account to the first chat. Run it again after every change.
+    """Deploy a stage, from an empty account to the first chat. Run it again after every change.
 
-    Every step looks into the account and does only what is missing there, so it can be broken off anywhere and
-    run again. Keys come from ANTHROPIC_API_KEY and its like, or are asked for without being shown.
+    Every step reads the account and does only what is missing, so it can be interrupted at any point and run
+    again. Keys come from ANTHROPIC_API_KEY and similar variables, or are entered without being shown.
 
     \b
     Exit codes: 0 deployed, 2 something is missing, 4 AWS or the CDK refused.
@@ -388,6 +388,6 @@ def up(
     with exit_codes():
         need_checkout()
         if email and not decide.is_address(email):
-            raise Missing(f"--email: {email} is no address.")
+            raise Missing(f"--email: {email} is not an e-mail address.")
         wishes = Wishes(stage, email, user, page, show_password, renew_keys, settings_folder, assembly)
         Up(wishes, Account(region), Person(yes=yes), Steps(8)).run()

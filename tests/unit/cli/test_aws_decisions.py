@@ -176,7 +176,7 @@ def test_a_stage_that_was_never_deployed_is_told_how() -> None:
         ("UPDATE_COMPLETE", "ok", ""),
         ("UPDATE_IN_PROGRESS", "note", "wait"),
         ("ROLLBACK_COMPLETE", "wrong", "aws up"),
-        ("UPDATE_ROLLBACK_COMPLETE", "note", "taken back"),
+        ("UPDATE_ROLLBACK_COMPLETE", "note", "rolled back"),
         ("UPDATE_ROLLBACK_FAILED", "wrong", "continue-update-rollback --stack-name dualtrack-staging-chat"),
     ],
 )

@@ -84,8 +84,8 @@ class TestChat:
         assert "Use **OAuth 2.0**." in result.stdout
         further, anew = result.stdout.rstrip().splitlines()[-2:]
         command = "uv run dualtrack chat"
-        assert further.startswith(f"Go on with: {command} --conversation cv_1 --url http://127.0.0.1:")
-        assert anew.startswith(f"Ask q1 anew: {command} --fork cv_1 --before q1 --url http://127.0.0.1:")
+        assert further.startswith(f"Continue with: {command} --conversation cv_1 --url http://127.0.0.1:")
+        assert anew.startswith(f"Ask q1 again: {command} --fork cv_1 --before q1 --url http://127.0.0.1:")
 
     def test_json_is_the_chat_object_alone(self) -> None:
         result = ask(Script(events=answered()), "How?", "--json")
@@ -179,7 +179,7 @@ class TestChat:
             (b"", "the file is empty"),
             (b"PK\x03\x04\0\0", "neither an image"),
             (b"caf\xe9", "not valid UTF-8"),
-            (b"x" * (4 * 1024 * 1024 + 1), "4 MB together"),
+            (b"x" * (4 * 1024 * 1024 + 1), "4 MB in total"),
         ],
     )
     def test_a_file_that_cannot_be_sent_is_named_before_anything_is_started(
@@ -360,7 +360,8 @@ class TestRunningStack:
             result = run("chat", "How?", "--state-dir", "state")
         assert result.exit_code == 0
         assert (
-            'Go on with: uv run dualtrack chat --conversation cv_1 --state-dir state "…"\n' in result.stdout
+            'Continue with: uv run dualtrack chat --conversation cv_1 --state-dir state "…"\n'
+            in result.stdout
         )
 
     def test_a_folder_elsewhere_is_named_in_what_to_do_next(self, tmp_path: Path) -> None:
@@ -529,7 +530,7 @@ class TestCredits:
     def test_a_name_that_is_new_is_said_so(self) -> None:
         """It is made a user, so a misspelt one would go unnoticed."""
         script = Script(balance=BALANCE)
-        told = "ada is a new user of the local stack, made now: id-of-ada"
+        told = "ada is a new user of the local stack, just created: id-of-ada"
         assert told in self.operate(script, "plan", "ada", "pro").stderr
         assert "new user" not in self.operate(script, "plan", "ada", "pro").stderr
 
@@ -566,7 +567,7 @@ class TestCredits:
             "2026-11-21    1,200    6,007     12.3457",
             "2026-11-20        1        0      0.0000",
             "together      1,201    6,007     12.3457",
-            "There is more than was looked at: the oldest day may lack some. Ask for fewer days.",
+            "Not all movements were read: the oldest day may be incomplete. Ask for fewer days.",
         ]
         assert script.asked("GET", f"{ADMIN_PATH}/spending?days=2")
         assert json.loads(self.operate(script, "spending", "ada", "--json").stdout) == script.spending

@@ -56,7 +56,7 @@ def test_who_has_too_many_streams_open_waits_for_one_to_close_and_says_so_once()
         assert [event.id for event in client.events(CHAT_ID, tell=told.append)][-1] == 11
     assert pauses == [9] * 20
     assert len(told) == 1
-    assert "goes on when another closes" in told[0]
+    assert "continues when another closes" in told[0]
 
 
 def test_a_stream_that_stays_away_is_given_up() -> None:
@@ -90,7 +90,7 @@ def test_a_stream_that_never_ends_is_given_up_when_no_chat_can_still_run() -> No
     with (
         api_server(script) as url,
         ApiClient(url, "token-of-user", sleep=Pauses(), clock=lambda: float(next(hours))) as client,
-        pytest.raises(Unreachable, match="without an end"),
+        pytest.raises(Unreachable, match="before the end"),
     ):
         numbers(client)
 

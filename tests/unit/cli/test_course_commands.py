@@ -104,7 +104,7 @@ def test_refused_files_are_named_and_the_others_are_in(
     assert "latin.txt: refused, it is not UTF-8" in result.stderr
     assert [line for line in result.stderr.splitlines() if line.startswith("Refused: ")] == [
         "Refused: latin.txt is not UTF-8 (byte 2): save it in that encoding.",
-        "Refused: large.txt has 50.0 MB; at most 20 MB are taken.",
+        "Refused: large.txt has 50.0 MB; at most 20 MB are allowed.",
         "Refused: none.txt is empty.",
     ]
     assert result.stdout == "Courses: 1, 2 lessons, 2 chunks. Skipped: 0. Refused: 3.\n"
@@ -190,4 +190,4 @@ def test_wrong_usage(tmp_path: Path) -> None:
     assert (empty.exit_code, "no files of these formats" in empty.stderr) == (2, True)
     _written(tmp_path, {f"{n}.txt": A for n in range(201)})
     many = run(nowhere, "ingest", str(tmp_path))
-    assert (many.exit_code, "201 files; one job takes 200" in many.stderr) == (2, True)
+    assert (many.exit_code, "201 files are too many: a job takes at most 200" in many.stderr) == (2, True)

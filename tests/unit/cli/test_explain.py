@@ -35,6 +35,6 @@ def test_what_an_earlier_release_lacks_is_said() -> None:
         found = receipt_of(evidence(world.stores, world.ask("Hello.")), DEPLOYMENT)
     odd = {**found, "recorded": False, "price_known": False, "differences": ["tokens"]}
     text = "\n".join(text_of(odd))
-    assert "An earlier release" in text
+    assert "by an earlier release" in text
     assert "a guess" in text
     assert "It does not add up: tokens" in text

@@ -107,7 +107,7 @@ def test_a_user_sees_their_own_chat_and_nobody_elses() -> None:
         with deployed({"of-ann": api, "of-eve": api.of("eve")}) as (url, asked):
             shown = explain(chat["chat_id"], "--url", url, "--token", "of-ann")
             assert shown.exit_code == 0, shown.output
-            for part in ("q1-t1 retrieve_full_context", "turn 2", "ledger: settle 7", "together, 7 credits"):
+            for part in ("q1-t1 retrieve_full_context", "turn 2", "ledger: settle 7", "total, 7 credits"):
                 assert part in shown.output
             assert "It does not add up" not in shown.output
             told = explain(chat["chat_id"], "--url", url, "--token", "of-ann", "--json")

@@ -69,7 +69,7 @@ def test_questions_follow_one_another_in_one_conversation() -> None:
         {"message": "And\nnow?", "conversation_id": "cv_1"},
         {"message": "How?", "conversation_id": "cv_1"},
     ]
-    assert "Go on with: uv run dualtrack chat --conversation cv_1 --url" in terminal.shown
+    assert "Continue with: uv run dualtrack chat --conversation cv_1 --url" in terminal.shown
 
 
 def test_ctrl_c_stops_the_answer_and_not_the_conversation() -> None:
@@ -114,7 +114,7 @@ def test_a_refusal_and_a_mistake_are_told_and_it_goes_on(tmp_path: Path) -> None
             ("/file missing.txt", "missing.txt: no such file"),
             ("/credits", "35 credits available, plan free"),
             ("/conversations far", "How far?"),
-            ("/open cv_7", "On with: How far?"),
+            ("/open cv_7", "Continuing: How far?"),
             ("/open cv_8", "no such conversation"),
         ):
             terminal.until(PROMPT)
@@ -134,7 +134,7 @@ def test_a_file_goes_with_the_next_question_alone(tmp_path: Path) -> None:
     script = Script(events=answered())
     with api_server(script) as url, Terminal("chat", "--url", url) as terminal:
         for entered, told in (
-            (f"/file {tmp_path / 'a.txt'}", "Goes with the next question: a.txt"),
+            (f"/file {tmp_path / 'a.txt'}", "Attached to the next question: a.txt"),
             ("Read it", "75 % saved"),
             ("/new graph", "A new conversation with graph."),
             ("And?", "75 % saved"),

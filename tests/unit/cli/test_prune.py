@@ -87,7 +87,7 @@ def test_nothing_goes_until_no_chat_of_the_release_before_can_run() -> None:
     """Whatever has moved last: the stack or an alias, which an operator may have moved by hand."""
     stack = {"StackName": "s", "StackStatus": "UPDATE_COMPLETE"}
     moved = [NOW - timedelta(days=1), NOW - QUIET + timedelta(minutes=4, seconds=1)]
-    with pytest.raises(TooEarly, match=r"Again in 5 min\."):
+    with pytest.raises(TooEarly, match=r"Try again in 5 min\."):
         check_quiet(stack, moved, NOW)
     check_quiet(stack, [NOW - QUIET], NOW)
 
@@ -194,7 +194,7 @@ def later() -> datetime:
 
 def test_the_commands_account_is_read_and_pruned(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = f"{MACHINE}:"
-    with pytest.raises(TooEarly, match=r"Again in \d+ min"):
+    with pytest.raises(TooEarly, match=r"Try again in \d+ min"):
         find_spare(account, "staging", 2, datetime.now(UTC))
     account.step_functions.running = {f"{machine}2"}
     expected = Spare((f"{machine}3", f"{machine}1"), (("turn", 1), ("turn", 3)))
@@ -204,7 +204,7 @@ def test_the_commands_account_is_read_and_pruned(account: Account, monkeypatch: 
     monkeypatch.setattr(published_versions, "open_account", lambda: account)
     monkeypatch.setattr(published_versions, "QUIET", -timedelta(minutes=1))
     refused = CliRunner().invoke(main, ["aws", "prune", "--keep", "2"], input="n\n")
-    assert "4 versions beyond the last 2 that nothing needs." in refused.output
+    assert "4 unused versions besides the latest 2." in refused.output
     assert len(find_spare(account, "staging", 2, later()).functions) == 2, "nothing went"
     done = CliRunner().invoke(main, ["aws", "prune", "--keep", "2", "--yes"])
     assert (done.exit_code, done.output.splitlines()[-1]) == (0, "Deleted.")

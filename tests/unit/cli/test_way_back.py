@@ -71,7 +71,7 @@ class TestConversations:
 
     def test_there_may_be_more_or_none(self) -> None:
         assert "There are more" in run(script(), "conversations", "--limit", "1").stderr
-        assert "begin one with" in run(script(conversations=[]), "conversations").stdout
+        assert "start one with" in run(script(conversations=[]), "conversations").stdout
 
     def test_json_is_the_page(self) -> None:
         assert len(json.loads(run(script(), "conversations", "--json").stdout)["conversations"]) == 2
@@ -175,7 +175,7 @@ class TestCancel:
 
     def test_one_that_has_ended_is_told_so(self) -> None:
         result = run(script(cancelled=chat_object()), "cancel", CHAT_ID)
-        assert result.stdout == "ch_1 had ended before (done): 15 credits charged, 1,035 left.\n"
+        assert result.stdout == "ch_1 had already ended (done): 15 credits charged, 1,035 left.\n"
 
     def test_json_is_the_chat_object(self) -> None:
         assert json.loads(run(script(), "cancel", CHAT_ID, "--json").stdout)["status"] == "cancelled"

@@ -44,7 +44,9 @@ class Refusal(TypedDict):
         Annotated[Count, Field(description="429: seconds to wait, as in the header Retry-After")]
     ]
     chat_id: NotRequired[
-        Annotated[str, Field(description="409 conversation_busy: the chat that is running in the conversation")]
+        Annotated[
+            str, Field(description="409 conversation_busy: the chat that is running in the conversation")
+        ]
     ]
     url: NotRequired[Annotated[str, Field(description="409 conversation_busy: the path of that chat")]]
 
