@@ -70,7 +70,8 @@ def test_its_commands_exist(path: Path) -> None:
         if word.startswith("tests/")
         for path in _expanded(word)
     ]
-    assert [test for test in tests if not (ROOT / test).exists()] == []
+    made = re.findall(r"New file `([^`]+)`", text)  # by the reader of a recipe (tests/unit/test_extend.py)
+    assert [test for test in tests if test not in made and not (ROOT / test).exists()] == []
     scripts = re.findall(r"(?:bash|sh) (\.ci/\w+(?:\.sh)?)", text)
     assert [script for script in scripts if not (ROOT / script).is_file()] == []
 

@@ -87,7 +87,7 @@ def test_sections_are_numbered_without_a_gap(document: str, last: int) -> None:
         ('CONTRACT 6, "The window"', 0),
         ('CONTRACT 7, "The window"', 1),
         ("FACTS 14", 1),
-        ("PROFILES 1", 1),
+        ("PROFILES.md 1", 1),
         ('{"DUALTRACK_PROFILES": "7"}', 0),
     ],
 )
