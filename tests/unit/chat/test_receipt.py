@@ -90,7 +90,7 @@ def test_a_second_line_for_the_same_call_is_seen(world: World) -> None:
     for kind in ("model", "tool", "ledger"):
         doubled = copy.deepcopy(found["lines"])
         doubled.append(next(line for line in doubled if line["kind"] == kind and line.get("amount", 1)))
-        assert any("there twice" in one for one in differences(chat, doubled)), kind
+        assert any("listed twice" in one for one in differences(chat, doubled)), kind
         renamed = [*doubled[:-1], {**doubled[-1], "id": "another"}]
         sums = differences(chat, renamed)
         assert sums or doubled[-1].get("movement") == "hold", kind
