@@ -281,7 +281,7 @@ def _environment(origins: str) -> dict[str, str]:
 
 
 def _load() -> ModuleType:
-    """The handler's module, made anew: it reads its environment once."""
+    """A fresh import of the handler's module, which reads its environment once."""
     spec = importlib.util.spec_from_file_location("api_handler_under_test", HANDLER)
     assert spec is not None
     assert spec.loader is not None

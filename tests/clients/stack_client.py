@@ -288,7 +288,7 @@ def chats_of(stores: Stores, user: str) -> list[Chat]:
 
 
 def wait_for(true: Callable[[], object], seconds: float = PATIENCE) -> None:
-    """Until the condition holds; a state of another process that nobody announces can only be asked for."""
+    """Wait until the condition is true; another process's state can only be polled."""
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline, "it did not come about"

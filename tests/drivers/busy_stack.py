@@ -113,7 +113,7 @@ class Crowd:
 
 
 def crowd(root: Root, executions: Executions) -> Crowd:
-    """One of which nobody has heard, with all the credits that it needs."""
+    """A new user with enough credits."""
     name = f"crowd-{uuid.uuid4().hex[:12]}"
     user = root.stack.token(name).user_id
     root.grant(user)

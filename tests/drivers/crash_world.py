@@ -167,7 +167,7 @@ class Scenario:
     """Of the model, in tokens, while it answers the first query."""
 
     vanishes_after: str = ""
-    """The execution is gone after this step, as far as its workers go; nobody hears of it."""
+    """The execution's workers are gone after this step, without a notification."""
 
     never_started: bool = False
     follow_up: Literal["", "before", "during", "while it waits", "after"] = ""
@@ -178,7 +178,7 @@ class Scenario:
     """So many queries of an earlier release stand before it, `EARLIER_TOKENS` each."""
 
     digest_waits: bool = False
-    """Two thirds of them have been folded into a digest that nobody has taken."""
+    """Two thirds of them have been folded into a digest that is still pending."""
 
     forked: bool = False
     """It comes in a fork that shares all of them, and its parent is deleted."""

@@ -125,7 +125,7 @@ def documentation_world(
     voyage_key: str = "pa-test",
     claude: bool = True,
 ) -> Iterator[World]:
-    """The search over loopback servers and a cache table. ``claude=False``: nobody is asked."""
+    """The search over loopback servers and a cache table. ``claude=False``: no model is called."""
     with ExitStack() as stack:
         servers = (
             stack.enter_context(serve_context7(context7 or world_of_ads())),

@@ -230,7 +230,7 @@ _ERRORS: Final[Mapping[str, Callable[[Site], Any]]] = {
 
 
 def _broken_stream(kind: str, whole: httpx2.Response) -> httpx2.Response:
-    """Half of a response; a malformed one ends with what nobody can parse."""
+    """Half of a response; a malformed one has an invalid end."""
     half = whole.content[: len(whole.content) // 2]
     if kind == "malformed":
         half = half.rsplit(b"\n\n", 1)[0] + b'\n\nevent: content_block_delta\ndata: {"type": "conte\n\n'

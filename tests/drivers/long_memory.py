@@ -88,7 +88,7 @@ def running_lab(state_dir: Path, settings: Mapping[str, str], *, port: int = 0) 
 
 
 def prose(seed: str, characters: int) -> str:
-    """So many characters of sentences that nobody has written, the same for the same seed."""
+    """Generated sentences of this many characters, the same for the same seed."""
     drawn = random.Random(seed)
     said: list[str] = []
     length = 0

@@ -247,7 +247,7 @@ class WorkerWorld(World):
             self._scheduled("reset", lambda process: _worker(process).invoke("credit_reset", {}))
 
     def _scheduled(self, step: str, body: Callable[[Process], Any]) -> None:
-        """A step outside the workflow; whoever repeats it gives up in the end, and nothing may depend on it."""
+        """A step outside the workflow; its caller stops retrying at some point, and nothing may depend on it."""
         with contextlib.suppress(StepFailed):
             self.state(step, body, 2)
 

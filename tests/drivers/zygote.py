@@ -80,7 +80,7 @@ class Context:
 
 
 def load(handler: str) -> ModuleType:
-    """A handler's module, executed anew."""
+    """A fresh import of a handler's module."""
     spec = importlib.util.spec_from_file_location("handler", FUNCTIONS / handler / "handler.py")
     assert spec is not None
     assert spec.loader is not None

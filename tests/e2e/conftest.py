@@ -120,7 +120,7 @@ def root(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture
 def someone(root: Root) -> Iterator[Callable[[], Person]]:
-    """Makes users of whom nobody has heard; what they left running ends with the test."""
+    """Makes new users; their running chats end with the test."""
     made: list[Person] = []
 
     def make() -> Person:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def test_no_stage_has_it_by_default() -> None:
-    """It bills while nobody chats."""
+    """It costs money even without chats."""
     assert [stage.snap_start for stage in STAGES.values()] == [()] * 3
 
 

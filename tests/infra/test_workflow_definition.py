@@ -84,7 +84,7 @@ def test_every_function_named_in_the_definition_is_put_in(path: Path) -> None:
 
 
 def test_a_job_on_a_corpus_is_called_until_it_says_that_it_is_done() -> None:
-    """And a step that fails at every attempt ends it; if that fails too, the sweep begins it anew."""
+    """And a step that fails at every attempt ends it; if that fails too, the sweep restarts it."""
     states = definition(CORPUS)["States"]
     assert states["Ingest"]["Next"] == "Route"
     (again,) = states["Route"]["Choices"]

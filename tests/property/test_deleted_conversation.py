@@ -381,7 +381,7 @@ def no_history_is_left(world: World) -> None:
 
 
 def later(world: World) -> None:
-    """The sweep comes by when nobody can write any more."""
+    """The sweep runs when no step can write any more."""
     world.clock.now += WRITERS_SECONDS + 1
     stores = world.stores(quiet(world))
     sweep_deletions(stores, world.executions(quiet(world)), Nobody(), 120)

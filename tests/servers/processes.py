@@ -23,7 +23,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def free_port() -> int:
-    """One that nobody listens on."""
+    """A free port."""
     return free_ports(1)[0]
 
 

@@ -1,4 +1,4 @@
-"""What nobody waits for: events, schedules, asynchronous calls and where they end."""
+"""Asynchronous work: events, schedules, asynchronous calls and their dead-letter queues."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_tokens_are_refused_until_they_have_expired(api: Api) -> None:
 
 
 def test_an_administrator_erases_a_user_and_may_ask_twice(api: Api) -> None:
-    """One that nobody has, or that no user can have, is not found."""
+    """An unknown or an invalid user id is not found."""
     admin = api.of("an-admin", ["admin"])
     target = f"/v1/admin/users/{api.user}"
     assert api.call("DELETE", target).status == 403

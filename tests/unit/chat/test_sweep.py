@@ -46,7 +46,7 @@ def stores(clock: FakeClock) -> Iterator[Stores]:
 
 
 def admitted(stores: Stores, user: str) -> Chat:
-    """A chat that nobody runs."""
+    """A chat without an execution."""
     executions: Any = NoExecutions()
     return start_chat(stores, executions, NewChat(user, "Hello?"), None)
 

@@ -23,7 +23,7 @@ MARK = "5f1d0c9a"
 
 
 def test_each_part_belongs_to_the_id_that_it_begins_with() -> None:
-    """A response keeps its lines; what the model says before the first part is nobody's."""
+    """A response keeps its lines; the model's text before the first part is ignored."""
     answer = "Here they are:\n[k7 q2-t1] Found 17.\n\n[k7 q2-t2] Found 23.\n[k7 q2-r] Two:\n- a\n- b\n"
     assert summaries_in(answer, "k7", ASKED, cut=False) == {
         "q2-t1": "Found 17.",

@@ -78,7 +78,7 @@ def test_breakpoints_stand_at_the_ends_of_the_tracks_and_of_the_messages() -> No
 
 
 def test_the_last_call_has_none_but_where_its_summaries_are_asked_for() -> None:
-    """The service reads its messages anew, and no turn follows it."""
+    """The service reads its messages uncached, and no turn follows it."""
     view = View((track(1), track(2)), QUERY, turns=(turn(Result("a")),), limit="max_turns")
     assert marks(build(view).messages) == [(6, 1)]
     assert marks(build(replace(view, is_read_again=False)).messages) == []
