@@ -127,7 +127,7 @@ export class ExchangeView {
   }
 
   #summary(running) {
-    const { turns, calls } = this.#exchange;
+    const { turns, turnCount, calls } = this.#exchange;
     const all = Object.values(calls);
     if (running) {
       const last = turns.at(-1);
@@ -150,7 +150,7 @@ export class ExchangeView {
     const failed = all.filter((call) => call.state === "error").length;
     const rounds = turns.filter((one) => one.calls.length > 0).length;
     return [
-      `${plural(all.length, "tool")} in ${plural(rounds, "round")}, ${plural(turns.length, "model call")}`,
+      `${plural(all.length, "tool")} in ${plural(rounds, "round")}, ${plural(turnCount || turns.length, "model call")}`,
       failed ? h("span", { class: "bad" }, `${failed} failed`) : "",
     ];
   }

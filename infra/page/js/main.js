@@ -544,7 +544,9 @@ async function boot() {
   if (session.token) await enter();
   else {
     showSignIn(session, problem);
-    if (session.kind === "local") byId("sign-in-name").value ||= await session.ownName();
+    if (session.kind !== "local") return;
+    const own = await session.ownName();
+    byId("sign-in-name").value ||= own; // what was typed meanwhile stays
   }
 }
 

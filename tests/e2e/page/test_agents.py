@@ -65,7 +65,7 @@ def test_a_new_conversation_begins_with_the_agent_that_was_chosen(reader: Reader
     assert not choice.is_visible(), "it is fixed now"
     assert reader.page.locator("#agent").inner_text() == "Small"
     side = reader.page.get_by_role("navigation", name="Conversations")
-    assert "Small" in side.get_by_role("link").inner_text()
+    assert "Small" in side.locator("#conversations").get_by_role("link").inner_text()
 
     script.says("Still small.")
     reader.ask(script.question("more"))

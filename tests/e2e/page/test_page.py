@@ -352,7 +352,7 @@ def test_conversations_are_listed_renamed_and_deleted_by_keyboard(reader: Reader
     script.says("Yes.")
     reader.ask(script.question("first"))
     side = reader.page.get_by_role("navigation", name="Conversations")
-    side.get_by_role("link").wait_for()
+    side.locator("#conversations").get_by_role("link").wait_for()
     side.get_by_role("button", name="Rename").focus()
     reader.page.keyboard.press("Enter")
     reader.page.get_by_role("dialog").get_by_label("Title").fill("A better name")
@@ -367,7 +367,7 @@ def test_conversations_are_listed_renamed_and_deleted_by_keyboard(reader: Reader
     reader.page.keyboard.press("Enter")
     reader.page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     reader.sees("What would you like to know?")
-    side.get_by_role("link").wait_for(state="detached")
+    side.locator("#conversations").get_by_role("link").wait_for(state="detached")
 
 
 def test_past_answers_keep_their_steps_sources_and_figures(reader: Reader, script: Script) -> None:
@@ -486,5 +486,5 @@ def test_axe_finds_nothing(visit: Callable[..., Reader], script: Script, look: s
     if look == "phone":
         reader.page.keyboard.press("Escape")
         reader.page.get_by_role("button", name="Conversations").click()
-        reader.page.get_by_role("navigation").get_by_role("link").wait_for()
+        reader.page.locator("#conversations").get_by_role("link").wait_for()
         check("list")

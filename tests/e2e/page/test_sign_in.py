@@ -77,3 +77,18 @@ def test_an_answer_to_somebody_elses_sign_in_is_refused(visit: Callable[..., Rea
     reader.page.get_by_role("button", name="Sign in").click()
     reader.page.get_by_role("alert").get_by_text("Please sign in again.").wait_for()
     assert hosted.exchanges == []
+
+
+def test_the_stacks_own_name_does_not_replace_one_that_is_being_typed(visit: Callable[..., Reader]) -> None:
+    reader = visit()
+    held: list[Route] = []
+    with reader.page.expect_request("**/dev/status"):
+        reader.page.route("**/dev/status", lambda route: held.append(route))  # noqa: PLW0108 - it marks its handlers
+        reader.page.goto(reader.url)
+    name = reader.page.get_by_label("Name")
+    name.fill(reader.name)
+    with reader.page.expect_response("**/dev/status") as answered:
+        held[0].fulfill(json={"user": "somebody"})
+    answered.value.finished()
+    reader.page.evaluate("() => new Promise((done) => setTimeout(done))")  # what waits for the answer has run
+    assert name.input_value() == reader.name
