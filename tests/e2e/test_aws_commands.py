@@ -119,7 +119,7 @@ def test_doctor_says_what_an_empty_account_lacks(command: Command) -> None:
 
 def test_nobody_is_left_waiting_for_an_answer(command: Command) -> None:
     """Without a terminal and without --yes."""
-    assert "give --yes" in command("up", code=2)
+    assert "pass --yes" in command("up", code=2)
     assert "--delete-data dualtrack-prod" in command("down", "--stage", "prod", "--yes", code=2)
 
 

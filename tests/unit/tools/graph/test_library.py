@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -50,7 +53,9 @@ class World:
         self.clock.now += CHECKED_EVERY
 
     def on_disk(self) -> list[str]:
-        return sorted(path.name for path in self.folder.iterdir()) if self.folder.exists() else []
+        """The versions in this process's folders."""
+        own = f"{os.getpid()}-"
+        return sorted(path.name.removeprefix(own) for path in self.folder.glob(f"{own}*"))
 
 
 @pytest.fixture
@@ -112,3 +117,17 @@ def test_without_a_former_it_is_an_error_and_asked_for_again(world: World) -> No
     world.publish("v2", "v1")
     assert count(world) == ASSETS
     assert world.on_disk() == ["v2"]
+
+
+def test_another_process_keeps_its_version_and_one_that_is_gone_does_not(world: World) -> None:
+    """Instances on the emulator share a disk, and what a dead process has left would fill Lambda's."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    theirs, left = (world.folder / f"{process}-v1" for process in (os.getppid(), ended.pid))
+    for folder in (theirs, left):
+        folder.mkdir(parents=True)
+        (folder / "graph.lbug").write_text("half of it")
+    world.publish("v1", None)
+    assert count(world) == ASSETS
+    assert (theirs / "graph.lbug").read_text() == "half of it"
+    assert not left.exists()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import tempfile
 import threading
 import time
 from dataclasses import dataclass, field
@@ -28,7 +30,8 @@ DATABASE: Final = "index"
 CHECKED_EVERY: Final = 5.0
 """Seconds between two checks for a newer version."""
 
-FOLDER: Final = Path("/tmp/graph")  # noqa: S108 - a Lambda function's own disk, which nobody shares
+FOLDER: Final = Path(tempfile.gettempdir()) / "graph"
+"""Each process has its own folder of a version in it: the emulator's instances share a disk, Lambda's do not."""
 
 
 class Log(Protocol):
@@ -86,7 +89,8 @@ class GraphLibrary:
 
     def _fetched(self, version: str) -> GraphNeeds:
         schema = schema_from_json(self.store.schema(CORPUS, version))
-        folder = self.folder / version
+        folder = self._place(version)
+        self._remove_abandoned()
         shutil.rmtree(folder, ignore_errors=True)  # what an earlier attempt has left
         folder.mkdir(parents=True)
         try:
@@ -100,4 +104,24 @@ class GraphLibrary:
     def _swap(self, version: str, needs: GraphNeeds) -> None:
         former, self._version, self._needs = self._version, version, needs
         if former:
-            shutil.rmtree(self.folder / former, ignore_errors=True)
+            shutil.rmtree(self._place(former), ignore_errors=True)
+
+    def _place(self, version: str) -> Path:
+        return self.folder / f"{os.getpid()}-{version}"
+
+    def _remove_abandoned(self) -> None:
+        """Folders of processes that are gone: an instance whose process died keeps its disk."""
+        for path in self.folder.glob("*-*"):
+            process = path.name.partition("-")[0]
+            if process.isdecimal() and not _lives(int(process)):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # somebody else's
+        return True
+    return True
