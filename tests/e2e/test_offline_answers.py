@@ -50,15 +50,23 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Reader]:
 
 
 def examples() -> list[tuple[str, str, bool]]:
-    """(profile, message, whether it goes on) of the ``dualtrack chat`` commands in the documents, in order."""
+    """(profile, message, whether it goes on) of the ``dualtrack chat`` commands in the documents, in order.
+
+    Without those that need a file or an agent of the reader's own: `test_documents` and `test_extend` run them.
+    """
     found = []
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+        if path.name == "extend.md":
+            continue
         for line in re.findall(r"^.*\bdualtrack (chat [^`\n]*)", path.read_text(), re.MULTILINE):
             words = shlex.split(line, comments=True) if line.count('"') % 2 == 0 else []
-            if len(words) < 2 or words[-1] == "…" or " " not in line or '"' not in line:
+            words = [word for word in words if not word.startswith((">", "<"))]
+            if len(words) < 2 or words[-1] in {"…", "MESSAGE"} or '"' not in line or "--file" in words:
                 continue
             profile = words[words.index("--profile") + 1] if "--profile" in words else "assistant"
-            found.append((profile, words[-1], "--last" in words or "--conversation" in words))
+            if profile in all_profiles():
+                goes_on = any(option in words for option in ("--last", "--conversation", "--fork"))
+                found.append((profile, words[-1], goes_on))
     return found
 
 
