@@ -193,7 +193,7 @@ def test_a_second_runner_of_the_same_folder_is_refused(running: Runner) -> None:
     url = running.ready()
     code, message = refused(running.state_dir, "--port", "0")
     assert code == 1
-    assert "already runs" in message
+    assert "already uses" in message
     assert httpx.get(f"{url}/health").status_code == 200  # the first is not disturbed
 
 
