@@ -152,9 +152,9 @@ def test_a_line_that_is_there_twice_is_seen(searched: tuple[World, FakeClaude, F
     for kind in INSIDE:
         doubled = copy.deepcopy(receipt(world, chat)["lines"])
         doubled.append(next(line for line in doubled if line["kind"] == kind))
-        assert any("there twice" in one for one in differences(chat, doubled)), kind
+        assert any("listed twice" in one for one in differences(chat, doubled)), kind
         renamed = [*doubled[:-1], {**doubled[-1], "id": "another"}]
-        assert any("there twice" in one for one in differences(chat, renamed)), kind
+        assert any("listed twice" in one for one in differences(chat, renamed)), kind
 
 
 def test_a_question_that_got_no_answer_is_a_try(searched: tuple[World, FakeClaude, FakeVoyage]) -> None:
