@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from dualtrack_cli.aws.facts import STAGES
 from dualtrack_cli.command import exit_codes, json_option, print_json, report
 from dualtrack_cli.target import Missing, need_checkout
 
@@ -20,10 +21,7 @@ if TYPE_CHECKING:
 
     from infra.costs import Template
 
-_STAGES: Final = ("staging", "prod")
-
-
-_IN_MODULES: Final = ("up", "doctor", "smoke", "down")
+_IN_MODULES: Final = ("up", "doctor", "smoke", "down", "prune")
 """Commands of modules of `dualtrack_cli.aws` with the same name, which load the AWS SDK."""
 
 
@@ -46,7 +44,7 @@ def aws_commands() -> None:
 
 
 @aws_commands.command()
-@click.option("--stage", type=click.Choice(_STAGES), default="staging", show_default=True)
+@click.option("--stage", type=click.Choice(STAGES), default="staging", show_default=True)
 @click.option("--github", is_flag=True, help="Include GitHub's MCP server, even if no image is set.")
 @json_option
 def cost(*, stage: str, github: bool, as_json: bool) -> None:

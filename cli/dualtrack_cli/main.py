@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import click
 
 from dualtrack_cli.aws_commands import aws_commands
-from dualtrack_cli.aws_prune import prune
 from dualtrack_cli.chat_command import chat
 from dualtrack_cli.command import exit_codes, report, state_dir_option
 from dualtrack_cli.conversation_commands import conversations, show
@@ -42,7 +41,6 @@ main.add_command(user_commands)
 main.add_command(course_commands)
 main.add_command(graph_commands)
 main.add_command(aws_commands)
-aws_commands.add_command(prune)
 main.add_command(explain)
 
 

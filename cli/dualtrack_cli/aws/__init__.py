@@ -1,1 +1,1 @@
-"""``dualtrack aws up | doctor | smoke | down``: a stage in an AWS account."""
+"""``dualtrack aws up | doctor | smoke | down | prune``: a stage in an AWS account."""

@@ -15,8 +15,8 @@ import httpx
 
 from dualtrack_cli.aws import decide
 from dualtrack_cli.aws.account import Account, Refusal
-from dualtrack_cli.aws.facts import KEYS, prefix
-from dualtrack_cli.aws.up import STAGES, Wishes, read_stage
+from dualtrack_cli.aws.facts import KEYS, STAGES, prefix
+from dualtrack_cli.aws.up import Wishes, read_stage
 from dualtrack_cli.command import Exit, exit_codes, json_option, print_json
 from dualtrack_cli.target import need_checkout
 from dualtrack_cli.transcript import one_line

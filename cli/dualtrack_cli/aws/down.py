@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Final
 
 import click
 
 from dualtrack_cli.aws.account import Account, Refusal
-from dualtrack_cli.aws.facts import prefix
+from dualtrack_cli.aws.facts import STAGES, prefix
 from dualtrack_cli.aws.questions import Person, Steps
 from dualtrack_cli.aws.removal import Thing, empty_buckets, remove, things_of
-from dualtrack_cli.aws.up import STAGES
+from dualtrack_cli.aws.waiting import wait_until_settled
 from dualtrack_cli.command import exit_codes
 from dualtrack_cli.target import Missing
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-SETTLE_SECONDS: Final = 45 * 60.0
-_POLL_SECONDS: Final = 3.0
 _ATTEMPTS: Final = 2
 """A second deletion often works if the first failed because something was still in use."""
 
 
-def must_be_named(stage: str, given: str | None) -> str:
+def must_be_named(stage: str, confirmed: str | None) -> str:
     """Why the stage may not be deleted with these options; empty if it may."""
-    if stage != "prod" or given == prefix(stage):
+    if stage != "prod" or confirmed == prefix(stage):
         return ""
     name = prefix(stage)
     return f"{name} contains users' data, and a deletion cannot be undone: confirm with --delete-data {name}."
@@ -70,30 +67,13 @@ def _remove_all(account: Account, things: Sequence[Thing], steps: Steps) -> None
 
 def _delete_stack(account: Account, name: str, steps: Steps) -> None:
     for attempt in range(1, _ATTEMPTS + 1):
-        stack = _settled(account, name, steps)
-        if stack is None:
+        if wait_until_settled(account, name, steps) is None:
             break
         account.delete_stack(name)
-        _settled(account, name, steps)
-        after = account.stack(name)
+        after = wait_until_settled(account, name, steps)
         if after and attempt == _ATTEMPTS:
             raise Refusal(f"{name} is {after.status}: {after.reason}\nFix that and run `down` again.")
     steps.say(f"{name} is deleted.")
-
-
-def _settled(account: Account, name: str, steps: Steps) -> str | None:
-    """The status once nothing is under way; None when the stack is gone."""
-    deadline = time.monotonic() + SETTLE_SECONDS
-    while (stack := account.stack(name)) and stack.status.endswith("_IN_PROGRESS"):
-        if stack.status == "REVIEW_IN_PROGRESS":
-            break
-        if time.monotonic() > deadline:
-            raise Refusal(
-                f"{name} has been {stack.status} for too long; check it in CloudFormation's console."
-            )
-        steps.progress(f"{name} is {stack.status}")
-        time.sleep(_POLL_SECONDS)
-    return stack.status if stack else None
 
 
 def _say_what_stays(account: Account, steps: Steps) -> None:

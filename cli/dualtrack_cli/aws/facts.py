@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+STAGES: Final = ("staging", "prod")
+"""The stages of an account; `local` is the laptop's."""
+
 STACKS: Final = ("data", "identity", "mcp", "chat", "page")
 """The stacks of a stage in the order of their deployment; ``mcp`` and ``page`` are optional."""
 

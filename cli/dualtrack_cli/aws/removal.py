@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from botocore.exceptions import ClientError
 
 from dualtrack_cli.aws.account import plainly
-from dualtrack_cli.aws.facts import prefix
+from dualtrack_cli.aws.facts import STACKS, prefix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ ORDER: Final[tuple[Kind, ...]] = (
 )  # fmt: skip
 """Stacks first, because resources in use cannot be deleted; log groups last, because functions write until
 they are deleted."""
-STACK_ORDER: Final = ("page", "chat", "mcp", "identity", "data")
+STACK_ORDER: Final = tuple(reversed(STACKS))
 """A stack is deleted before the stacks it imports from."""
 KEY_DAYS: Final = 7
 """KMS's shortest time before a key is deleted; until then the deletion can be cancelled."""
@@ -41,19 +41,19 @@ class Thing:
 def in_order(things: Sequence[Thing]) -> tuple[Thing, ...]:
     """In the order of removal."""
 
-    def place(thing: Thing) -> tuple[int, int, str]:
+    def rank(thing: Thing) -> tuple[int, int, str]:
         last = thing.id.rsplit("-", 1)[-1]
         stack = STACK_ORDER.index(last) if thing.kind == "stack" and last in STACK_ORDER else 0
         return ORDER.index(thing.kind), stack, thing.name
 
-    return tuple(sorted(things, key=place))
+    return tuple(sorted(things, key=rank))
 
 
 def is_of_stage(name: str, stage: str) -> bool:
     """Whether CloudFormation made this name for a resource of the stage: stack, logical id, random part. A
     table or bucket that a user has named ``dualtrack-staging-notes`` does not match.
     """
-    made = rf"{re.escape(prefix(stage))}-(data|identity|mcp|chat|page)-[a-z0-9]+-[a-z0-9]{{8,}}"
+    made = rf"{re.escape(prefix(stage))}-({'|'.join(STACKS)})-[a-z0-9]+-[a-z0-9]{{8,}}"
     return re.fullmatch(made, name.lower()) is not None
 
 

@@ -14,8 +14,9 @@ import click
 
 from dualtrack_cli.aws.account import Account, Refusal
 from dualtrack_cli.aws.checks import Probe, Wrong, run_checks
+from dualtrack_cli.aws.facts import STAGES
 from dualtrack_cli.aws.smoke_report import markdown, measures, picture, write
-from dualtrack_cli.aws.up import STAGES, new_password
+from dualtrack_cli.aws.up import new_password
 from dualtrack_cli.command import Exit, exit_codes, json_option, print_json
 from dualtrack_cli.target import Missing, dev_token
 from dualtrack_cli.transcript import one_line

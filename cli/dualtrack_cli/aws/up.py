@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import secrets
 import string
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -19,8 +18,9 @@ import click
 from dualtrack_cli.aws import decide
 from dualtrack_cli.aws.account import Account, Refusal
 from dualtrack_cli.aws.cdk import Cdk, own_app
-from dualtrack_cli.aws.facts import KEYS, STACKS, prefix
+from dualtrack_cli.aws.facts import KEYS, STACKS, STAGES, prefix
 from dualtrack_cli.aws.questions import Person, Steps
+from dualtrack_cli.aws.waiting import wait_until_settled
 from dualtrack_cli.command import exit_codes
 from dualtrack_cli.target import Missing, need_checkout
 
@@ -28,10 +28,6 @@ if TYPE_CHECKING:
     from dualtrack_cli.aws.facts import Stack
     from infra.settings import Settings
 
-STAGES: Final = ("staging", "prod")
-SETTLE_SECONDS: Final = 45 * 60.0
-"""How long to wait for a stack's change in progress; a CloudFront distribution takes half of it."""
-_POLL_SECONDS: Final = 3.0
 _OWN_ADDRESS: Final = {
     "anthropic": "ANTHROPIC_BASE_URL",
     "voyage": "VOYAGE_BASE_URL",
@@ -230,18 +226,7 @@ class Up:
                 self._wait_for(full)
 
     def _wait_for(self, name: str) -> Stack | None:
-        """The stack once no change is in progress."""
-        deadline = time.monotonic() + SETTLE_SECONDS
-        while True:
-            stack = self.account.stack(name)
-            if decide.before_deploy(stack) != "wait" or stack is None:
-                return stack
-            if time.monotonic() > deadline:
-                raise Refusal(
-                    f"{name} has been {stack.status} for too long; check it in CloudFormation's console."
-                )
-            self.steps.progress(f"{name} is {stack.status}: waiting")
-            time.sleep(_POLL_SECONDS)
+        return wait_until_settled(self.account, name, self.steps)
 
     # 6
     def _address(self, stacks: dict[str, Stack]) -> dict[str, Stack]:

@@ -10,28 +10,28 @@ import io
 import json
 import sys
 import zipfile
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-import boto3
 import pytest
-from botocore.config import Config
 from click.testing import CliRunner
-from dualtrack_cli import published_versions
-from dualtrack_cli.main import main
-from dualtrack_cli.published_versions import (
+from dualtrack_cli.aws import prune, versions
+from dualtrack_cli.aws.account import Account
+from dualtrack_cli.aws.facts import Stack
+from dualtrack_cli.aws.versions import (
     QUIET,
-    Account,
     FunctionVersions,
     MachineVersion,
     Spare,
     TooEarly,
     check_quiet,
     find_spare,
+    function_versions,
+    machine_versions,
     spare_versions,
 )
+from dualtrack_cli.main import main
 
 from tests.servers.processes import free_port, running
 
@@ -80,12 +80,12 @@ def test_what_an_alias_gives_a_share_stays() -> None:
 @pytest.mark.parametrize("status", ["UPDATE_IN_PROGRESS", "UPDATE_ROLLBACK_IN_PROGRESS"])
 def test_nothing_goes_while_a_deployment_is_on_its_way(status: str) -> None:
     with pytest.raises(TooEarly, match=f"is {status}: prune when it is done"):
-        check_quiet({"StackName": "s", "StackStatus": status}, [NOW - timedelta(days=1)], NOW)
+        check_quiet(Stack("s", status), [NOW - timedelta(days=1)], NOW)
 
 
 def test_nothing_goes_until_no_chat_of_the_release_before_can_run() -> None:
     """Whatever has moved last: the stack or an alias, which an operator may have moved by hand."""
-    stack = {"StackName": "s", "StackStatus": "UPDATE_COMPLETE"}
+    stack = Stack("s", "UPDATE_COMPLETE")
     moved = [NOW - timedelta(days=1), NOW - QUIET + timedelta(minutes=4, seconds=1)]
     with pytest.raises(TooEarly, match=r"Try again in 5 min\."):
         check_quiet(stack, moved, NOW)
@@ -95,62 +95,64 @@ def test_nothing_goes_until_no_chat_of_the_release_before_can_run() -> None:
 # ── an account ────────────────────────────────────────────────────────────────────────────────────
 
 
-class Versioned:
+class WhatRuns:
     """Step Functions, with the one answer that the emulator does not give: what runs of a version."""
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, client: Any, running: set[str]) -> None:
         self._client = client
-        self.running: set[str] = set()
+        self._running = running
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
 
     def list_executions(self, **request: Any) -> dict[str, Any]:
         assert request["statusFilter"] == "RUNNING"
-        return {"executions": [{"status": "RUNNING"}] if request["stateMachineArn"] in self.running else []}
+        return {"executions": [{"status": "RUNNING"}] if request["stateMachineArn"] in self._running else []}
 
 
-@contextmanager
-def emulator() -> Iterator[Account]:
-    port = free_port()
-    settings = {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "LOG_LEVEL": "ERROR"}
-    keys: Any = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
-    waiting = Config(retries={"mode": "standard", "max_attempts": 10})
+class EmulatedAccount(Account):
+    """``running``: the machine versions that an execution runs."""
 
-    def client(name: str) -> Any:
-        service: Any = name
-        url = f"http://127.0.0.1:{port}"
-        return boto3.client(service, "us-east-1", endpoint_url=url, config=waiting, **keys)
+    def __init__(self, region: str | None = None) -> None:
+        super().__init__(region)
+        self.running: set[str] = set()
 
-    with running([sys.executable, "-m", "ministack"], settings):
-        yield Account(client("cloudformation"), Versioned(client("stepfunctions")), client("lambda"))
+    def client(self, service: str) -> Any:
+        client = super().client(service)
+        return WhatRuns(client, self.running) if service == "stepfunctions" else client
 
 
 @pytest.fixture(scope="module")
-def account() -> Iterator[Account]:
+def account() -> Iterator[EmulatedAccount]:
     """Five releases of a stage with one function; two machines as `ChatStack` has them, of which one has versions."""
-    with emulator() as made:
-        _deploy(made)
-        yield made
+    port = free_port()
+    settings = {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "LOG_LEVEL": "ERROR"}
+    with pytest.MonkeyPatch.context() as patch, running([sys.executable, "-m", "ministack"], settings):
+        patch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{port}")
+        patch.setenv("AWS_ACCESS_KEY_ID", "test")
+        patch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+        emulated = EmulatedAccount("us-east-1")
+        _deploy(emulated)
+        yield emulated
 
 
 def _deploy(account: Account) -> None:
+    functions, step_functions = account.client("lambda"), account.client("stepfunctions")
+    cloudformation = account.client("cloudformation")
     code = {"ZipFile": _zip()}
     role = "arn:aws:iam::000000000000:role/any"
-    account.functions.create_function(
+    functions.create_function(
         FunctionName="turn", Runtime="python3.13", Role=role, Handler="handler.handler", Code=code
     )
     machine = _machine(account, "chat", "$LATEST")
     jobs = _machine(account, "corpus", "$LATEST")
     for number in range(1, 6):
-        account.functions.update_function_code(FunctionName="turn", ZipFile=_zip(str(number)))
-        published = account.functions.publish_version(FunctionName="turn")["Version"]
-        account.step_functions.update_state_machine(
-            stateMachineArn=machine, definition=_definition(published)
-        )
-        account.step_functions.publish_state_machine_version(stateMachineArn=machine)
-    account.functions.create_alias(FunctionName="turn", Name="live", FunctionVersion="5")
-    account.step_functions.create_state_machine_alias(
+        functions.update_function_code(FunctionName="turn", ZipFile=_zip(str(number)))
+        published = functions.publish_version(FunctionName="turn")["Version"]
+        step_functions.update_state_machine(stateMachineArn=machine, definition=_definition(published))
+        step_functions.publish_state_machine_version(stateMachineArn=machine)
+    functions.create_alias(FunctionName="turn", Name="live", FunctionVersion="5")
+    step_functions.create_state_machine_alias(
         name="live", routingConfiguration=[{"stateMachineVersionArn": f"{machine}:5", "weight": 100}]
     )
     outputs = {"StateMachineArn": machine, "CorpusMachineArn": jobs, "TurnFunction": "turn"}
@@ -158,14 +160,14 @@ def _deploy(account: Account) -> None:
         "Resources": {"Any": {"Type": "AWS::SSM::Parameter", "Properties": {"Type": "String", "Value": "x"}}},
         "Outputs": {name: {"Value": value} for name, value in outputs.items()},
     }
-    account.cloudformation.create_stack(StackName="dualtrack-staging-chat", TemplateBody=json.dumps(template))
-    account.cloudformation.get_waiter("stack_create_complete").wait(
+    cloudformation.create_stack(StackName="dualtrack-staging-chat", TemplateBody=json.dumps(template))
+    cloudformation.get_waiter("stack_create_complete").wait(
         StackName="dualtrack-staging-chat", WaiterConfig={"Delay": 1}
     )
 
 
 def _machine(account: Account, name: str, function: str) -> str:
-    made = account.step_functions.create_state_machine(
+    made = account.client("stepfunctions").create_state_machine(
         name=name, definition=_definition(function), roleArn="arn:aws:iam::000000000000:role/any"
     )
     return str(made["stateMachineArn"])
@@ -192,31 +194,42 @@ def later() -> datetime:
     return datetime.now(UTC) + timedelta(hours=1)
 
 
-def test_the_commands_account_is_read_and_pruned(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_commands_account_is_read_and_pruned(
+    account: EmulatedAccount, monkeypatch: pytest.MonkeyPatch
+) -> None:
     machine = f"{MACHINE}:"
     with pytest.raises(TooEarly, match=r"Try again in \d+ min"):
         find_spare(account, "staging", 2, datetime.now(UTC))
-    account.step_functions.running = {f"{machine}2"}
+    account.running.add(f"{machine}2")
     expected = Spare((f"{machine}3", f"{machine}1"), (("turn", 1), ("turn", 3)))
-    found = find_spare(account, "staging", 2, later())
-    assert (set(found.machines), found.functions) == (set(expected.machines), expected.functions)
+    spare = find_spare(account, "staging", 2, later())
+    assert (set(spare.machines), spare.functions) == (set(expected.machines), expected.functions)
 
-    monkeypatch.setattr(published_versions, "open_account", lambda: account)
-    monkeypatch.setattr(published_versions, "QUIET", -timedelta(minutes=1))
+    monkeypatch.setattr(prune, "Account", lambda _region: account)
+    monkeypatch.setattr(versions, "QUIET", -timedelta(minutes=1))
     refused = CliRunner().invoke(main, ["aws", "prune", "--keep", "2"], input="n\n")
     assert "4 unused versions besides the latest 2." in refused.output
     assert len(find_spare(account, "staging", 2, later()).functions) == 2, "nothing went"
     done = CliRunner().invoke(main, ["aws", "prune", "--keep", "2", "--yes"])
     assert (done.exit_code, done.output.splitlines()[-1]) == (0, "Deleted.")
-    assert account.function_versions("turn").published == (2, 4, 5)
-    left, _ = account.machine_versions(MACHINE)
-    assert sorted(one.number for one in left) == [2, 4, 5]
+    assert function_versions(account.client("lambda"), "turn").published == (2, 4, 5)
+    left, _ = machine_versions(account.client("stepfunctions"), MACHINE)
+    assert sorted(version.number for version in left) == [2, 4, 5]
     again = CliRunner().invoke(main, ["aws", "prune", "--keep", "2"])
     assert again.output.splitlines()[-1] == "Nothing to delete."
 
 
-def test_a_stage_that_is_not_deployed_is_said_so(account: Account, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(published_versions, "open_account", lambda: account)
-    done = CliRunner().invoke(main, ["aws", "prune", "--stage", "prod"])
-    assert done.exit_code != 0
+@pytest.mark.usefixtures("account")
+def test_a_stage_that_is_not_deployed_is_said_so() -> None:
+    done = CliRunner().invoke(main, ["aws", "prune", "--stage", "prod", "--region", "us-east-1"])
+    assert done.exit_code == 2
     assert "There is no stack dualtrack-prod-chat in this account and region." in done.output
+
+
+@pytest.mark.usefixtures("account")
+def test_a_refusal_of_aws_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    done = CliRunner().invoke(main, ["aws", "prune", "--region", "us-east-1"])
+    assert (done.exit_code, done.output.count("\n")) == (4, 1)
+    assert "AWS cannot be reached" in done.output

@@ -7,15 +7,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from dualtrack_cli.aws.account import Account
+from dualtrack_cli.aws.facts import STAGES
+from dualtrack_cli.aws.versions import delete, find_spare
 from dualtrack_cli.command import exit_codes
-from dualtrack_cli.target import Missing
 
 if TYPE_CHECKING:
-    from dualtrack_cli.published_versions import Spare
+    from dualtrack_cli.aws.versions import Spare
 
 
 @click.command()
-@click.option("--stage", type=click.Choice(("staging", "prod")), default="staging", show_default=True)
+@click.option("--stage", type=click.Choice(STAGES), default="staging", show_default=True)
+@click.option("--region", help="Else AWS_REGION or the profile's.")
 @click.option(
     "--keep",
     type=click.IntRange(min=2),
@@ -24,27 +27,18 @@ if TYPE_CHECKING:
     help="How many of the latest versions to keep for a rollback.",
 )
 @click.option("--yes", is_flag=True, help="Delete without asking.")
-def prune(*, stage: str, keep: int, yes: bool) -> None:
+def prune(stage: str, region: str | None, keep: int, *, yes: bool) -> None:
     """Delete versions of functions and workflows of earlier releases. Versions are kept if an alias names
     them, an execution runs them, or a kept workflow calls them; nothing is deleted within half an hour of a
     deployment.
     """
-    from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - loads for this command alone
-
-    from dualtrack_cli.published_versions import find_spare, open_account  # noqa: PLC0415 - likewise
-
     with exit_codes():
-        try:
-            account = open_account()
-            spare = find_spare(account, stage, keep, datetime.now(UTC))
-            _tell(spare, keep)
-            if not (spare.machines or spare.functions):
-                return
-            if yes or click.confirm("Delete them?"):
-                account.delete(spare)
-                click.echo("Deleted.")
-        except (BotoCoreError, ClientError) as error:
-            raise Missing(f"The account cannot be read: {error}") from error
+        account = Account(region)
+        spare = find_spare(account, stage, keep, datetime.now(UTC))
+        _tell(spare, keep)
+        if (spare.machines or spare.functions) and (yes or click.confirm("Delete them?")):
+            delete(account, spare)
+            click.echo("Deleted.")
 
 
 def _tell(spare: Spare, keep: int) -> None:
