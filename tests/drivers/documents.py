@@ -1,4 +1,4 @@
-"""Commands of README and docs: where they stand, and a shell that runs them in order on a copy of the project."""
+"""The documents and their commands, the files of the project, and a shell that runs the commands on a copy of it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 ROOT: Final = Path(__file__).parents[2]
 DOCUMENTS: Final = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")))
+EARLIER_RELEASES: Final = ROOT / "tests" / "fixtures"
+"""Their files name documents and sections as they were then."""
 
 _FENCED: Final = re.compile(
     r"^(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^(?P=indent)```", re.MULTILINE | re.DOTALL
@@ -85,20 +87,27 @@ class Copy:
         }
 
 
+def project_files(*patterns: str) -> list[Path]:
+    """The files of the project, those that are not committed yet included; ``patterns`` as `git ls-files` has them."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *patterns]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    # a file that was deleted is listed until its deletion is committed
+    return [path for name in filter(None, listed.split("\0")) if (path := ROOT / name).is_file()]
+
+
+def copy_project(folder: Path) -> None:
+    """What a clone of the project would have, but the fixtures of earlier releases."""
+    for path in project_files():
+        if not path.is_relative_to(EARLIER_RELEASES):
+            copied = folder / path.relative_to(ROOT)
+            copied.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, copied)
+
+
 def copied_to(folder: Path, port: int) -> Copy:
-    """A copy of what is under version control. What was built is shared; ``pip install uv`` is taken as done."""
+    """A copy of the project. What was built is shared; ``pip install uv`` is taken as done."""
     project, programs = folder / "dualtrack", folder / "bin"
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    for name in filter(None, listed.split("\0")):
-        if (ROOT / name).is_file() and not name.startswith("tests/fixtures/"):
-            (project / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(ROOT / name, project / name)
+    copy_project(project)
     (ROOT / ".build").mkdir(exist_ok=True)
     (project / ".build").symlink_to((ROOT / ".build").resolve())
     programs.mkdir()

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import re
 import textwrap
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from tests.drivers.documents import DOCUMENTS, ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROOT: Final = Path(__file__).parents[2]
 WIDTH: Final = 120
-DOCUMENTS: Final = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 
 _FENCE: Final = re.compile(r" *(?:```|~~~)")
 _NO_PROSE: Final = re.compile(r" *(?:\||#|<|!\[|\[[^\]]*\]: )")
@@ -33,7 +32,7 @@ def paragraphs(text: str) -> Iterator[tuple[bool, list[str]]]:
         fence = bool(_FENCE.match(line))
         code = fenced or fence or (line.startswith("    ") and not passage)
         prose = not (code or not line.strip() or _NO_PROSE.match(line))
-        begins = bool(prose and (found := _BEGINS.match(line)) and found["mark"])
+        begins = bool(prose and (begin := _BEGINS.match(line)) and begin["mark"])
         if passage and (not prose or begins):
             yield True, passage
             passage = []
@@ -52,7 +51,7 @@ def too_long(passage: list[str]) -> bool:
 
 
 def wrapped(text: str) -> str:
-    """The text, its long passages broken anew; one with nothing too long stays as it was."""
+    """The text, with its long passages wrapped again; a passage with nothing too long stays as it was."""
     lines: list[str] = []
     for prose, passage in paragraphs(text):
         lines += _broken(passage) if prose and too_long(passage) else passage
@@ -60,8 +59,8 @@ def wrapped(text: str) -> str:
 
 
 def _broken(passage: list[str]) -> list[str]:
-    found = _BEGINS.match(passage[0])
-    first = found[0] if found else ""
+    begin = _BEGINS.match(passage[0])
+    first = begin[0] if begin else ""
     words = " ".join(line.strip() for line in passage)[len(first.strip()) :].strip()
     lines = textwrap.wrap(
         _WOULD_BEGIN.sub(_TIED, words),

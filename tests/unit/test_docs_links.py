@@ -1,9 +1,8 @@
-"""Links of the documents lead somewhere, and so does every word of the code about them."""
+"""Links of the documents lead somewhere, and so does every mention of a document in the code."""
 
 from __future__ import annotations
 
 import re
-import subprocess
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -11,14 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from tests.drivers.documents import DOCUMENTS, EARLIER_RELEASES, ROOT, project_files
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROOT: Final = Path(__file__).parents[2]
-DOCUMENTS: Final = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")))
 SOURCES: Final = ("*.py", "*.sh", "*.toml", "*.yaml", "*.yml", "*.json", "*.mjs", "*.js", ".ci/run")
-OTHER_REPOSITORIES: Final = ROOT / "tests" / "fixtures"
-"""An earlier release names documents as they were then."""
 
 _FENCED: Final = re.compile(r"^( *)(```|~~~).*?^\1\2", re.MULTILINE | re.DOTALL)
 _CODE: Final = re.compile(r"`[^`]*`")
@@ -28,7 +25,7 @@ _MENTION: Final = re.compile(r"""\bdocs/[\w/.-]+?\.md\b(?:,? "(?P<heading>[^"\n]
 
 
 def prose(text: str) -> str:
-    """Without what stands there as code."""
+    """The text without its code."""
     return _CODE.sub("`", _FENCED.sub("", text))
 
 
@@ -45,13 +42,13 @@ def headings(path: Path) -> tuple[str, ...]:
 
 
 def anchors(path: Path) -> set[str]:
-    """Those of its headings; one that repeats has a number."""
+    """The anchors of its headings; a repeated heading has a number."""
     seen: Counter[str] = Counter()
-    found = set()
-    for one in map(slug, headings(path)):
-        found.add(f"{one}-{seen[one]}" if seen[one] else one)
-        seen[one] += 1
-    return found
+    numbered = set()
+    for anchor in map(slug, headings(path)):
+        numbered.add(f"{anchor}-{seen[anchor]}" if seen[anchor] else anchor)
+        seen[anchor] += 1
+    return numbered
 
 
 def dead_links(path: Path, text: str) -> Iterator[str]:
@@ -60,10 +57,10 @@ def dead_links(path: Path, text: str) -> Iterator[str]:
         file, _, anchor = target.partition("#")
         if _OUTSIDE.match(target):
             continue
-        place = (path.parent / file).resolve() if file else path
-        if not place.exists() or not place.is_relative_to(ROOT):
+        linked = (path.parent / file).resolve() if file else path
+        if not linked.exists() or not linked.is_relative_to(ROOT):
             yield f"{target}: there is no such file"
-        elif anchor and anchor not in anchors(place):
+        elif anchor and anchor not in anchors(linked):
             yield f"{target}: there is no such heading"
 
 
@@ -74,7 +71,7 @@ def dead_mentions(text: str) -> Iterator[str]:
         heading = mention["heading"]
         if not path.is_file():
             yield f"{mention[0]}: there is no such file"
-        elif heading and not any(one.startswith(heading) for one in headings(path)):
+        elif heading and not any(known.startswith(heading) for known in headings(path)):
             yield f"{mention[0]}: there is no such heading"
 
 
@@ -84,16 +81,13 @@ def test_a_link_leads_somewhere(path: Path) -> None:
 
 
 def test_what_the_code_says_of_documents_is_there() -> None:
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *SOURCES]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
-    paths = [path for name in listed if (path := ROOT / name).is_file() and path != Path(__file__)]
-    found = {
+    dead = {
         str(path.relative_to(ROOT)): list(dead_mentions(path.read_text()))
-        for path in paths
-        if not path.is_relative_to(OTHER_REPOSITORIES)
+        for path in project_files(*SOURCES)
+        if path != Path(__file__) and not path.is_relative_to(EARLIER_RELEASES)
     }
-    assert len(found) > 300
-    assert {name: dead for name, dead in found.items() if dead} == {}
+    assert len(dead) > 300
+    assert {name: mentions for name, mentions in dead.items() if mentions} == {}
 
 
 @pytest.mark.parametrize(

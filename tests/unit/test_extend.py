@@ -6,25 +6,24 @@ import contextlib
 import os
 import re
 import shlex
-import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from tests.drivers.documents import ROOT, copy_project
 from tests.long_forms import LONG
 from tests.servers.processes import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROOT: Final = Path(__file__).parents[2]
 DOCUMENT: Final = ROOT / "docs" / "extend.md"
 PORT: Final = "8765"
 """The one thing that is not taken literally: a free port stands in its place."""
@@ -60,8 +59,8 @@ from dualtrack.profiles import all_profiles
 from dualtrack.tools.mcp.catalogue import Catalogue
 from dataclasses import replace
 from dualtrack.tools.registry import IN_HOUSE
-one = replace(all_profiles()['assistant'], tools=tuple(IN_HOUSE))
-tools = tools_json([one], Catalogue(), '')['tools']
+profile = replace(all_profiles()['assistant'], tools=tuple(IN_HOUSE))
+tools = tools_json([profile], Catalogue(), '')['tools']
 print([tool['price'] for tool in tools if tool['name'] == 'days_between'] == [1])
 """,
     "A route": """
@@ -82,10 +81,12 @@ import json
 from infra.layers import ROOT
 template = json.loads((ROOT / 'infra' / 'local' / 'templates' / 'Chat.template.json').read_text())
 resources = template['Resources'].values()
-functions = [one['Properties'] for one in resources if one['Type'] == 'AWS::Lambda::Function']
-machines = [one['Properties'] for one in resources if one['Type'] == 'AWS::StepFunctions::StateMachine']
-called = [one for one in machines if 'Dates' in one.get('DefinitionSubstitutions', {})]
-named = [one['Environment']['Variables'].get('POWERTOOLS_SERVICE_NAME') for one in functions]
+def of(kind):
+    return [resource['Properties'] for resource in resources if resource['Type'] == kind]
+machines = of('AWS::StepFunctions::StateMachine')
+called = [machine for machine in machines if 'Dates' in machine.get('DefinitionSubstitutions', {})]
+functions = of('AWS::Lambda::Function')
+named = [function['Environment']['Variables'].get('POWERTOOLS_SERVICE_NAME') for function in functions]
 print('dates' in named and len(called) == 1)
 """
 """Likewise of the function, when its templates were written: in the long form."""
@@ -183,41 +184,32 @@ def recipes() -> dict[str, list[Block]]:
 
 def blocks_of(text: str) -> Iterator[Block]:
     """The blocks of a chapter."""
-    for found in _BLOCK.finditer(text):
-        before = text[: found.start()].strip().splitlines()[-1]
-        yield Block(before, found["language"], found["text"])
-
-
-def copy_of_the_project(folder: Path) -> Copy:
-    """What a clone of it would have, with what is not committed yet."""
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    for name in filter(None, listed.split("\0")):
-        if (ROOT / name).exists():  # one that was deleted is listed until that is committed
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(ROOT / name, folder / name)
-    return Copy(folder)
+    for block in _BLOCK.finditer(text):
+        before = text[: block.start()].strip().splitlines()[-1]
+        yield Block(before, block["language"], block["text"])
 
 
 def follow(copy: Copy, blocks: list[Block], *, with_commands: bool) -> None:
     """All that a recipe says, in its order; what is for the local stack in the long form alone."""
     port = free_port()
-    blocks = [Block(one.before, one.language, one.text.replace(PORT, str(port))) for one in blocks]
+    blocks = [replace(block, text=block.text.replace(PORT, str(port))) for block in blocks]
     for block in blocks:
         if _FILE.fullmatch(block.before):
             copy.write(block)
     if not with_commands:
         return
-    commands = [one for one in blocks if one.language == "sh" and (LONG or not one.before.startswith(STACK))]
-    script = "".join(one.text for one in commands if one.before != ASIDE)
+    commands = [
+        block for block in blocks if block.language == "sh" and (LONG or not block.before.startswith(STACK))
+    ]
+    script = "".join(command.text for command in commands if command.before != ASIDE)
     with contextlib.ExitStack() as beside:
-        for one in commands:
-            if one.before == ASIDE:
-                beside.enter_context(copy.beside(one.text, port))
+        for command in commands:
+            if command.before == ASIDE:
+                beside.enter_context(copy.beside(command.text, port))
         printed = copy.run(script)
-    for one in blocks:
-        if one.language == "text":
-            assert one.text in printed, f"{one.text}is not in\n{printed}"
+    for block in blocks:
+        if block.language == "text":
+            assert block.text in printed, f"{block.text}is not in\n{printed}"
 
 
 def _await_port(process: subprocess.Popen[bytes], port: int) -> None:
@@ -233,7 +225,8 @@ def _await_port(process: subprocess.Popen[bytes], port: int) -> None:
 def test_every_recipe_works_on_a_copy_of_the_project(tmp_path: Path) -> None:
     followed = recipes()
     assert list(followed)[: len(PROOFS)] == list(PROOFS)
-    copy = copy_of_the_project(tmp_path)
+    copy_project(tmp_path)
+    copy = Copy(tmp_path)
     proofs = "".join([*PROOFS.values(), DEPLOYED if LONG else ""])
     proof = f"uv run python -c {shlex.quote(proofs)}"
     count = proofs.count("print(")

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
+from tests.drivers.documents import EARLIER_RELEASES, ROOT, project_files
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROOT: Final = Path(__file__).parents[2]
 DOCUMENTS: Final = {name: ROOT / "docs" / f"{name.lower()}.md" for name in ("CONTRACT", "DESIGN", "PROFILES")}
 SOURCES: Final = ("*.md", "*.py", "*.js", "*.mjs", "*.sh", "*.toml", "*.yaml", "*.lark", "*.css", "*.html")
-EARLIER_RELEASES: Final = ROOT / "tests" / "fixtures"
 
 _NUMBER: Final = r"\d+(?:\.\d+)?"
 _BREAK: Final = r"(?: |\n *(?:#|//|\*)? *)"
@@ -32,38 +31,36 @@ _FILE: Final = re.compile(r"\b(?:CONTRACT|DESIGN|PROFILES|FACTS)\.md\b")
 def sections(document: str) -> dict[str, str]:
     """The text of each numbered section, those below it included, by its number."""
     text = DOCUMENTS[document].read_text()
-    found = list(re.finditer(rf"^(#{{2,3}}) ({_NUMBER})\.? ", text, re.MULTILINE))
+    headings = list(re.finditer(rf"^(#{{2,3}}) ({_NUMBER})\.? ", text, re.MULTILINE))
     ends = [
-        next((after.start() for after in found[place + 1 :] if len(after[1]) <= len(one[1])), len(text))
-        for place, one in enumerate(found)
+        next((later.start() for later in headings[index:] if len(later[1]) <= len(heading[1])), len(text))
+        for index, heading in enumerate(headings, 1)
     ]
-    return {one[2]: text[one.start() : end] for one, end in zip(found, ends, strict=True)}
+    return {heading[2]: text[heading.start() : end] for heading, end in zip(headings, ends, strict=True)}
 
 
 def dead_references(text: str) -> Iterator[str]:
     """References that lead nowhere: to no document, no section, or no part of one."""
     for file in _FILE.findall(text):
         yield f"{file}: write the number alone"
-    for found in _REFERENCE.finditer(text):
-        document, part = found["document"], found["part"]
+    for reference in _REFERENCE.finditer(text):
+        document, part = reference["document"], reference["part"]
         if document not in DOCUMENTS:
-            yield f"{found[0]}: there is no such document"
+            yield f"{reference[0]}: there is no such document"
             continue
-        named = [sections(document).get(number) for number in re.findall(_NUMBER, found["numbers"])]
+        named = [sections(document).get(number) for number in re.findall(_NUMBER, reference["numbers"])]
         if None in named:
-            yield f"{found[0]}: there is no such section"
+            yield f"{reference[0]}: there is no such section"
         elif part and f"**{part}" not in (named[-1] or "") and f"# {part}" not in (named[-1] or ""):
-            yield f"{found[0]}: there is no such part"
+            yield f"{reference[0]}: there is no such part"
 
 
 def test_a_reference_leads_to_its_section() -> None:
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *SOURCES]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
-    paths = [path for name in listed if (path := ROOT / name).is_file() and path != Path(__file__)]
+    paths = [path for path in project_files(*SOURCES) if path != Path(__file__)]
     texts = {path: path.read_text() for path in paths if not path.is_relative_to(EARLIER_RELEASES)}
     assert sum(len(_REFERENCE.findall(text)) for text in texts.values()) > 150
     dead = {str(path.relative_to(ROOT)): list(dead_references(text)) for path, text in texts.items()}
-    assert {name: found for name, found in dead.items() if found} == {}
+    assert {name: references for name, references in dead.items() if references} == {}
 
 
 @pytest.mark.parametrize(("document", "last"), [("CONTRACT", 9), ("DESIGN", 9), ("PROFILES", 4)])
