@@ -258,6 +258,8 @@ class StageSettings:
     stage has a vector bucket.
     ``error_details``: a chat that failed because the model's service would not serve tells its user the service's
     own words and the setting to look at; off, they stand in the log alone.
+    ``upgrade_message``: what a user without credits is told about getting more (``upgrade.message`` of a 402), with
+    ``{user}`` for the user's id; empty for the prices of plan and pack.
     ``release``: how new chats come to a new release (docs/releases.md). With ``in_place`` the machines have no
     versions and executions call the functions' aliases (local: the emulator's CloudFormation knows no others); with
     ``at_once`` they have, and their alias moves at once; with ``canary`` the chats' gets ``release_percent`` of them
@@ -295,6 +297,7 @@ class StageSettings:
     release_minutes: int = 10
     snap_start: tuple[str, ...] = ()
     writes: int = EVERYTHING
+    upgrade_message: str = ""
 
     def __post_init__(self) -> None:
         """Raises ValueError for an invalid retention or release."""

@@ -87,6 +87,7 @@ def _served(route: Route, serve: Callable[..., Answer]) -> Callable[..., Respons
             deployment,
             settings.dualtrack_model,
             writes,
+            settings.upgrade_message,
         )
         answer = serve(admit(app.current_event, services, route.access), **path)
         if answer.body is None:

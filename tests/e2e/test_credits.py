@@ -58,6 +58,7 @@ def test_of_fifty_chats_started_at_once_with_20_credits_four_run(
     assert refused["code"] == "insufficient_credits"
     assert (refused["required"], refused["available"] < 5) == (5, True)
     assert set(refused["upgrade"]) == {"message", "plans", "packs"}
+    assert f"dualtrack credits grant {ann.id} 500" in refused["upgrade"]["message"]
     for answer in answers:
         if answer.status_code == 202:
             assert ann.finish(answer.json()["chat_id"])["status"] == "done"

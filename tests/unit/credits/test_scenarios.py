@@ -160,6 +160,9 @@ def test_a_refusal_says_what_is_missing_and_what_can_be_bought() -> None:
         {"name": "pro", "credits_per_day": 150, "credits_per_month": 3000, "dollars_per_month": 19},
     ]
     assert upgrade["packs"] == [{"credits": 500, "dollars": 20}]
+    assert "$19 a month" in str(upgrade["message"])
+    own = refused.error("Ask the platform team.").extra["upgrade"]
+    assert own == {**upgrade, "message": "Ask the platform team."}
 
 
 def test_of_a_turns_tools_each_that_fits_runs_in_call_order() -> None:

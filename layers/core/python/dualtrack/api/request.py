@@ -42,6 +42,8 @@ class Services:
     model: str = ""
     writes: int = EVERYTHING
     """The oldest release that must be able to read what is written (`dualtrack.api.writes`)."""
+    upgrade_message: str = ""
+    """What a 402 says about getting more credits; empty for the prices."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,11 +91,21 @@ def first_chat(stores: Stores, executions: Executions, user: str, repeat: Repeat
     return chat
 
 
-def start_chat(stores: Stores, executions: Executions, new: NewChat, repeat: Repeat | None) -> Chat:
-    """Admit the chat and start it. Raises `ApiError`: 400, 402, 404, 409, 503."""
+def start_chat(
+    stores: Stores,
+    executions: Executions,
+    new: NewChat,
+    repeat: Repeat | None,
+    *,
+    upgrade_message: str = "",
+) -> Chat:
+    """Admit the chat and start it. Raises `ApiError`: 400, 402, 404, 409, 503.
+
+    ``upgrade_message``: what a 402 says about getting more credits (`infra.stages.StageSettings`).
+    """
     for _ in range(_TRIES):
         try:
-            chat = _admit(stores, new, repeat)
+            chat = _admit(stores, new, repeat, upgrade_message)
         except (Lost, ApiError) as refusal:
             # the same request may have arrived twice at once: then return the chat of the other
             first = first_chat(stores, executions, new.user, repeat) if repeat else None
@@ -151,7 +161,7 @@ class _Admission:
         return replace(self.chat, credits_remaining=remaining, spent=spent)
 
 
-def _admit(stores: Stores, new: NewChat, repeat: Repeat | None) -> Chat:
+def _admit(stores: Stores, new: NewChat, repeat: Repeat | None, upgrade_message: str) -> Chat:
     """Commit the new chat or raise an error; `Lost` if the conversation has changed since it was read."""
     admission = _admission(stores, new, repeat)
     chat = admission.chat
@@ -170,7 +180,7 @@ def _admit(stores: Stores, new: NewChat, repeat: Repeat | None) -> Chat:
         delete_leftovers(stores, chat.user, chat.conversation_id)
         raise
     if isinstance(held, Refused):
-        raise held.error()
+        raise held.error(upgrade_message.replace("{user}", new.user))
     return admission.paid(held)
 
 

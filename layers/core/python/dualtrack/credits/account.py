@@ -126,8 +126,10 @@ class Refused:
     resets_at: float
     why: Literal["credits", "holds"] = "credits"
 
-    def error(self) -> ApiError:
-        """402 with the contract's fields, or 429 if too many chats of the user are open."""
+    def error(self, upgrade_message: str = "") -> ApiError:
+        """402 with the contract's fields, or 429 if too many chats of the user are open. ``upgrade_message``: the
+        deployment's own, if it has one.
+        """
         if self.why == "holds":
             message = f"At most {MAX_OPEN_HOLDS} chats may run at once."
             return ApiError("rate_limited", message, {"retry_after": 60})
@@ -135,7 +137,7 @@ class Refused:
             "required": self.required,
             "available": self.available,
             "resets_at": iso(self.resets_at),
-            "upgrade": upgrade(),
+            "upgrade": upgrade(upgrade_message),
         }
         message = f"This needs {self.required} credits; {self.available} are available."
         return ApiError("insufficient_credits", message, extra)

@@ -78,8 +78,10 @@ def price_chat(calls: Sequence[PriceClass]) -> int:
     return CHAT_PRICE + sum(price_calls(calls, documentation_already_paid=False))
 
 
-def upgrade() -> dict[str, Json]:
-    """The ``upgrade`` field of a 402: ``{"message", "plans", "packs"}``."""
+def upgrade(message: str = "") -> dict[str, Json]:
+    """The ``upgrade`` field of a 402: ``{"message", "plans", "packs"}``. ``message``: the deployment's own, which says
+    how its users get more; by default the prices of plan and pack.
+    """
     plans: list[Json] = [
         {
             "name": plan.name,
@@ -91,8 +93,8 @@ def upgrade() -> dict[str, Json]:
     ]
     packs: list[Json] = [{"credits": pack.credits, "dollars": pack.dollars} for pack in PACKS]
     best = max(PLANS.values(), key=lambda plan: plan.daily)
-    message = (
+    prices = (
         f"The {best.name} plan has {best.daily} credits a day for ${best.dollars_a_month} a month; "
         f"packs start at ${PACKS[0].dollars} for {PACKS[0].credits} credits and never expire."
     )
-    return {"message": message, "plans": plans, "packs": packs}
+    return {"message": message or prices, "plans": plans, "packs": packs}

@@ -63,7 +63,13 @@ def _start(request: Request, repeat: Repeat | None) -> Chat:
         models.decode_files(body.attachments),
     )
     refuse_unreadable(request.services.writes, profile=new.profile, files=new.files)
-    chat = start_chat(request.stores, request.services.executions, new, repeat)
+    chat = start_chat(
+        request.stores,
+        request.services.executions,
+        new,
+        repeat,
+        upgrade_message=request.services.upgrade_message,
+    )
     logger.info("Chat admitted", chat_id=chat.chat_id, correlation_id=chat.chat_id, profile=chat.profile)
     count("ChatsStarted")
     return chat
