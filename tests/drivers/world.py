@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import threading
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -226,12 +227,26 @@ def make_world(**tools: Callable[[Running], ToolResult]) -> Iterator[World]:
     """A fresh world; ``tools`` answer the calls to in-house tools other than retrieve_full_context."""
     with mock_aws(), serve_offline_model() as model:
         clock = FakeClock()
-        dynamodb = boto3.client("dynamodb", region_name="us-east-1")
+        dynamodb = serialised(boto3.client("dynamodb", region_name="us-east-1"))
         s3 = boto3.client("s3", region_name="us-east-1")
         make_tables(dynamodb)
         s3.create_bucket(Bucket=SETTINGS.bodies_bucket)
         stores = build_stores(SETTINGS, dynamodb, s3, clock)
         yield World(stores, model, clock, connect(model.url, "test-key"), tools=MappingProxyType(tools))
+
+
+def serialised(client: Any) -> Any:
+    """The client with one call at a time: moto undoes a cancelled transaction by a copy of the whole tables,
+    and so loses what another thread has written since.
+    """
+    call, lock = client._make_api_call, threading.Lock()
+
+    def locked(*arguments: Any) -> Any:
+        with lock:
+            return call(*arguments)
+
+    client._make_api_call = locked
+    return client
 
 
 def make_tables(dynamodb: Any) -> None:
