@@ -122,7 +122,7 @@ def test_a_key_that_is_gone_in_the_middle_leaves_the_job_to_the_local_model(
     job = world.begin({"long.txt": LONG})
     world.step(job, limited(2))
     voyage.api_key = "pa-another"
-    with pytest.raises(NotEmbedded, match="AuthenticationError"):
+    with pytest.raises(NotEmbedded, match=r"AuthenticationError \(look at VOYAGE_API_KEY\)"):
         world.step(job)
     assert world.published() == before, "what was published serves"
     without_key = replace(world, model="words", embedder=None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Literal, NoReturn
+from typing import TYPE_CHECKING, Final, Literal, NoReturn
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -22,6 +22,12 @@ if TYPE_CHECKING:
 
 InputType = Literal["query", "document"]
 _CHARACTERS_PER_TOKEN = 3
+
+_LOOK_AT: Final = {
+    "AuthenticationError": " (look at VOYAGE_API_KEY)",
+    "APIConnectionError": " (look at VOYAGE_BASE_URL)",
+}
+"""The setting that an error of the client points to; the words end in the search's stages and in the log."""
 
 
 class VoyageEmbedder:
@@ -46,7 +52,8 @@ class VoyageEmbedder:
         except Degraded:
             raise
         except Exception as error:  # the client lets KeyError and the like out of bad answers
-            raise Degraded(f"Voyage: {type(error).__name__}") from error
+            name = type(error).__name__
+            raise Degraded(f"Voyage: {name}{_LOOK_AT.get(name, '')}") from error
         return tuple(vector for answer in answers for vector in answer)
 
     async def close(self) -> None:
