@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 
+import botocore.session
 import hypothesis
 import pytest
 
@@ -15,6 +17,9 @@ __all__ = ["pytest_xdist_make_scheduler"]
 # No test fails because the machine is slow.
 hypothesis.settings.register_profile("dualtrack", deadline=None, max_examples=100 if LONG else 30)
 hypothesis.settings.load_profile("dualtrack")
+
+# moto forgets the default session with every mock, and every session would parse megabytes of service descriptions.
+botocore.session.create_loader = functools.cache(botocore.session.create_loader)
 
 os.environ.update(
     AWS_ACCESS_KEY_ID="test",

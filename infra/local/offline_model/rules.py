@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from jsonschema import Draft202012Validator
@@ -276,18 +278,26 @@ def _check_tool(tool: wire.Tool, where: str) -> None:
         raise RefusalError(f"{where}.input_schema.type: Input should be 'object'")
     if {"oneOf", "allOf", "anyOf"} & schema.keys():
         raise RefusalError(f"{where}.input_schema: does not support oneOf, allOf, or anyOf at the top level")
-    try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError:
+    if not _is_schema(json.dumps(schema)):
         raise RefusalError(
             f"{where}.input_schema: JSON schema is invalid. It must match JSON Schema draft 2020-12"
-        ) from None
+        )
     if tool.strict:
         schemas.check_closed(schema, f"{where}.input_schema")
     validator = Draft202012Validator(schema)
     for index, example in enumerate(tool.input_examples):
         if not validator.is_valid(example):
             raise RefusalError(f"{where}.input_examples.{index}: does not match the input_schema")
+
+
+@lru_cache(maxsize=256)
+def _is_schema(text: str) -> bool:
+    """Whether it is a JSON schema. Every request of a chat has the same ones, and the check takes milliseconds."""
+    try:
+        Draft202012Validator.check_schema(json.loads(text))
+    except SchemaError:
+        return False
+    return True
 
 
 def _check_tool_choice(request: wire.Countable) -> None:
