@@ -132,7 +132,10 @@ def test_a_file_that_was_not_uploaded_is_refused() -> None:
     job = world.begin({"a.txt": A})
     world.aws.objects.clear()
     job = world.run(job)
-    assert (job.status, world.files(job)["a.txt"].reason) == ("done", "was not uploaded, or its upload has expired")
+    assert (job.status, world.files(job)["a.txt"].reason) == (
+        "done",
+        "was not uploaded, or its upload has expired",
+    )
     assert world.stores().corpora.published(CORPUS) is None
 
 
