@@ -162,6 +162,6 @@ def _media(stores: Stores, user: str, conversation_id: str, record: Record) -> t
     """The record's images and PDFs, unchanged; a text file is a record of its own."""
     pictures = (attachment for attachment in record.attachments if not attachment.record_id)
     files = [*pictures, *(record.call.media if record.call else ())]
-    number = parse_record_id(record.record_id)
-    load = partial(stores.history.load_file, user, conversation_id, number.query if number else 0)
+    parsed = parse_record_id(record.record_id)
+    load = partial(stores.history.load_file, user, conversation_id, parsed.query if parsed else 0)
     return tuple(Media(file.media_type, base64.b64encode(load(file)).decode()) for file in files)
