@@ -86,10 +86,10 @@ def _parsed(read: Sequence[Word]) -> Tree[Token]:
 
 def _refusal(read: Sequence[Word], error: UnexpectedInput) -> GraphError:
     """The error: a statement of another kind is refused as such, a mistake is reported with its position."""
-    said = {word.text.upper() for word in read if word.type in {"NAME", "FUNCTION"}}
+    names = {word.text.upper() for word in read if word.type in {"NAME", "FUNCTION"}}
     begins = read[0].type if read else ""
     several = any(word.type == ";" for word in read[:-1])
-    if begins not in _BEGIN or several or said & _NOT_READ:
+    if begins not in _BEGIN or several or names & _NOT_READ:
         return QueryRefused()
     if not isinstance(error, UnexpectedToken) or error.token.type == "$END":
         return QueryFailed("syntax error: the query is not complete.")
@@ -108,16 +108,16 @@ class _Writer:
         self._in_lambda = False
 
     def write(self, tree: Tree[Token]) -> tuple[str, dict[str, Value]]:
-        return " ".join(self._said(tree)).replace(f" {_CLOSE}", ""), self._used
+        return " ".join(self._words_of(tree)).replace(f" {_CLOSE}", ""), self._used
 
-    def _said(self, tree: Tree[Token]) -> Iterator[str]:
+    def _words_of(self, tree: Tree[Token]) -> Iterator[str]:
         special = _SPECIAL.get(tree.data)
         return special(self, tree) if special else self._plain(tree)
 
     def _plain(self, tree: Tree[Token]) -> Iterator[str]:
         for child in tree.children:
             if isinstance(child, Tree):
-                yield from self._said(child)
+                yield from self._words_of(child)
             elif child == "=~" and not self._dialect.patterns:
                 raise QueryFailed("there is no =~ here: use CONTAINS, STARTS WITH or ENDS WITH.")
             elif child == ",":
@@ -147,7 +147,9 @@ class _Writer:
             return
         for child in tree.children:
             words_ = (
-                list(self._said(child)) if isinstance(child, Tree) else [":" if child == ".." else str(child)]
+                list(self._words_of(child))
+                if isinstance(child, Tree)
+                else [":" if child == ".." else str(child)]
             )
             yield _CLOSE + words_[0]
             yield from words_[1:]
@@ -156,24 +158,24 @@ class _Writer:
         """The engine requires the MATCH that the language makes optional."""
         kind, bracket, *rest = tree.children
         stated = [child for child in rest if isinstance(child, Tree) or child.type != "MATCH"]
-        yield from self._said(Tree("inside", [kind, bracket, Token("MATCH", "MATCH"), *stated]))
+        yield from self._words_of(Tree("inside", [kind, bracket, Token("MATCH", "MATCH"), *stated]))
 
     def _quantifier(self, tree: Tree[Token]) -> Iterator[str]:
         *before, condition, bracket = tree.children
-        yield from self._said(Tree("before", before))
+        yield from self._words_of(Tree("before", before))
         yield from self._as_lambda(condition)
-        yield from self._said(Tree("after", [bracket]))
+        yield from self._words_of(Tree("after", [bracket]))
 
     def _argument(self, tree: Tree[Token]) -> Iterator[str]:
         *before, body = tree.children
         is_lambda = any(isinstance(child, Token) and child == "->" for child in before)
-        yield from self._said(Tree("before", before))
-        yield from self._as_lambda(body) if is_lambda else self._said(_tree(body))
+        yield from self._words_of(Tree("before", before))
+        yield from self._as_lambda(body) if is_lambda else self._words_of(_tree(body))
 
     def _as_lambda(self, body: Tree[Token] | Token) -> Iterator[str]:
         """The engine accepts no parameters here: literals are written out (`_written`)."""
         outside, self._in_lambda = self._in_lambda, True
-        yield from self._said(_tree(body))
+        yield from self._words_of(_tree(body))
         self._in_lambda = outside
 
     def _bound(self, tree: Tree[Token]) -> Iterator[str]:

@@ -87,12 +87,12 @@ def count_breakdown(
         starts = starts_named(graph, name)
         if not starts:
             return not_found(graph, name)
-        made = related_to(graph, starts, target, tuple(kind.name for kind in graph.schema.types))
-        total = sum(counts(graph.engine, made).values())
+        ways = related_to(graph, starts, target, tuple(kind.name for kind in graph.schema.types))
+        total = sum(counts(graph.engine, ways).values())
         named = {"found": True, "named_nodes": list(starts[:DEFAULT_LIMIT])}
         if not total:
             return {**named, "target_label": target, "total_count": 0, "by": {}}
-        match, parameters = of_label(graph.engine, made, target)
+        match, parameters = of_label(graph.engine, ways, target)
     by = dict(_by_dimension(graph, target, match, parameters))
     return {**named, "target_label": target, "total_count": total, "by": by}
 

@@ -99,7 +99,7 @@ class _Child:
             start_new_session=True,
         )
         self.end: Final = weakref.finalize(self, _end, self._process)
-        self._tell(
+        self._send(
             {
                 "package": _package(),
                 "database": str(database),
@@ -119,21 +119,21 @@ class _Child:
     def read(self, query: str, parameters: Mapping[str, Value], limit: int) -> Rows:
         """See `Ladybug.read`. After any error, this child is not used again."""
         try:
-            told = self._asked(query, parameters, min(limit, MAX_ROWS))
+            reply = self._reply(query, parameters, min(limit, MAX_ROWS))
         except BaseException:
             self.end()
             raise
-        if "rows" in told:
-            rows = tuple(tuple(row) for row in told["rows"])
-            return Rows(tuple(told["columns"]), rows, told["more"])
+        if "rows" in reply:
+            rows = tuple(tuple(row) for row in reply["rows"])
+            return Rows(tuple(reply["columns"]), rows, reply["more"])
         self.end()
-        if "failed" in told:
-            raise QueryFailed(_one_line(told["failed"]))
+        if "failed" in reply:
+            raise QueryFailed(_one_line(reply["failed"]))
         raise QueryTimedOut("the query took too much memory: ask for less.")
 
-    def _asked(self, query: str, parameters: Mapping[str, Value], limit: int) -> dict[str, Any]:
+    def _reply(self, query: str, parameters: Mapping[str, Value], limit: int) -> dict[str, Any]:
         deadline = time.monotonic() + self._limits.seconds
-        self._tell(
+        self._send(
             {
                 "query": query,
                 "parameters": dict(parameters),
@@ -142,13 +142,13 @@ class _Child:
             }
         )
         try:
-            told: dict[str, Any] = json.loads(self._line(deadline))
+            reply: dict[str, Any] = json.loads(self._line(deadline))
         except ValueError:
             # killed by a limit, or the engine crashed
             raise QueryTimedOut("the engine gave up on the query: ask for less.") from None
-        return told
+        return reply
 
-    def _tell(self, line: Mapping[str, Any]) -> None:
+    def _send(self, line: Mapping[str, Any]) -> None:
         assert self._process.stdin is not None
         with suppress(BrokenPipeError):  # it died: its answer is empty then
             self._process.stdin.write(json.dumps(line).encode() + b"\n")
@@ -157,16 +157,16 @@ class _Child:
     def _line(self, deadline: float) -> bytes:
         """Its answer to a query as a line; incomplete if it died."""
         assert self._process.stdout is not None
-        said = bytearray()
+        received = bytearray()
         poll = select.poll()
         poll.register(self._process.stdout, select.POLLIN | select.POLLHUP)
-        while len(said) <= 2 * self._limits.result:
+        while len(received) <= 2 * self._limits.result:
             if not poll.poll(max(0, (deadline - time.monotonic()) * 1000)):
                 raise QueryTimedOut("the query took too long: ask for less.")
             chunk = os.read(self._process.stdout.fileno(), 1 << 16)
-            said += chunk
+            received += chunk
             if not chunk or chunk.endswith(b"\n"):
-                return bytes(said)
+                return bytes(received)
         raise QueryFailed("the rows are too large: return fewer or smaller values.")
 
 

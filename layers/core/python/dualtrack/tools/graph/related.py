@@ -71,13 +71,13 @@ def parts(
     beyond = tuple(
         dict.fromkeys(end for _, end in outward if end not in within and end in (target or end, end))
     )
-    made = []
+    ways = []
     if wanted := _wanted(within, target):
-        made.append(Part(label, tuple(starts), inward(leading), wanted))
+        ways.append(Part(label, tuple(starts), inward(leading), wanted))
     if wanted := _wanted(beyond, target):
         over = tuple(dict.fromkeys(name for name, end in outward if end in wanted))
-        made.append(Part(label, tuple(starts), f"-[:{either(over)}]->", wanted))
-    return tuple(made)
+        ways.append(Part(label, tuple(starts), f"-[:{either(over)}]->", wanted))
+    return tuple(ways)
 
 
 def leading_types(schema: Schema, label: str, types: Sequence[str]) -> tuple[str, ...]:
@@ -101,10 +101,10 @@ def _labels_within(schema: Schema, label: str, types: Sequence[str]) -> tuple[st
     return tuple(reached)
 
 
-def counts_by_start(engine: Engine, made: Sequence[Part]) -> dict[str, dict[str, int]]:
+def counts_by_start(engine: Engine, ways: Sequence[Part]) -> dict[str, dict[str, int]]:
     """How many nodes of each label are related to each start node."""
     by_start: dict[str, dict[str, int]] = {}
-    for part in made:
+    for part in ways:
         counted = "RETURN n.node_id, label(m) AS label, count(DISTINCT m.node_id) ORDER BY n.node_id, label"
         for start, label, count in _rows(engine, part, counted):
             by_start.setdefault(str(start), {})[str(label)] = count
@@ -115,27 +115,27 @@ def _rows(engine: Engine, part: Part, returned: str) -> list[tuple[Any, ...]]:
     return all_rows(engine, part.match() + returned, part.parameters, MAX_ROWS)[0]
 
 
-def counts(engine: Engine, made: Sequence[Part]) -> dict[str, int]:
+def counts(engine: Engine, ways: Sequence[Part]) -> dict[str, int]:
     """How many distinct nodes of each label are related to any start node."""
-    if overlap(made):
-        return {label: len(ids) for label, ids in _joined(engine, made).items()}
+    if overlap(ways):
+        return {label: len(ids) for label, ids in _joined(engine, ways).items()}
     by_label: dict[str, int] = {}
-    for part in made:
+    for part in ways:
         counted = "RETURN label(m) AS label, count(DISTINCT m.node_id) ORDER BY label"
         by_label |= {str(label): int(count) for label, count in _rows(engine, part, counted)}
     return dict(sorted(by_label.items()))
 
 
-def overlap(made: Sequence[Part]) -> bool:
+def overlap(ways: Sequence[Part]) -> bool:
     """Whether several parts have nodes of the same label."""
-    labels = [label for part in made for label in part.targets]
+    labels = [label for part in ways for label in part.targets]
     return len(set(labels)) < len(labels)
 
 
-def _joined(engine: Engine, made: Sequence[Part]) -> dict[str, list[str]]:
+def _joined(engine: Engine, ways: Sequence[Part]) -> dict[str, list[str]]:
     """The distinct ids of related nodes, by label."""
     ids_by_label: dict[str, set[str]] = {}
-    for part in made:
+    for part in ways:
         collected = f"WITH DISTINCT label(m) AS label, m.node_id AS id LIMIT {MAX_JOINED + 1} RETURN label, collect(id)"
         for label, ids in _rows(engine, part, f"{collected} ORDER BY label"):
             ids_by_label.setdefault(str(label), set()).update(ids)
@@ -146,9 +146,9 @@ def _joined(engine: Engine, made: Sequence[Part]) -> dict[str, list[str]]:
     return {label: sorted(ids) for label, ids in sorted(ids_by_label.items()) if ids}
 
 
-def listed(graph: GraphNeeds, made: Sequence[Part], limit: int, offset: int) -> tuple[list[Result], int]:
+def listed(graph: GraphNeeds, ways: Sequence[Part], limit: int, offset: int) -> tuple[list[Result], int]:
     """A page of the related nodes, by label, name and id, and how many there are in all."""
-    totals = counts(graph.engine, made)
+    totals = counts(graph.engine, ways)
     nodes: list[Result] = []
     before = 0
     for label, count in totals.items():
@@ -157,7 +157,7 @@ def listed(graph: GraphNeeds, made: Sequence[Part], limit: int, offset: int) -> 
         room = limit - len(nodes)
         if skipped >= count or not room:
             continue
-        match, parameters = of_label(graph.engine, made, label)
+        match, parameters = of_label(graph.engine, ways, label)
         rows = graph.engine.read(
             f"{match}WITH DISTINCT m RETURN m ORDER BY m.name, m.node_id SKIP {skipped} LIMIT {room}",
             parameters,
@@ -167,10 +167,10 @@ def listed(graph: GraphNeeds, made: Sequence[Part], limit: int, offset: int) -> 
     return nodes, sum(totals.values())
 
 
-def of_label(engine: Engine, made: Sequence[Part], label: str) -> tuple[str, dict[str, Value]]:
+def of_label(engine: Engine, ways: Sequence[Part], label: str) -> tuple[str, dict[str, Value]]:
     """The beginning of a query whose `m` are the related nodes of a label, and its parameters."""
-    if overlap(made):
-        ids = _joined(engine, made).get(label, [])
+    if overlap(ways):
+        ids = _joined(engine, ways).get(label, [])
         return f"UNWIND $ids AS id MATCH (m:{quoted(label)}) WHERE m.node_id = id ", {"ids": list(ids)}
-    part = next(candidate for candidate in made if label in candidate.targets)
+    part = next(candidate for candidate in ways if label in candidate.targets)
     return part.match(label), part.parameters

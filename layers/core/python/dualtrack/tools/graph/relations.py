@@ -54,8 +54,8 @@ def count_related_by_name(
     starts = _starts(graph, name, label)
     if not starts:
         return not_found(graph, name, _known(graph, label))
-    made = related_to(graph, starts, target, types)
-    return {"found": True, **_counted(counts(graph.engine, made)), **_each(graph, starts, made)}
+    ways = related_to(graph, starts, target, types)
+    return {"found": True, **_counted(counts(graph.engine, ways)), **_each(graph, starts, ways)}
 
 
 def list_related(
@@ -93,9 +93,9 @@ def list_related_by_name(
     starts = _starts(graph, name, label)
     if not starts:
         return not_found(graph, name, _known(graph, label))
-    made = related_to(graph, starts, target, types)
-    nodes, total = listed(graph, made, limit, offset)
-    return {"found": True, **page(nodes, total, offset), **_each(graph, starts, made)}
+    ways = related_to(graph, starts, target, types)
+    nodes, total = listed(graph, ways, limit, offset)
+    return {"found": True, **page(nodes, total, offset), **_each(graph, starts, ways)}
 
 
 def related_to(
@@ -137,10 +137,10 @@ def _counted(by_label: dict[str, int]) -> dict[str, Any]:
     return {"total_count": sum(by_label.values()), "by_label": by_label}
 
 
-def _each(graph: GraphNeeds, starts: tuple[Result, ...], made: tuple[Part, ...]) -> dict[str, Any]:
+def _each(graph: GraphNeeds, starts: tuple[Result, ...], ways: tuple[Part, ...]) -> dict[str, Any]:
     """The nodes of the name, each with its own count if there are several."""
     if len(starts) == 1:
         return {"node": starts[0]}
-    own = counts_by_start(graph.engine, made)
+    own = counts_by_start(graph.engine, ways)
     shown = [{**start, **_counted(own.get(start["node_id"], {}))} for start in starts[:MAX_NODES]]
     return {"named_nodes_count": len(starts), "named_nodes": shown}
