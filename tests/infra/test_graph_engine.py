@@ -69,7 +69,7 @@ def test_without_one_nobody_may_read_it(prod: Stage) -> None:
         ({"DUALTRACK_GRAPH_ENGINE": "bolt"}, "DUALTRACK_GRAPH_URL: must be an address"),
         (
             {"DUALTRACK_GRAPH_URL": "bolt://graph.example.org"},
-            "DUALTRACK_GRAPH_URL: bolt:// is for this machine",
+            "DUALTRACK_GRAPH_URL: bolt:// is only for this machine",
         ),
     ],
 )

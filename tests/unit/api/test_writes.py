@@ -28,10 +28,14 @@ def cautious() -> Iterator[Api]:
 @pytest.mark.parametrize(
     ("path", "body", "said"),
     [
-        ("/v1/chats", {"message": "Read it.", "attachments": [PICTURE, NOTES]}, "Text files are not offered"),
-        ("/v1/chats", {"message": "Hello", "profile": "courses"}, "The profile courses is not offered"),
-        ("/v1/conversations", {"profile": "graph"}, "The profile graph is not offered"),
-        ("/v1/conversations/cv_0/fork", {"before": "q1"}, "Forks are not offered"),
+        (
+            "/v1/chats",
+            {"message": "Read it.", "attachments": [PICTURE, NOTES]},
+            "Text files are not available",
+        ),
+        ("/v1/chats", {"message": "Hello", "profile": "courses"}, "The profile courses is not available"),
+        ("/v1/conversations", {"profile": "graph"}, "The profile graph is not available"),
+        ("/v1/conversations/cv_0/fork", {"before": "q1"}, "Forks are not available"),
     ],
 )
 def test_what_release_1_cannot_read_is_refused(

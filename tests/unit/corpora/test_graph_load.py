@@ -85,7 +85,7 @@ def test_a_label_has_only_the_columns_that_it_fills() -> None:
     ("more", "name", "words"),
     [
         (edges("a1,IN,nowhere"), "more.csv", "line 2: there is no node 'nowhere'"),
-        (nodes("a1,Asset,Again"), "more.csv", "line 2: node_id 'a1' is there twice"),
+        (nodes("a1,Asset,Again"), "more.csv", "line 2: node_id 'a1' occurs twice"),
         (nodes("b1,asset,Other"), "more.csv", "line 2: label 'asset': there is the label 'Asset'"),
         (edges("a1,Location,l1"), "more.csv", "line 2: type 'Location': there is the label 'Location'"),
     ],
@@ -181,8 +181,8 @@ def test_whoever_was_slower_makes_it_anew_from_the_others(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("limit", "words"),
     [
-        ("MAX_NODES", "a graph may have 2 nodes"),
-        ("MAX_EDGES", "a graph may have 1 edges"),
+        ("MAX_NODES", "it may have at most 2 nodes"),
+        ("MAX_EDGES", "it may have at most 1 edges"),
         ("MAX_BYTES", "MB"),
     ],
 )

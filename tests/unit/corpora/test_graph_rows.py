@@ -40,7 +40,7 @@ def test_json_has_nodes_and_edges_with_typed_properties() -> None:
     [
         (",Asset,Pump", "node_id is empty"),
         ("a,Asset,", "name is empty"),
-        ("a,As set,Pump", "label is 'As set'; it has to be a letter, then letters, digits or _, at most 64"),
+        ("a,As set,Pump", "label is 'As set'; it must be a letter, then letters, digits or _, at most 64"),
         ("a,As`set,Pump", "label is 'As`set'"),
         (f"a,{'A' * 65},Pump", f"label is '{'A' * 40}…'"),
         (f"{'a' * 201},Asset,Pump", "node_id has 201 characters; at most 200 are taken"),
@@ -58,13 +58,13 @@ def test_a_bad_row_is_named_with_its_line(row: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("one", "words"),
     [
-        (7, "node 1: is no object"),
+        (7, "node 1: is not an object"),
         ({"node_id": "a", "label": "A"}, "node 1: has no name"),
-        ({"node_id": 1.5, "label": "A", "name": "x"}, "node 1: node_id is no text"),
-        ({"node_id": "a", "label": "A", "name": True}, "node 1: name is no text"),
+        ({"node_id": 1.5, "label": "A", "name": "x"}, "node 1: node_id is not text"),
+        ({"node_id": "a", "label": "A", "name": True}, "node 1: name is not text"),
         ({"node_id": "a", "label": "A", "name": "x", "p": [1]}, "node 1: has a list or an object as p"),
         ({"node_id": "a", "label": "A", "name": "x", "p": 1e999}, ""),
-        ({"node_id": "a", "label": "A", "name": "x", "p": "\ud800"}, "node 1: has a character in p"),
+        ({"node_id": "a", "label": "A", "name": "x", "p": "\ud800"}, "node 1: has an invalid character in p"),
         ({"node_id": "\ud800", "label": "A", "name": "x"}, "node 1: node_id has a control character"),
         ({"node_id": "a", "label": "A", "name": "x", "p q": 1}, "node 1: has the property 'p q'"),
         ({"node_id": "a", "label": "A", "name": "x", "To": 1}, "node 1: has the property 'To'"),
@@ -78,7 +78,7 @@ def test_a_bad_row_is_named_with_its_line(row: str, words: str) -> None:
 def test_a_bad_object_is_named_with_its_number(one: object, words: str) -> None:
     data = json.dumps({"nodes": [one]}).encode()
     if not words:
-        with pytest.raises(Refused, match="Infinity is no number"):
+        with pytest.raises(Refused, match="Infinity is not a number"):
             counted("x.json", data)
         return
     _, problems = counted("x.json", data)
@@ -100,12 +100,12 @@ def test_a_bad_object_is_named_with_its_number(one: object, words: str) -> None:
         ("x.csv", b"node_id,label,name,p,node_id\n", "two columns of one name"),
         ("x.csv", b'node_id,label,name\na,A,"x\n', "is broken at line 2"),
         ("x.csv", b"node_id,label,name\na,A," + b"x" * 200_000, "is broken at line 2"),
-        ("x.json", b"{", "is no JSON"),
-        ("x.json", b"[" * 100_000, "is no JSON"),
-        ("x.json", b'{"nodes": [' + b"9" * 10_000 + b"]}", "is no JSON"),
-        ("x.json", b"[]", "has to be"),
-        ("x.json", b'{"nodes": 1}', "has to have lists"),
-        ("x.json", b'{"nodes": [], "more": []}', "has to be"),
+        ("x.json", b"{", "is not valid JSON"),
+        ("x.json", b"[" * 100_000, "is not valid JSON"),
+        ("x.json", b'{"nodes": [' + b"9" * 10_000 + b"]}", "is not valid JSON"),
+        ("x.json", b"[]", "must be"),
+        ("x.json", b'{"nodes": 1}', "must have lists"),
+        ("x.json", b'{"nodes": [], "more": []}', "must be"),
         ("x.json", b'{"nodes": []}', "has no rows"),
     ],
 )

@@ -132,14 +132,17 @@ def test_a_file_that_was_not_uploaded_is_refused() -> None:
     job = world.begin({"a.txt": A})
     world.aws.objects.clear()
     job = world.run(job)
-    assert (job.status, world.files(job)["a.txt"].reason) == ("done", "was not uploaded, or too long ago")
+    assert (job.status, world.files(job)["a.txt"].reason) == (
+        "done",
+        "was not uploaded, or its upload has expired",
+    )
     assert world.stores().corpora.published(CORPUS) is None
 
 
 def test_a_corpus_has_a_bound_and_what_goes_beyond_it_is_refused() -> None:
     world = CorpusWorld(kind=Courses(3))
     job = world.run(world.begin({"a.txt": A, "b.txt": B, "c.txt": course("Chess", "A rook moves.")}))
-    assert world.files(job)["c.txt"].reason == "makes it too much: a corpus may have 3 chunks"
+    assert world.files(job)["c.txt"].reason == "makes the corpus too large: it may have at most 3 chunks"
     assert world.titles() == ["Sailing", "Baking"]
     again = world.run(world.begin({"a.txt": A, "b.txt": B2}))
     assert dict(again.outcomes) == {"1": "skipped", "2": "replaced"}, "what is replaced does not count twice"

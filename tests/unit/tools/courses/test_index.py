@@ -23,7 +23,7 @@ WORDS = st.lists(
 
 
 def places(*found: object) -> list[str]:
-    return [hit.place for hit in found]  # type: ignore[attr-defined]
+    return [hit.location for hit in found]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("embedder", [None, LocalModel()])

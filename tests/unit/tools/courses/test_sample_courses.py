@@ -42,7 +42,7 @@ def test_prompt_caching_is_found_in_lesson_5_by_keywords_alone() -> None:
     index = build(CORPUS.courses, CORPUS.chunks)
     best = search(index, "What is prompt caching?")[0]
 
-    assert best.place == "Building Towards Computer Use - Lesson 5"
+    assert best.location == "Building Towards Computer Use - Lesson 5"
     assert best.link == "https://learn.example.com/building-towards-computer-use/lesson/5"
 
 

@@ -1,6 +1,6 @@
-"""What the API answers (CONTRACT 4), for the OpenAPI document.
+"""The types of the API's answers (CONTRACT 4), for the OpenAPI document.
 
-Nothing is checked against these types when a request is served: the tests hold every answer to the document.
+Answers are not validated when a request is served; the tests check them against the document.
 """
 
 from typing import Annotated, Any, Literal, NotRequired
@@ -23,20 +23,20 @@ Time = Annotated[str, Field(json_schema_extra={"format": "date-time"})]
 
 
 class Closed(TypedDict):
-    """Has no fields but those named."""
+    """Has only the listed fields."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[misc]
 
 
 class Refusal(TypedDict):
-    """What an error says; further fields may come."""
+    """The content of an error; fields may be added."""
 
     __pydantic_config__ = ConfigDict(extra="ignore")  # type: ignore[misc]
-    code: Annotated[str, Field(description="Which kind of error, for programs")]
+    code: Annotated[str, Field(description="The kind of error, for programs")]
     message: Annotated[str, Field(description="What is wrong and what to do, for people; it may change")]
-    required: NotRequired[Annotated[Count, Field(description="402: the credits that it needs")]]
-    available: NotRequired[Annotated[Count, Field(description="402: the credits that there are")]]
-    resets_at: NotRequired[Annotated[Time, Field(description="402: when the allowance covers it again")]]
+    required: NotRequired[Annotated[Count, Field(description="402: the credits that are needed")]]
+    available: NotRequired[Annotated[Count, Field(description="402: the credits that are available")]]
+    resets_at: NotRequired[Annotated[Time, Field(description="402: when the allowance covers them again")]]
     upgrade: NotRequired[
         Annotated[dict[str, Any], Field(description="402: plans and packs with their prices")]
     ]
@@ -52,15 +52,15 @@ class Refusal(TypedDict):
 
 
 class Error(Closed):
-    """Every answer of status 400 and above."""
+    """Every answer with status 400 or above."""
 
     error: Annotated[Refusal, Field(description="What is wrong")]
 
 
 class Health(Closed):
-    """The API answers."""
+    """The API is up."""
 
-    status: Annotated[Literal["ok"], Field(description="That it does")]
+    status: Annotated[Literal["ok"], Field(description="Always `ok`")]
 
 
 class OpenAPI(TypedDict):
@@ -71,11 +71,11 @@ class OpenAPI(TypedDict):
 
 
 class Source(Closed):
-    """What an answer rests on."""
+    """A source of an answer."""
 
-    title: Annotated[str, Field(description="What a reader sees of it")]
-    url: NotRequired[Annotated[str, Field(description="Where it can be read")]]
-    record_id: NotRequired[Annotated[str, Field(description="The tool call that brought it")]]
+    title: Annotated[str, Field(description="The title to show")]
+    url: NotRequired[Annotated[str, Field(description="Its address")]]
+    record_id: NotRequired[Annotated[str, Field(description="The tool call that returned it")]]
 
 
 class ToolCall(Closed):
@@ -83,8 +83,8 @@ class ToolCall(Closed):
 
     id: Annotated[str, Field(description="Its record, such as `q3-t1`")]
     tool: Annotated[str, Field(description="The tool's name")]
-    input: Annotated[dict[str, Any], Field(description="What the model called it with")]
-    is_error: Annotated[bool, Field(description="Whether the model was told of a failure")]
+    input: Annotated[dict[str, Any], Field(description="The arguments from the model")]
+    is_error: Annotated[bool, Field(description="Whether the result was an error")]
     seconds: Annotated[Seconds, Field(description="How long it took")]
     turn: Annotated[Count, Field(description="The model call that it belongs to, from 1")]
 
@@ -92,25 +92,25 @@ class ToolCall(Closed):
 class Usage(Closed):
     """The tokens of a chat."""
 
-    input_tokens: Annotated[Count, Field(description="Read by the model, neither from its cache nor into it")]
+    input_tokens: Annotated[Count, Field(description="Input tokens outside the model's cache")]
     output_tokens: Annotated[Count, Field(description="Written by the model")]
     cache_read_tokens: Annotated[Count, Field(description="Read from the cache")]
     cache_write_tokens: Annotated[Count, Field(description="Written to the cache")]
     summary_tokens: Annotated[
-        Count, Field(description="Of the calls that wrote summaries; in no other figure")
+        Count, Field(description="Of the calls that wrote summaries; not part of any other figure")
     ]
     sent_tokens: Annotated[
-        Count, Field(description="Estimate of what was sent, summed over the chat's model calls")
+        Count, Field(description="Estimated tokens sent, summed over the chat's model calls")
     ]
     full_history_tokens: Annotated[
-        Count, Field(description="Estimate, made the same way, of what full histories would have been")
+        Count, Field(description="The same estimate if full histories had been sent")
     ]
 
 
 class Failure(Closed):
     """Why a chat failed."""
 
-    code: Annotated[str, Field(description="Which kind of error, for programs")]
+    code: Annotated[str, Field(description="The kind of error, for programs")]
     message: Annotated[str, Field(description="What is wrong and what to do, for people; it may change")]
 
 
@@ -120,11 +120,11 @@ class Chat(Closed):
     chat_id: Annotated[str, Field(description="The chat")]
     conversation_id: Annotated[str, Field(description="The conversation")]
     message_id: Annotated[str, Field(description="The record of the chat's query, such as `q3`")]
-    profile: Annotated[str, Field(description="The agent that leads the conversation")]
+    profile: Annotated[str, Field(description="The conversation's agent")]
     status: Annotated[
         Status,
         Field(
-            description="`answered`: the answer is there and the summaries follow; `done`, `failed` and `cancelled` are final"
+            description="`answered`: complete except for its summaries; `done`, `failed` and `cancelled` are final"
         ),
     ]
     stop: Annotated[
@@ -142,125 +142,124 @@ class Chat(Closed):
             ]
             | None
         ),
-        Field(description="Why the answer ended; null while there is none, and if the chat failed"),
+        Field(description="Why the answer ended; null until then, and if the chat failed"),
     ]
-    response: Annotated[str | None, Field(description="The answer in Markdown; null while there is none")]
+    response: Annotated[str | None, Field(description="The answer in Markdown; null until there is one")]
     summary: Annotated[str | None, Field(description="The answer's summary; null until the chat is done")]
     sources: Annotated[
-        list[Source], Field(description="What the answer rests on, distinct, in order of first use")
+        list[Source], Field(description="The answer's sources, distinct, in order of first use")
     ]
     tool_calls: Annotated[list[ToolCall], Field(description="Its tool calls in order")]
-    turns: Annotated[Count, Field(description="Model calls made")]
-    credits_used: Annotated[Count, Field(description="Credits charged; 0 until it is settled")]
+    turns: Annotated[Count, Field(description="Number of model calls")]
+    credits_used: Annotated[Count, Field(description="Credits charged; 0 until the chat is settled")]
     credits_remaining: Annotated[
-        Count, Field(description="Credits that the user had available when the chat last moved any")
+        Count, Field(description="The user's available credits after the chat last held or charged any")
     ]
     usage: Annotated[Usage, Field(description="Tokens")]
-    created_at: Annotated[Time, Field(description="When it was made")]
+    created_at: Annotated[Time, Field(description="When it was created")]
     ended_at: Annotated[Time | None, Field(description="When it ended; null before that")]
     error: NotRequired[Annotated[Failure, Field(description="Only if it failed")]]
 
 
 class Tokens(Closed):
-    """Of calls of a model: read as fresh, written to its cache, read from it, and put out."""
+    """The tokens of model calls."""
 
-    fresh: Annotated[Count, Field(description="Read as fresh")]
+    fresh: Annotated[Count, Field(description="Input outside the cache")]
     cache_write: Annotated[Count, Field(description="Written to the cache")]
     cache_read: Annotated[Count, Field(description="Read from the cache")]
     output: Annotated[Count, Field(description="Written by the model")]
 
 
 class ReceiptLine(Closed):
-    """One thing that a chat did. `at`: when it began, null where that is not on record. Credits are charged in
-    `chat` and `tool`, moved in `ledger`; dollars are the model's in `model`, `summary` and `fold`, in `tool_model` and
-    `embedding` those of what the tool call `call` asked of models itself, and AWS's in `aws`. Figures that
-    were never recorded are null or, with `estimated`, guessed."""
+    """A line of a receipt. Lines of kind `chat` and `tool` have the credits charged, those of kind `ledger` the credits
+    moved. Dollars are for the model in `model`, `summary` and `fold`, for models that the tool call `call` used in
+    `tool_model` and `embedding`, and for AWS in `aws`. Figures that were not recorded are null, or estimated if
+    `estimated` is set."""
 
     kind: Annotated[
         Literal["chat", "model", "tool", "tool_model", "embedding", "summary", "fold", "ledger", "aws"],
-        Field(description="What it is"),
+        Field(description="Its kind"),
     ]
-    at: Annotated[Time | None, Field(description="When it began; null if that is not on record")]
+    at: Annotated[Time | None, Field(description="When it began; null if not recorded")]
     id: Annotated[str, Field(description="The line's own id in the receipt")]
-    estimated: Annotated[bool, Field(description="Whether figures of the line are estimates")]
+    estimated: Annotated[bool, Field(description="Whether any of its figures is an estimate")]
     dollars: Annotated[Annotated[float, Field(ge=0)], Field(description="In US dollars")]
     turn: NotRequired[Annotated[Count | None, Field(description="The model call that it belongs to, from 1")]]
-    model: NotRequired[Annotated[str | None, Field(description="Which model; null if that is not on record")]]
+    model: NotRequired[Annotated[str | None, Field(description="The model; null if not recorded")]]
     usage: NotRequired[Annotated[Tokens, Field(description="Tokens of the call")]]
     seconds: NotRequired[Annotated[Seconds | None, Field(description="How long it took")]]
     first_seconds: NotRequired[Annotated[Seconds | None, Field(description="Seconds to the first token")]]
-    calls: NotRequired[Annotated[Count, Field(description="How many calls the line stands for")]]
-    tries: NotRequired[Annotated[Count | None, Field(description="How often the call was tried")]]
+    calls: NotRequired[Annotated[Count, Field(description="Number of calls in the line")]]
+    tries: NotRequired[Annotated[Count | None, Field(description="Number of attempts at the call")]]
     tool: NotRequired[Annotated[str, Field(description="The tool's name")]]
-    call: NotRequired[Annotated[str, Field(description="The tool call that asked for it")]]
+    call: NotRequired[Annotated[str, Field(description="The tool call that used the model")]]
     ran: NotRequired[Annotated[bool, Field(description="Whether the tool was run")]]
-    is_error: NotRequired[
-        Annotated[bool | None, Field(description="Whether the model was told of a failure")]
-    ]
-    credits: NotRequired[Annotated[Count, Field(description="Credits that were charged")]]
-    movement: NotRequired[Annotated[Movement, Field(description="What the ledger did")]]
+    is_error: NotRequired[Annotated[bool | None, Field(description="Whether the result was an error")]]
+    credits: NotRequired[Annotated[Count, Field(description="Credits charged")]]
+    movement: NotRequired[Annotated[Movement, Field(description="The kind of ledger entry")]]
     amount: NotRequired[
         Annotated[
             Annotated[float, Field(ge=0)],
-            Field(description="How much: credits in `ledger`, units of `item` in `aws`"),
+            Field(description="Credits in `ledger`, units of `item` in `aws`"),
         ]
     ]
     available_after: NotRequired[
-        Annotated[Count, Field(description="What the user had available afterwards")]
+        Annotated[Count, Field(description="The user's available credits afterwards")]
     ]
     item: NotRequired[Annotated[str, Field(description="What AWS charges for")]]
 
 
 class ReceiptTotals(Closed):
-    """Sums of the lines; `estimated_dollars` are part of `dollars`, and `usage` is without embeddings."""
+    """Sums of the lines."""
 
-    credits: Annotated[Count, Field(description="Credits that were charged")]
+    credits: Annotated[Count, Field(description="Credits charged")]
     usage: Annotated[Tokens, Field(description="Tokens, without embeddings")]
-    model_dollars: Annotated[Annotated[float, Field(ge=0)], Field(description="Of models")]
+    model_dollars: Annotated[Annotated[float, Field(ge=0)], Field(description="For models")]
     aws_dollars: Annotated[
         Annotated[float, Field(ge=0)] | None,
-        Field(description="Of AWS, estimated; null if that cannot be said"),
+        Field(description="For AWS, estimated; null if unknown"),
     ]
-    dollars: Annotated[Annotated[float, Field(ge=0)], Field(description="In all")]
+    dollars: Annotated[Annotated[float, Field(ge=0)], Field(description="In total")]
     estimated_dollars: Annotated[
         Annotated[float, Field(ge=0)], Field(description="The part of `dollars` that is estimated")
     ]
 
 
 class Receipt(Closed):
-    """What a chat did and what each thing cost, in order. `recorded`: whether its release kept what a receipt needs;
-    `price_known`: whether the price table has the model; `differences`: where the lines do not add up."""
+    """What a chat did and what each step cost, in order."""
 
     chat_id: Annotated[str, Field(description="The chat")]
     conversation_id: Annotated[str, Field(description="The conversation")]
     message_id: Annotated[str, Field(description="The record of the chat's query, such as `q3`")]
     user_id: Annotated[str, Field(description="The user: the token's `sub`")]
-    profile: Annotated[str, Field(description="The agent that leads the conversation")]
+    profile: Annotated[str, Field(description="The conversation's agent")]
     model: Annotated[str | None, Field(description="The model of its turns")]
     status: Annotated[Status, Field(description="As in the chat object")]
     stop: Annotated[str | None, Field(description="As in the chat object")]
-    created_at: Annotated[Time, Field(description="When it was made")]
+    created_at: Annotated[Time, Field(description="When it was created")]
     ended_at: Annotated[Time | None, Field(description="When it ended; null before that")]
-    recorded: Annotated[bool, Field(description="Whether the release that ran it kept what a receipt needs")]
+    recorded: Annotated[
+        bool, Field(description="Whether the release that ran it recorded what a receipt needs")
+    ]
     price_known: Annotated[bool | None, Field(description="Whether the price table has the model")]
-    lines: Annotated[list[ReceiptLine], Field(description="What it did, in order")]
+    lines: Annotated[list[ReceiptLine], Field(description="Its steps in order")]
     totals: Annotated[ReceiptTotals, Field(description="Sums of the lines")]
     differences: Annotated[list[str], Field(description="Where the lines do not add up; normally empty")]
 
 
 class StartedChat(Closed):
-    """A chat that goes on, and where to follow it."""
+    """A running chat, and where to follow it."""
 
     chat_id: Annotated[str, Field(description="The chat")]
     conversation_id: Annotated[str, Field(description="The conversation")]
     message_id: Annotated[str, Field(description="The record of the chat's query, such as `q3`")]
-    status: Annotated[Literal["running"], Field(description="That it goes on")]
-    url: Annotated[str, Field(description="Where the chat is read")]
-    events_url: Annotated[str, Field(description="Where its events are")]
+    status: Annotated[Literal["running"], Field(description="Always `running`")]
+    url: Annotated[str, Field(description="The path of the chat")]
+    events_url: Annotated[str, Field(description="The path of its events")]
 
 
 class Event(TypedDict):
-    """A server-sent event; `dualtrack.api.event_data` has what each carries."""
+    """A server-sent event; `dualtrack.api.event_data` has the type of each event's data."""
 
 
 # ── conversations ─────────────────────────────────────────────────────────────────────────────────
@@ -269,27 +268,26 @@ class Event(TypedDict):
 class Conversation(Closed):
     """A conversation without its records.
 
-    `listed_at` is its last query's time (else that of its creation), by which it is listed; `running_chat_id` is there
-    while a chat runs in it. A fork names the conversation that it was made of, which may be gone, and the first query
-    that it does not share.
+    Conversations are listed by `listed_at`: the time of the last query, else of creation. Only a fork has `forked_from`
+    and `forked_before`.
     """
 
     conversation_id: Annotated[str, Field(description="The conversation")]
-    title: Annotated[str, Field(description="As given, else how its first query begins")]
-    profile: Annotated[str, Field(description="The agent that leads the conversation")]
-    created_at: Annotated[Time, Field(description="When it was made")]
+    title: Annotated[str, Field(description="The user's title, else the beginning of its first query")]
+    profile: Annotated[str, Field(description="Its agent")]
+    created_at: Annotated[Time, Field(description="When it was created")]
     updated_at: Annotated[Time, Field(description="When it was last changed")]
     listed_at: NotRequired[
-        Annotated[Time, Field(description="When it was last asked something, by which it is listed")]
+        Annotated[Time, Field(description="When its last query began, else when it was created")]
     ]
     running_chat_id: NotRequired[
-        Annotated[str, Field(description="The chat that runs in it; only while one does")]
+        Annotated[str, Field(description="The chat that is running in it; absent if none is")]
     ]
     forked_from: NotRequired[
-        Annotated[str, Field(description="The conversation that it was made of, which may be gone")]
+        Annotated[str, Field(description="The conversation that it was forked from, which may be deleted")]
     ]
     forked_before: NotRequired[
-        Annotated[str, Field(description="The first query that it does not share with it")]
+        Annotated[str, Field(description="The first query that it does not share with `forked_from`")]
     ]
 
 
@@ -297,45 +295,45 @@ class Conversations(Closed):
     """A page of the user's conversations."""
 
     conversations: Annotated[list[Conversation], Field(description="By last query, the latest first")]
-    cursor: NotRequired[Annotated[str, Field(description="For the next page; not there on the last one")]]
+    cursor: NotRequired[Annotated[str, Field(description="For the next page; absent on the last page")]]
 
 
 class Attachment(Closed):
-    """A file of a query or of a tool's result; its size in bytes; of a text file the record that it is."""
+    """A file of a query or of a tool's result."""
 
     media_type: Annotated[str, Field(description="Its type")]
     size: Annotated[Count, Field(description="In bytes")]
-    name: NotRequired[Annotated[str, Field(description="What the file is called")]]
-    record_id: NotRequired[Annotated[str, Field(description="Of a text file: the record that it is")]]
+    name: NotRequired[Annotated[str, Field(description="The file's name")]]
+    record_id: NotRequired[Annotated[str, Field(description="For a text file: the record with its text")]]
 
 
 class Record(Closed):
-    """A record of either track; a tool call has its result in place of content."""
+    """A record of either track; a tool call has `result` instead of `content`."""
 
     __pydantic_config__ = ConfigDict(  # type: ignore[misc]
         extra="forbid",
         json_schema_extra={"oneOf": [{"required": ["content"]}, {"required": ["result"]}]},
     )
     record_id: Annotated[str, Field(description="Its id in the conversation")]
-    ref: NotRequired[Annotated[str, Field(description="What a summary or digest stands for")]]
-    type: Annotated[RecordType, Field(description="What it is")]
-    role: Annotated[Role, Field(description="Whose it is")]
+    ref: NotRequired[Annotated[str, Field(description="The records that a summary or digest replaces")]]
+    type: Annotated[RecordType, Field(description="The type of the record")]
+    role: Annotated[Role, Field(description="Its author")]
     content: NotRequired[Annotated[str, Field(description="Its text; a tool call has `result` instead")]]
-    attachments: NotRequired[Annotated[list[Attachment], Field(description="The files that came with it")]]
-    created_at: Annotated[Time, Field(description="When it was made")]
+    attachments: NotRequired[Annotated[list[Attachment], Field(description="Its files")]]
+    created_at: Annotated[Time, Field(description="When it was created")]
     tool_use_id: NotRequired[Annotated[str, Field(description="The model's own id of the call")]]
     tool: NotRequired[Annotated[str, Field(description="The tool's name")]]
-    input: NotRequired[Annotated[dict[str, Any], Field(description="What the model called the tool with")]]
-    result: NotRequired[Annotated[str, Field(description="What the tool said")]]
-    is_error: NotRequired[Annotated[bool, Field(description="Whether the model was told of a failure")]]
+    input: NotRequired[Annotated[dict[str, Any], Field(description="The arguments from the model")]]
+    result: NotRequired[Annotated[str, Field(description="The tool's result")]]
+    is_error: NotRequired[Annotated[bool, Field(description="Whether the result was an error")]]
     seconds: NotRequired[Annotated[Seconds, Field(description="How long it took")]]
     turn: NotRequired[Annotated[Count, Field(description="The model call that it belongs to, from 1")]]
-    stop: NotRequired[Annotated[str, Field(description="Of a response: why it ended")]]
+    stop: NotRequired[Annotated[str, Field(description="For a response: why it ended")]]
     chat_id: NotRequired[Annotated[str, Field(description="The chat that it belongs to")]]
     next_offset: NotRequired[
         Annotated[
             Annotated[int, Field(ge=1)],
-            Field(description="Where the next piece of its text begins; not there in the last one"),
+            Field(description="Where the next piece of its text begins; absent in the last piece"),
         ]
     ]
 
@@ -343,39 +341,39 @@ class Record(Closed):
 class ConversationRecords(Conversation):
     """A conversation with a page of its records."""
 
-    track: Annotated[Track, Field(description="Which track this is")]
+    track: Annotated[Track, Field(description="The track")]
     records: Annotated[list[Record], Field(description="In order")]
-    cursor: NotRequired[Annotated[str, Field(description="For the next page; not there on the last one")]]
+    cursor: NotRequired[Annotated[str, Field(description="For the next page; absent on the last page")]]
 
 
 # ── tools ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Tool(Closed):
-    """What the model can call; its price in credits a call."""
+    """A tool that the model can call."""
 
     name: Annotated[str, Field(description="Its name")]
     description: Annotated[str, Field(description="What it is for")]
-    input_schema: Annotated[dict[str, Any], Field(description="JSON Schema of what it is called with")]
+    input_schema: Annotated[dict[str, Any], Field(description="JSON Schema of its arguments")]
     price: Annotated[
-        Count, Field(description="In credits: a call, or once a chat for `retrieve_documentation`")
+        Count, Field(description="Credits per call; for `retrieve_documentation`, once per chat")
     ]
-    kind: Annotated[Kind, Field(description="Which function runs it")]
+    kind: Annotated[Kind, Field(description="The function that runs it")]
 
 
 class Profile(Closed):
-    """How a conversation is led, and the names of its tools."""
+    """An agent: its model and its tools."""
 
     name: Annotated[str, Field(description="Its name")]
     description: Annotated[str, Field(description="What it is for")]
-    model: Annotated[str, Field(description="The model that leads it")]
-    max_turns: Annotated[Count, Field(description="Model calls that may use tools")]
+    model: Annotated[str, Field(description="Its model")]
+    max_turns: Annotated[Count, Field(description="Maximum model calls that may use tools")]
     tools: Annotated[list[str], Field(description="The names of its tools")]
-    suggestions: Annotated[list[str], Field(description="What one may ask first")]
+    suggestions: Annotated[list[str], Field(description="Suggested first questions")]
 
 
 class Tools(Closed):
-    """What can be called at what price, and which profile offers it."""
+    """The tools with their prices, and the profiles that offer them."""
 
     tools: Annotated[list[Tool], Field(description="Every tool, with its price")]
     profiles: Annotated[list[Profile], Field(description="The agents")]
@@ -385,151 +383,155 @@ class Tools(Closed):
 
 
 class Daily(Closed):
-    """A day's allowance."""
+    """The daily allowance."""
 
-    limit: Annotated[Count, Field(description="The most that there may be in this time")]
-    used: Annotated[Count, Field(description="What was charged of it; what is held is not in it")]
-    remaining: Annotated[Count, Field(description="What is left of it")]
-    resets_at: Annotated[Time, Field(description="When it begins anew")]
+    limit: Annotated[Count, Field(description="Credits per day")]
+    used: Annotated[Count, Field(description="Credits charged; without those held")]
+    remaining: Annotated[Count, Field(description="Credits left")]
+    resets_at: Annotated[Time, Field(description="When it is reset")]
 
 
 class Monthly(Closed):
-    """A month's bound."""
+    """The monthly limit of the allowance."""
 
-    limit: Annotated[Count, Field(description="The most that the allowance gives in a month")]
-    used: Annotated[Count, Field(description="What was charged of it; what is held is not in it")]
-    resets_at: Annotated[Time, Field(description="When it begins anew")]
+    limit: Annotated[Count, Field(description="Maximum credits from the allowance per month")]
+    used: Annotated[Count, Field(description="Credits charged; without those held")]
+    resets_at: Annotated[Time, Field(description="When it is reset")]
 
 
 class Pack(Closed):
     """Credits that do not expire."""
 
-    remaining: Annotated[Count, Field(description="What is left")]
+    remaining: Annotated[Count, Field(description="Credits left")]
 
 
 class Credits(Closed):
     """A user's balance."""
 
     plan: Annotated[PlanName, Field(description="The user's plan")]
-    available: Annotated[Count, Field(description="What can be spent now")]
-    held: Annotated[Count, Field(description="Held for chats that run")]
-    daily: Annotated[Daily, Field(description="The day's allowance")]
-    monthly: Annotated[Monthly | None, Field(description="The month's bound; null if the plan has none")]
+    available: Annotated[Count, Field(description="Credits that can be spent now")]
+    held: Annotated[Count, Field(description="Credits held for running chats")]
+    daily: Annotated[Daily, Field(description="The daily allowance")]
+    monthly: Annotated[Monthly | None, Field(description="The monthly limit; null if the plan has none")]
     pack: Annotated[Pack, Field(description="Credits that were bought or granted")]
 
 
 class Entry(Closed):
-    """What moved a user's credits."""
+    """A change of a user's credits."""
 
     entry_id: Annotated[str, Field(description="Its id")]
-    at: Annotated[Time, Field(description="When")]
-    kind: Annotated[Movement, Field(description="What moved them")]
-    amount: Annotated[Count, Field(description="How many credits")]
-    chat_id: NotRequired[Annotated[str, Field(description="The chat they were moved for")]]
-    reason: NotRequired[Annotated[str, Field(description="As the operator gave it")]]
-    available_after: Annotated[Count, Field(description="What was available afterwards")]
+    at: Annotated[Time, Field(description="When it happened")]
+    kind: Annotated[Movement, Field(description="The kind of change")]
+    amount: Annotated[Count, Field(description="Number of credits")]
+    chat_id: NotRequired[Annotated[str, Field(description="The chat that caused it")]]
+    reason: NotRequired[Annotated[str, Field(description="The operator's reason")]]
+    available_after: Annotated[Count, Field(description="Available credits afterwards")]
 
 
 class Ledger(Closed):
     """A page of the user's ledger."""
 
     entries: Annotated[list[Entry], Field(description="Newest first")]
-    cursor: NotRequired[Annotated[str, Field(description="For the next page; not there on the last one")]]
+    cursor: NotRequired[Annotated[str, Field(description="For the next page; absent on the last page")]]
 
 
 class SpendingDay(Closed):
-    """Chats that ended on a day (UTC), what they were charged, and the dollars of their turns and tools, failed ones'
-    too."""
+    """A user's spending on a day (UTC)."""
 
     day: Annotated[
         Annotated[str, Field(json_schema_extra={"format": "date"})], Field(description="The day (UTC)")
     ]
-    chats: Annotated[Count, Field(description="Chats that ended on it")]
-    credits: Annotated[Count, Field(description="Credits that were charged")]
+    chats: Annotated[Count, Field(description="Chats that ended on the day")]
+    credits: Annotated[Count, Field(description="Credits charged for them")]
     dollars: Annotated[
         Annotated[float, Field(ge=0)],
-        Field(description="US dollars of their turns and tools, failed ones' too"),
+        Field(description="US dollars for their turns and tools, including failed chats"),
     ]
 
 
 class Spending(Closed):
-    """What a user's chats took, newest day first, days without chats left out. `complete`: false if the ledger has
-    more lines for these days than are looked at; then the oldest day that is listed may lack some, and those before
-    it are not there."""
+    """What a user's chats cost, by day. `complete` is false if the ledger has more entries for these days than are
+    read; then the oldest listed day may be incomplete, and earlier days are missing."""
 
     user_id: Annotated[str, Field(description="The user: the token's `sub`")]
-    complete: Annotated[bool, Field(description="False if there are more lines than are looked at")]
-    days: Annotated[list[SpendingDay], Field(description="Newest first, days without chats left out")]
+    complete: Annotated[bool, Field(description="False if not all ledger entries of these days were read")]
+    days: Annotated[list[SpendingDay], Field(description="Newest first, without days that have no chats")]
 
 
 class Connection(Closed):
-    """Whether there is one."""
+    """Whether the account is connected."""
 
     connected: Annotated[bool, Field(description="Whether a token is stored")]
 
 
 class Erasure(Closed):
-    """That it has begun: the user is refused from now on, and all that is theirs goes."""
+    """The erasure has begun: the user is refused from now on, and all their data is deleted."""
 
-    status: Annotated[Literal["erasing"], Field(description="That it goes on")]
+    status: Annotated[Literal["erasing"], Field(description="Always `erasing`")]
 
 
 # ── corpora ───────────────────────────────────────────────────────────────────────────────────────
 
 
 class Upload(Closed):
-    """Where to put a file: by this method, with these headers and the size that was named, until it expires."""
+    """How to upload a file: the request to send, with exactly the announced size, before it expires."""
 
-    upload_id: Annotated[str, Field(description="What the job names it by")]
-    name: Annotated[str, Field(description="As it was given")]
-    method: Annotated[Literal["PUT"], Field(description="How it is put")]
-    url: Annotated[str, Field(description="Where to; signed for this file")]
-    headers: Annotated[dict[str, str], Field(description="What has to be sent along")]
-    expires_at: Annotated[Time, Field(description="Until when")]
+    upload_id: Annotated[str, Field(description="The id of the upload, for the job")]
+    name: Annotated[str, Field(description="The file's name")]
+    method: Annotated[Literal["PUT"], Field(description="The request's method")]
+    url: Annotated[str, Field(description="The address, signed for this file")]
+    headers: Annotated[dict[str, str], Field(description="Headers to send")]
+    expires_at: Annotated[Time, Field(description="When the address expires")]
 
 
 class Uploads(Closed):
-    """An address for each file, in order."""
+    """An address for each file."""
 
     uploads: Annotated[list[Upload], Field(description="In the order of the request")]
 
 
 class JobFile(Closed):
-    """What became of a file. A refused one has the reason, and the bad rows where it has rows; the others have
-    what was read of them; `outcome` is there once the job is done."""
+    """A file of a job. A refused file has a reason, and its invalid rows if it has rows; the others have a title and
+    counts."""
 
     name: Annotated[str, Field(description="Its name")]
-    state: Annotated[Literal["waiting", "read", "refused"], Field(description="How far it is")]
+    state: Annotated[Literal["waiting", "read", "refused"], Field(description="Its state")]
     reason: NotRequired[Annotated[str, Field(description="Why it was refused")]]
-    problems: NotRequired[Annotated[list[str], Field(description="Of a refused one: its bad rows")]]
-    title: NotRequired[Annotated[str, Field(description="The title that was read in it")]]
-    counts: NotRequired[Annotated[dict[str, Count], Field(description="How much of what was read in it")]]
-    outcome: NotRequired[Annotated[Outcome, Field(description="What it changed, once the job is done")]]
+    problems: NotRequired[Annotated[list[str], Field(description="The invalid rows of a refused file")]]
+    title: NotRequired[Annotated[str, Field(description="The document's title")]]
+    counts: NotRequired[
+        Annotated[
+            dict[str, Count], Field(description="What was read, such as lessons or nodes: number of each")
+        ]
+    ]
+    outcome: NotRequired[Annotated[Outcome, Field(description="What it changed; only once the job is done")]]
 
 
 class CorpusJob(Closed):
-    """A change of a corpus: files that are taken in, titles that are removed, and how far it is."""
+    """A job that changes a corpus: it adds files and removes documents."""
 
     job_id: Annotated[str, Field(description="The job")]
-    status: Annotated[JobStatus, Field(description="How far it is; `done` and `failed` are final")]
-    created_at: Annotated[Time, Field(description="When it was made")]
+    status: Annotated[JobStatus, Field(description="Its status; `done` and `failed` are final")]
+    created_at: Annotated[Time, Field(description="When it was created")]
     ended_at: Annotated[Time | None, Field(description="When it ended; null before that")]
-    reset: Annotated[bool, Field(description="Whether all else in the corpus goes")]
-    removes: Annotated[list[str], Field(description="Titles that are removed")]
+    reset: Annotated[bool, Field(description="Whether everything else in the corpus is removed")]
+    removes: Annotated[list[str], Field(description="Titles of documents to remove")]
     embedded: Annotated[Count, Field(description="Passages that have vectors so far")]
-    to_embed: Annotated[Count, Field(description="Passages that need them")]
-    files: Annotated[list[JobFile], Field(description="What becomes of each file")]
-    url: Annotated[str, Field(description="Where the job is read")]
+    to_embed: Annotated[Count, Field(description="Passages that need vectors")]
+    files: Annotated[list[JobFile], Field(description="Its files")]
+    url: Annotated[str, Field(description="The path of the job")]
     error: NotRequired[Annotated[str, Field(description="Why it failed")]]
 
 
 class CorpusDocument(Closed):
-    """A document of a corpus; its title is the key, and the file's name is where it comes from."""
+    """A document of a corpus."""
 
-    document_id: Annotated[str, Field(description="For removing it")]
+    document_id: Annotated[str, Field(description="The id for removing it")]
     title: Annotated[str, Field(description="Its key in the corpus")]
     name: Annotated[str, Field(description="The file that it came from")]
-    counts: Annotated[dict[str, Count], Field(description="How much of what there is in it")]
+    counts: Annotated[
+        dict[str, Count], Field(description="What it has, such as lessons or nodes: number of each")
+    ]
     updated_at: Annotated[Time, Field(description="When it was last changed")]
 
 
@@ -537,43 +539,46 @@ class GraphProperty(Closed):
     """A property of nodes or relationships."""
 
     name: Annotated[str, Field(description="Its name")]
-    type: Annotated[Literal["STRING", "INT64", "DOUBLE", "BOOL"], Field(description="What its values are")]
+    type: Annotated[Literal["STRING", "INT64", "DOUBLE", "BOOL"], Field(description="The type of its values")]
 
 
 class GraphLabel(Closed):
     """A label, with the number of its nodes."""
 
     name: Annotated[str, Field(description="Its name")]
-    properties: Annotated[list[GraphProperty], Field(description="What they have")]
-    count: Annotated[Count, Field(description="How many nodes have it")]
+    properties: Annotated[list[GraphProperty], Field(description="The nodes' properties")]
+    count: Annotated[Count, Field(description="Number of nodes")]
 
 
 class GraphType(Closed):
-    """A relationship type: the pairs of labels that it goes from and to, and the number of its relationships."""
+    """A relationship type, with the number of its relationships."""
 
     name: Annotated[str, Field(description="Its name")]
-    ends: Annotated[list[list[str]], Field(description="Pairs of labels that it goes from and to")]
-    properties: Annotated[list[GraphProperty], Field(description="What they have")]
-    count: Annotated[Count, Field(description="How many there are")]
+    ends: Annotated[list[list[str]], Field(description="Pairs of labels: from, to")]
+    properties: Annotated[list[GraphProperty], Field(description="The relationships' properties")]
+    count: Annotated[Count, Field(description="Number of relationships")]
 
 
 class GraphSchema(Closed):
-    """What is in a graph."""
+    """The schema of a graph."""
 
-    labels: Annotated[list[GraphLabel], Field(description="Of nodes")]
-    types: Annotated[list[GraphType], Field(description="Of relationships")]
+    labels: Annotated[list[GraphLabel], Field(description="The labels of its nodes")]
+    types: Annotated[list[GraphType], Field(description="The types of its relationships")]
 
 
 class Corpus(Closed):
-    """What is published, in which version, with which model's vectors (empty: keywords alone). `schema`: of the graph
-    alone, null before the first load."""
+    """The published version of a corpus."""
 
-    corpus: Annotated[str, Field(description="Which one")]
-    version: Annotated[str | None, Field(description="Which version is published; null before the first")]
-    model: Annotated[str, Field(description="Whose vectors it has; empty: it is searched by words alone")]
-    counts: Annotated[dict[str, Count], Field(description="How much of what there is in it")]
+    corpus: Annotated[str, Field(description="The corpus")]
+    version: Annotated[str | None, Field(description="The published version; null before the first")]
+    model: Annotated[
+        str, Field(description="The embedding model of its vectors; empty if keywords alone rank")
+    ]
+    counts: Annotated[
+        dict[str, Count], Field(description="What it has, such as lessons or nodes: number of each")
+    ]
     updated_at: Annotated[Time | None, Field(description="When it was published")]
-    documents: Annotated[list[CorpusDocument], Field(description="What is in it")]
+    documents: Annotated[list[CorpusDocument], Field(description="Its documents")]
     schema: NotRequired[
-        Annotated[GraphSchema | None, Field(description="Of the graph alone; null before the first load")]
+        Annotated[GraphSchema | None, Field(description="Only for the graph; null before the first load")]
     ]

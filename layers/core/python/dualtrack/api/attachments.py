@@ -1,7 +1,7 @@
-"""The files of a record: how they are listed, and their bytes (CONTRACT 4).
+"""The files of a record: their listing and their bytes (CONTRACT 4).
 
-Files are untrusted: a browser must never run one as a page of ours. So a file is served with its own type and without
-type sniffing, in a sandbox without scripts, and only images and PDFs may be shown inline.
+Files are untrusted: a browser must never run one as our page. So a file is served with its own type, without type
+sniffing, in a sandbox without scripts, and only images and PDFs may be shown inline.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from dualtrack.storage.stores import Stores
 
 BINARY_TYPES: Final = (*sorted(VIEWABLE), "application/octet-stream")
-"""The type that ``Accept`` must name first: for any other, API Gateway returns base64 instead of bytes."""
+"""Types of which ``Accept`` must name one first: for any other, API Gateway returns base64 instead of bytes."""
 
 PIECE_BYTES: Final = 4 * 1024 * 1024
-"""Bytes of a file in one answer: in base64 they are less than the 6 MB of a function's response."""
+"""Maximum bytes of a file in an answer: in base64 they fit in a function's response of 6 MB."""
 
 _NO_FILE: Final = "There is no such file."
-_PLACE: Final = re.compile(r"[1-9]\d{0,3}", re.ASCII)
+_NUMBER: Final = re.compile(r"[1-9]\d{0,3}", re.ASCII)
 _HEADERS: Final = {
     "Cache-Control": "private, no-store",
     "Content-Security-Policy": "default-src 'none'; sandbox",
@@ -40,23 +40,23 @@ def files_of(record: Record) -> tuple[Attachment, ...]:
     return record.call.media if record.call else record.attachments
 
 
-def attachment_json(one: Attachment) -> dict[str, Any]:
+def attachment_json(file: Attachment) -> dict[str, Any]:
     """A file as it is listed in a record."""
-    shown: dict[str, Any] = {"media_type": one.media_type, "size": one.size}
-    if one.name:
-        shown["name"] = one.name
-    return shown | ({"record_id": one.record_id} if one.record_id else {})
+    shown: dict[str, Any] = {"media_type": file.media_type, "size": file.size}
+    if file.name:
+        shown["name"] = file.name
+    return shown | ({"record_id": file.record_id} if file.record_id else {})
 
 
-def find_attachment(stores: Stores, conversation: Conversation, record_id: str, place: str) -> Attachment:
-    """A record's file number ``place``, from 1; 404 if there is none."""
+def find_attachment(stores: Stores, conversation: Conversation, record_id: str, number: str) -> Attachment:
+    """A record's file by its number from 1; 404 if there is none."""
     record = stores.across(conversation.ancestry).history.record(
         conversation.user, conversation.conversation_id, record_id
     )
     files = files_of(record) if record else ()
-    if not _PLACE.fullmatch(place) or int(place) > len(files):
+    if not _NUMBER.fullmatch(number) or int(number) > len(files):
         raise not_found(_NO_FILE)
-    return files[int(place) - 1]
+    return files[int(number) - 1]
 
 
 def read_attachment(
@@ -66,8 +66,8 @@ def read_attachment(
     if accept.split(",", 1)[0].split(";", 1)[0].strip().lower() not in BINARY_TYPES:
         raise invalid_request("Send the header Accept: application/octet-stream to read a file.")
     try:
-        history, found = stores.across(conversation.ancestry).history, parse_record_id(record_id)
-        query = found.query if found else 0
+        history, parsed = stores.across(conversation.ancestry).history, parse_record_id(record_id)
+        query = parsed.query if parsed else 0
         data = history.load_file(conversation.user, conversation.conversation_id, query, file)
     except Gone:
         raise not_found(_NO_FILE) from None

@@ -26,7 +26,7 @@ def find_chat(stores: Stores, user: str, chat_id: str) -> Chat:
 
 
 def show_chat(stores: Stores, chat: Chat) -> dict[str, Any]:
-    """The chat object. Of the texts only the response is read. If the records are gone, the chat is being deleted."""
+    """The chat object. Reads only the response's text. 404 if records are missing: the chat is being deleted."""
     response = response_id(chat.query)
     records = stores.history.query_records(chat.user, chat.conversation_id, chat.query, texts={response})
     expected = {query_id(chat.query)} | ({response} if chat.status in WITH_RESPONSE else set())
@@ -52,7 +52,7 @@ def started_json(chat: Chat) -> dict[str, Any]:
 
 
 def await_answer(stores: Stores, chat: Chat, seconds: float) -> Chat:
-    """The chat once it is answered or ended; its current state if the time is up or too many requests wait already."""
+    """The chat once it is answered or ended; its current state if time runs out or too many requests wait already."""
     if chat.status != "running" or not seconds:
         return chat
     try:

@@ -32,7 +32,7 @@ Track = Literal["full", "summarised"]
 
 PAGE_RECORDS: Final = 100
 PAGE_BYTES: Final = 1_000_000
-"""Maximum size of a page on the wire (`_bytes`), but it has at least one record: a function's response has 6 MB."""
+"""Maximum size of a page on the wire (`_bytes`); a page has at least one record. A function's response has 6 MB."""
 
 MOST_LOOKED_AT: Final = 1000
 """Maximum number of conversations that a request for a list reads."""
@@ -44,23 +44,26 @@ _BLOCK: Final = 50_000
 """Characters measured at a time; each takes at most 12 bytes (`_bytes`)."""
 
 
-def conversation_json(one: Conversation, now: float) -> dict[str, Any]:
-    """A conversation as the API shows it, with the chat that runs in it at ``now`` (epoch s), if any. A fork also has
-    its parent, which may be deleted, and the first query that it does not share."""
+def conversation_json(conversation: Conversation, now: float) -> dict[str, Any]:
+    """A conversation as the API shows it, with the chat that is running in it at ``now`` (epoch s), if any. A fork also
+    has its parent, which may be deleted, and the first query that it does not share."""
     shown = {
-        "conversation_id": one.conversation_id,
-        "title": one.title,
-        "profile": one.profile,
-        "created_at": one.created_at,
-        "updated_at": one.updated_at,
+        "conversation_id": conversation.conversation_id,
+        "title": conversation.title,
+        "profile": conversation.profile,
+        "created_at": conversation.created_at,
+        "updated_at": conversation.updated_at,
     }
-    if one.latest:
-        shown["listed_at"] = one.latest.partition("#")[0]
-    if running := one.running_chat(now):
+    if conversation.latest:
+        shown["listed_at"] = conversation.latest.partition("#")[0]
+    if running := conversation.running_chat(now):
         shown["running_chat_id"] = running
-    if not one.forked_from:
+    if not conversation.forked_from:
         return shown
-    return shown | {"forked_from": one.forked_from, "forked_before": query_id(one.ancestry.through + 1)}
+    return shown | {
+        "forked_from": conversation.forked_from,
+        "forked_before": query_id(conversation.ancestry.through + 1),
+    }
 
 
 def record_json(
@@ -71,17 +74,17 @@ def record_json(
     The text (a tool call's ``result``, else ``content``) begins at character ``offset``; ``next_offset`` is the
     beginning of the next piece, if there is one.
     """
-    found = parse_record_id(record.record_id)
+    parsed = parse_record_id(record.record_id)
     body: dict[str, Any] = {"record_id": record.record_id}
-    if found and found.summary:
-        body["ref"] = str(found.whole)
+    if parsed and parsed.summary:
+        body["ref"] = str(parsed.whole)
     elif record.ref:
         body["ref"] = record.ref
     body |= {"type": record.type, "role": record.role}
     text = _text_of(stores, user, conversation_id, record)
     body |= _piece(text, offset, "result" if record.call else "content")
     if files := files_of(record):
-        body["attachments"] = [attachment_json(one) for one in files]
+        body["attachments"] = [attachment_json(file) for file in files]
     body["created_at"] = record.created_at
     if record.chat_id:
         body["chat_id"] = record.chat_id
@@ -124,19 +127,19 @@ def _end_of_piece(text: str, offset: int) -> int:
 def create_conversation(stores: Stores, user: str, title: str, profile: str) -> Conversation:
     """Create an empty conversation."""
     now = iso(stores.clock())
-    one = Conversation(
+    conversation = Conversation(
         user, new_conversation_id(), title, profile_named(profile or DEFAULT_PROFILE).name, now, now
     ).listed(now)
-    stores.conversations.create(one)
-    return one
+    stores.conversations.create(conversation)
+    return conversation
 
 
 def find_conversation(stores: Stores, user: str, conversation_id: str) -> Conversation:
     """The user's conversation; 404 for any other, and for one that is being deleted."""
-    found = stores.conversations.find(user, conversation_id)
-    if found is None or found.is_being_deleted:
+    conversation = stores.conversations.find(user, conversation_id)
+    if conversation is None or conversation.is_being_deleted:
         raise not_found("There is no such conversation.")
-    return found
+    return conversation
 
 
 def list_conversations(stores: Stores, user: str, cursor: str, limit: int, searched: str = "") -> Page:
@@ -150,24 +153,28 @@ def list_conversations(stores: Stores, user: str, cursor: str, limit: int, searc
         raise foreign_cursor()
     page: list[Conversation] = []
     last = ""
-    found = stores.conversations.by_last_query(user, before=before, page_size=100 if words else limit + 1)
-    for looked_at, (place, one) in enumerate(found):
-        fits = one is not None and not one.is_being_deleted and has_words(words, _searched_in(one))
+    listed = stores.conversations.by_last_query(user, before=before, page_size=100 if words else limit + 1)
+    for looked_at, (position, conversation) in enumerate(listed):
+        fits = (
+            conversation is not None
+            and not conversation.is_being_deleted
+            and has_words(words, _searched_in(conversation))
+        )
         if looked_at >= MOST_LOOKED_AT or (fits and len(page) == limit):
             return _listed(stores, page, cursor_of(last))
-        if one and fits:
-            page.append(one)
-        last = place
+        if conversation and fits:
+            page.append(conversation)
+        last = position
     return _listed(stores, page)
 
 
-def _searched_in(one: Conversation) -> list[str]:
-    return [one.title, *(start for _, start in one.asked)]
+def _searched_in(conversation: Conversation) -> list[str]:
+    return [conversation.title, *(start for _, start in conversation.asked)]
 
 
 def _listed(stores: Stores, page: Iterable[Conversation], cursor: str = "") -> Page:
     now = stores.clock()
-    return Page(tuple(conversation_json(one, now) for one in page), cursor)
+    return Page(tuple(conversation_json(conversation, now) for conversation in page), cursor)
 
 
 def list_forks(stores: Stores, user: str, forked_from: str, cursor: str, limit: int) -> Page:
@@ -180,9 +187,13 @@ def list_forks(stores: Stores, user: str, forked_from: str, cursor: str, limit: 
         raise not_found("There is no such conversation.")
     ids = stores.forks.made_of(user, forked_from, before=before)
     page: list[Conversation] = []
-    while some := list(itertools.islice(ids, limit + 1)):
-        found = stores.conversations.find_all(user, some)
-        page += [found[one] for one in some if one in found and not found[one].is_being_deleted]
+    while batch := list(itertools.islice(ids, limit + 1)):
+        by_id = stores.conversations.find_all(user, batch)
+        page += [
+            by_id[conversation_id]
+            for conversation_id in batch
+            if conversation_id in by_id and not by_id[conversation_id].is_being_deleted
+        ]
         if len(page) > limit:
             break
     if not page and not before:
@@ -193,13 +204,13 @@ def list_forks(stores: Stores, user: str, forked_from: str, cursor: str, limit: 
 
 def rename_conversation(stores: Stores, user: str, conversation_id: str, title: str) -> Conversation:
     """Change the title."""
-    found = find_conversation(stores, user, conversation_id)
+    conversation = find_conversation(stores, user, conversation_id)
     now = iso(stores.clock())
     try:
-        stores.conversations.rename(found, title, now)
+        stores.conversations.rename(conversation, title, now)
     except Lost:
         raise not_found("There is no such conversation.") from None
-    return replace(found, title=title, updated_at=now)
+    return replace(conversation, title=title, updated_at=now)
 
 
 # ── records ───────────────────────────────────────────────────────────────────────────────────────
@@ -211,7 +222,7 @@ def list_records(stores: Stores, conversation: Conversation, track: Track, curso
     Like the messages that are sent, the summarised track begins with the digest in force, at position 0. With a policy
     without summaries, it has what the next query sends of the past, and a query that is still running.
     """
-    start, skip = _place(cursor)
+    start, skip = _position(cursor)
     stores = stores.across(conversation.ancestry)
     sent = _sent_as_records(stores, conversation) if track == "summarised" else None
     taken: list[dict[str, Any]] = []
@@ -265,16 +276,16 @@ def _digest_in_force(stores: Stores, user: str, conversation_id: str) -> Iterato
 
 
 def _summarised_track(stores: Stores, user: str, conversation_id: str, number: int) -> list[Record]:
-    """The track is read before the records: what it names is written with it, or before."""
+    """Reads the track before the records: the records that it names are written with it or before it."""
     track = stores.history.track(user, conversation_id, number)
     blocks = track.blocks if track else ()
-    verbatim = {one.record_id for one in blocks if not one.ref} if track else {query_id(number)}
+    verbatim = {block.record_id for block in blocks if not block.ref} if track else {query_id(number)}
     records = stores.history.query_records(user, conversation_id, number, texts=verbatim)
-    by_id = {one.record_id: one for one in records if one.record_id in verbatim}
+    by_id = {record.record_id: record for record in records if record.record_id in verbatim}
     if track is None:
         return list(by_id.values())
-    by_id |= {one.record_id: summary_record(one) for one in blocks if one.ref}
-    return [by_id[one.record_id] for one in blocks if one.record_id in by_id]
+    by_id |= {block.record_id: summary_record(block) for block in blocks if block.ref}
+    return [by_id[block.record_id] for block in blocks if block.record_id in by_id]
 
 
 def find_record(stores: Stores, conversation: Conversation, record_id: str, offset: int) -> dict[str, Any]:
@@ -288,7 +299,7 @@ def find_record(stores: Stores, conversation: Conversation, record_id: str, offs
     return record_json(stores, user, conversation_id, record, offset)
 
 
-def _place(cursor: str) -> tuple[int, int]:
+def _position(cursor: str) -> tuple[int, int]:
     if not cursor:
         return 0, 0
     query_part, _, index = place_of(cursor).partition(":")

@@ -1,4 +1,4 @@
-"""Corpora as administrators see and change them (CONTRACT 4): addresses for files, jobs, what is published."""
+"""Corpora as administrators see and change them (CONTRACT 4): upload addresses, jobs, the published version."""
 
 from __future__ import annotations
 
@@ -32,13 +32,12 @@ UPLOAD_TYPE: Final = "application/octet-stream"
 """The content type of every upload: a file's real type follows from its name and bytes."""
 
 UPLOAD_CLIENT: Final = Config(signature_version="s3v4", s3={"addressing_style": "virtual"})
-"""Addresses of the bucket's own region; an endpoint that is an IP address gets the bucket into its path all
-the same."""
+"""The bucket is part of the host name; if the endpoint is an IP address, part of the path."""
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusServices:
-    """What the routes of corpora need beside the stores. ``signer`` signs URLs locally, without a request."""
+    """What the corpora routes need besides the stores. ``signer`` signs URLs locally, without a request."""
 
     executions: Executions
     signer: S3Client
@@ -46,7 +45,7 @@ class CorpusServices:
 
 
 def must_be_corpus(name: str) -> str:
-    """The name; 404 where there is no such corpus."""
+    """The name; 404 if there is no such corpus."""
     if name not in CORPORA:
         raise not_found("There is no such corpus.")
     return name
@@ -86,25 +85,25 @@ def job_json(job: Job, files: Sequence[JobFile]) -> dict[str, Any]:
         "removes": list(job.remove),
         "embedded": job.embedded,
         "to_embed": job.to_embed,
-        "files": [_file_json(job, one) for one in files],
+        "files": [_file_json(job, file) for file in files],
         "url": f"/v1/admin/corpora/{job.corpus}/jobs/{job.job_id}",
     }
     return shown | ({"error": job.error} if job.error else {})
 
 
 def _is_begun(files: Sequence[JobFile]) -> bool:
-    return any(one.state != "waiting" for one in files)
+    return any(file.state != "waiting" for file in files)
 
 
-def _file_json(job: Job, one: JobFile) -> dict[str, Any]:
-    shown: dict[str, Any] = {"name": one.name, "state": one.state}
-    if one.reason:
-        shown["reason"] = one.reason
-    if one.problems:
-        shown["problems"] = list(one.problems)
-    if one.title:
-        shown |= {"title": one.title, "counts": dict(one.counts)}
-    outcome = job.outcomes.get(str(one.place))
+def _file_json(job: Job, file: JobFile) -> dict[str, Any]:
+    shown: dict[str, Any] = {"name": file.name, "state": file.state}
+    if file.reason:
+        shown["reason"] = file.reason
+    if file.problems:
+        shown["problems"] = list(file.problems)
+    if file.title:
+        shown |= {"title": file.title, "counts": dict(file.counts)}
+    outcome = job.outcomes.get(str(file.place))
     return shown | ({"outcome": outcome} if outcome else {})
 
 
@@ -117,13 +116,13 @@ def corpus_json(stores: Stores, corpus: str) -> dict[str, Any]:
         "model": published.model if published else "",
         "counts": dict(published.counts) if published else {},
         "updated_at": iso(published.at) if published else None,
-        "documents": [_document_json(one) for one in documents],
+        "documents": [_document_json(document) for document in documents],
         **({"schema": _schema_json(stores, published)} if corpus == GRAPH else {}),
     }
 
 
 def _schema_json(stores: Stores, published: Published | None) -> Any:
-    """Labels and types of the current graph; none before the first, or while a version is being replaced."""
+    """Labels and types of the current graph; None before the first, or if the version was just replaced."""
     try:
         return json.loads(stores.corpora.schema(GRAPH, published.version)) if published else None
     except Gone:
@@ -136,7 +135,7 @@ def current_documents(stores: Stores, corpus: str) -> tuple[Document, ...]:
 
 
 def _current(stores: Stores, corpus: str) -> tuple[Published | None, tuple[Document, ...]]:
-    """The current version and its documents; if it is replaced in between, those of the new one."""
+    """The current version and its documents; if it is replaced meanwhile, the new version's."""
     for _ in range(3):
         published = stores.corpora.published(corpus)
         if published is None:
@@ -153,11 +152,11 @@ def document_id(title: str) -> str:
     return hashlib.sha256(title.encode()).hexdigest()[:32]
 
 
-def _document_json(one: Document) -> dict[str, Any]:
+def _document_json(document: Document) -> dict[str, Any]:
     return {
-        "document_id": document_id(one.title),
-        "title": one.title,
-        "name": one.name,
-        "counts": dict(one.counts),
-        "updated_at": iso(one.at),
+        "document_id": document_id(document.title),
+        "title": document.title,
+        "name": document.name,
+        "counts": dict(document.counts),
+        "updated_at": iso(document.at),
     }

@@ -30,12 +30,12 @@ def must_be_there(services: Services, user: str) -> None:
 def erase(services: Services, user: str) -> dict[str, Json]:
     """Start the erasure: refuse the user, end their chats and hide their conversations. The sweep does the rest.
 
-    The erasure is noted first, so a later error does not fail the request.
+    The erasure is recorded first, so a later error does not fail the request.
     """
     stores = services.stores
-    one = begin_erasure(stores, user, services.retention)
+    erasure = begin_erasure(stores, user, services.retention)
     try:
-        stop_user(stores, services.executions, services.user_pool, one, time_for(REQUEST_SECONDS))
+        stop_user(stores, services.executions, services.user_pool, erasure, time_for(REQUEST_SECONDS))
     except Exception:  # noqa: BLE001 - the sweep retries
         _log.exception("The sweep continues an erasure")
     return {"status": "erasing"}

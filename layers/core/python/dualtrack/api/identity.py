@@ -1,8 +1,8 @@
 """The caller, from the verified claims of an ID token (CONTRACT 3).
 
-API Gateway passes the claim ``cognito:groups`` on as text: ``a,b``, or in some cases ``[a b]``. Group names may have
-any punctuation, so ``x,admin`` may be two groups or a single one, and ``[admin]`` may be a name. Only the token has the
-list: it is read from the header that the gateway has verified, and accepted if it gives exactly this text.
+API Gateway passes on the claim ``cognito:groups`` as text: ``a,b``, or in some cases ``[a b]``. Group names may have
+any punctuation, so ``x,admin`` may be two groups or one, and ``[admin]`` may be a name. Only the token has the list: it
+is read from the header that the gateway has verified, and accepted only if it results in exactly this text.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Identity:
 
 
 def identity_of(claims: Mapping[str, Any], authorizations: Sequence[str] = ()) -> Identity:
-    """The identity of an ID token's claims; an access token is refused.
+    """The identity from an ID token's claims. Raises 401 for an access token.
 
     ``authorizations``: the request's Authorization headers. With several, it is unknown which was verified.
     """
@@ -53,7 +53,7 @@ def identity_of(claims: Mapping[str, Any], authorizations: Sequence[str] = ()) -
 
 
 def refuse_erased(deletions: Deletions, user: str) -> None:
-    """Raise 401 for an erased user whose token is still valid: nothing may be written under their key again."""
+    """Raise 401 for an erased user with a token that is still valid: nothing may be written under their key again."""
     if deletions.is_refused(user):
         raise ApiError("unauthorized", "This user was erased.")
 
@@ -61,7 +61,7 @@ def refuse_erased(deletions: Deletions, user: str) -> None:
 def groups_of(claim: object, listed: Sequence[str] = ()) -> frozenset[str]:
     """The groups of a verified claim: a list, or text that matches ``listed``; none if it does not match.
 
-    Group names are compared whole; a name that merely contains another one is another group.
+    Group names are compared whole: a name that contains another is a different group.
     """
     if isinstance(claim, list | tuple):
         return frozenset(str(group) for group in claim)

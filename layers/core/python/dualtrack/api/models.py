@@ -1,4 +1,4 @@
-"""The bodies that the API takes (CONTRACT 4): strict, unknown fields refused.
+"""The bodies that the API accepts (CONTRACT 4): strict, without unknown fields.
 
 Only ``api`` loads this module. `parse_body` turns an error into a readable 400.
 """
@@ -46,21 +46,23 @@ MEDIA_TYPE_CHARACTERS: Final = 200
 NAME_CHARACTERS: Final = 1_000
 
 UPLOAD_BYTES: Final = 20_000_000
-"""Of one file for a corpus (CONTRACT 4)."""
+"""Maximum size of a file for a corpus (CONTRACT 4)."""
 
 JOB_FILES: Final = 200
-"""Of one job."""
+"""Maximum files of a job."""
 
 PlanName = Literal["free", "pro"]
 
 _PICTURES: Final = "|".join(sorted(VIEWABLE))
 _CHARSET: Final = re.compile(r"\s*;\s*charset=\"?utf-8\"?\s*\Z", re.IGNORECASE)
 _QUERY: Final = re.compile(r"q[1-9][0-9]{0,8}")
-_UNREADABLE: Final = "an attachment is an image (PNG, JPEG, GIF, WebP), a PDF, or UTF-8 text of a text type"
+_UNREADABLE: Final = (
+    "an attachment must be an image (PNG, JPEG, GIF, WebP), a PDF, or UTF-8 text of a text type"
+)
 
 
 def _plain_text(text: str) -> str:
-    """Text that can be stored and sent: no NUL, no half of a surrogate pair."""
+    """Text that can be stored and sent: without NUL and unpaired surrogates."""
     if "\0" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise ValueError("must not contain NUL or unpaired surrogates")
     return text
@@ -90,19 +92,19 @@ def _name_profiles(schema: dict[str, Any]) -> None:
 
 
 class _WithoutNul:
-    """Adds the rule to the OpenAPI document."""
+    """Adds the rule against NUL to the OpenAPI document."""
 
     def __get_pydantic_json_schema__(self, core: CoreSchema, inner: GetJsonSchemaHandler) -> JsonSchemaValue:
         return {"pattern": r"^[^\u0000]*$", **inner(core)}
 
 
 Text = Annotated[str, AfterValidator(_plain_text), _WithoutNul()]
-Title = Annotated[Text, Field(min_length=1, max_length=200, description="What it is called.")]
+Title = Annotated[Text, Field(min_length=1, max_length=200, description="The title.")]
 ConversationId = Annotated[Text, Field(min_length=1, max_length=64)]
 ProfileName = Annotated[Text, Field(min_length=1, max_length=64, json_schema_extra=_name_profiles)]
 OptionalProfile = Annotated[
     ProfileName | None,
-    Field(description="The agent that leads the conversation, from its first chat on; else `assistant`."),
+    Field(description="The conversation's agent, fixed from its first chat on; by default `assistant`."),
 ]
 
 
@@ -114,7 +116,7 @@ MediaType = Annotated[
         {
             "type": "string",
             "pattern": f"^(?:{_PICTURES}|{TEXT_TYPE_PATTERN})$",
-            "description": "PNG, JPEG, GIF, WebP, PDF, or a type of text.",
+            "description": "PNG, JPEG, GIF, WebP, PDF, or a text type.",
         }
     ),
 ]
@@ -127,40 +129,46 @@ class Body(BaseModel):
 
 
 class AttachmentBody(Body):
-    """A file: an image, a PDF, or text in UTF-8; base64."""
+    """A file: an image, a PDF, or text in UTF-8."""
 
     media_type: MediaType
     name: Annotated[
         Text | None,
         Field(
-            max_length=NAME_CHARACTERS, description="What the file is called; kept on one line, cut to 100."
+            max_length=NAME_CHARACTERS,
+            description="The file's name; put on one line and cut to 100 characters.",
         ),
     ] = None
     data: Annotated[
         str,
-        Field(min_length=1, description="The file.", json_schema_extra={"contentEncoding": "base64"}),
+        Field(
+            min_length=1, description="The file in base64.", json_schema_extra={"contentEncoding": "base64"}
+        ),
     ]
 
 
 class ChatBody(Body):
-    """What is asked, where, and with which files."""
+    """The user's message, its conversation and its files."""
 
     message: Annotated[
-        Text, Field(min_length=1, max_length=MESSAGE_CHARACTERS, description="What the user says.")
+        Text, Field(min_length=1, max_length=MESSAGE_CHARACTERS, description="The user's message.")
     ]
     conversation_id: Annotated[
-        ConversationId | None, Field(description="The conversation to go on with; else a new one.")
+        ConversationId | None, Field(description="The conversation to continue; by default a new one.")
     ] = None
     profile: OptionalProfile = None
     attachments: Annotated[
-        list[AttachmentBody], Field(max_length=MAX_FILES, description="Files, 4 MB decoded in all.")
+        list[AttachmentBody],
+        Field(max_length=MAX_FILES, description="Files, at most 4 MB in total when decoded."),
     ] = []
 
 
 class ConversationBody(Body):
     """A conversation before its first query."""
 
-    title: Annotated[Title | None, Field(description="Else the start of its first query.")] = None
+    title: Annotated[
+        Title | None, Field(description="The title; by default the beginning of its first query.")
+    ] = None
     profile: OptionalProfile = None
 
 
@@ -171,7 +179,7 @@ class TitleBody(Body):
 
 
 class ForkBody(Body):
-    """Where the fork begins: q1 to the query behind the last."""
+    """Where the fork begins: at q1 up to the query after the last."""
 
     before: Annotated[
         str,
@@ -195,7 +203,7 @@ class ConnectionBody(Body):
         Field(
             min_length=1,
             max_length=1_000,
-            description="A GitHub token; a fine-grained one is best.",
+            description="A GitHub token; preferably a fine-grained one.",
             json_schema_extra={"pattern": f"^(?:{TOKEN_PATTERN.pattern})$", "maxLength": MAX_TOKEN},
         ),
     ]
@@ -211,61 +219,65 @@ class GrantBody(Body):
     """Credits for a user's pack."""
 
     credits: Annotated[
-        int, Field(ge=1, le=100_000_000, description="How many are added."), BeforeValidator(_whole)
+        int, Field(ge=1, le=100_000_000, description="Credits to add."), BeforeValidator(_whole)
     ]
     reason: Annotated[Text, Field(min_length=1, max_length=200, description="Shown in the ledger.")]
     grant_id: Annotated[
         Text,
-        Field(min_length=1, max_length=200, description="The payment's id: a repeated one changes nothing."),
+        Field(
+            min_length=1, max_length=200, description="The payment's id; a repeated grant changes nothing."
+        ),
     ]
 
 
-FileName = Annotated[Text, Field(min_length=1, max_length=NAME_CHARACTERS, description="What it is called.")]
+FileName = Annotated[Text, Field(min_length=1, max_length=NAME_CHARACTERS, description="The file's name.")]
 
 
 class UploadFile(Body):
-    """A file that is about to be uploaded; its size in bytes."""
+    """A file to upload."""
 
     name: FileName
-    size: Annotated[int, Field(ge=1, le=UPLOAD_BYTES, description="In bytes."), BeforeValidator(_whole)]
+    size: Annotated[
+        int, Field(ge=1, le=UPLOAD_BYTES, description="Its size in bytes."), BeforeValidator(_whole)
+    ]
 
 
 class UploadsBody(Body):
-    """The files that are about to be uploaded."""
+    """The files to upload."""
 
     files: Annotated[
-        list[UploadFile], Field(min_length=1, max_length=JOB_FILES, description="What is to be uploaded.")
+        list[UploadFile], Field(min_length=1, max_length=JOB_FILES, description="The files to upload.")
     ]
 
 
 class JobFileBody(Body):
-    """A file that was uploaded."""
+    """An uploaded file."""
 
     upload_id: Annotated[
-        str, Field(pattern="^up_[0-9a-v]{26}$", description="As the answer about the upload gave it.")
+        str, Field(pattern="^up_[0-9a-v]{26}$", description="The id from the answer about the upload.")
     ]
     name: FileName
 
 
 class JobBody(Body):
-    """The files that were uploaded and are to be taken in."""
+    """The uploaded files to add to the corpus."""
 
-    files: Annotated[list[JobFileBody], Field(max_length=JOB_FILES, description="What is taken in.")] = []
-    reset: Annotated[bool, Field(description="Whether all else that is in the corpus goes.")] = False
+    files: Annotated[list[JobFileBody], Field(max_length=JOB_FILES, description="The files to add.")] = []
+    reset: Annotated[bool, Field(description="Whether to remove everything else from the corpus.")] = False
 
 
 B = TypeVar("B", bound=Body)
 
 
 def parse_body(kind: type[B], raw: bytes) -> B:
-    """The body as its model; 400 that names the first wrong field."""
+    """The body as its model. Raises 400, which names the first invalid field."""
     try:
         return kind.model_validate(_decoded(raw))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         # the name of an unknown field is untrusted: shorten it and make it plain ASCII
-        place = preview(ascii(".".join(str(part) for part in first["loc"]))[1:-1]) or "body"
-        raise invalid_request(f"{place}: {first['msg'].removeprefix('Value error, ')}") from None
+        path = preview(ascii(".".join(str(part) for part in first["loc"]))[1:-1]) or "body"
+        raise invalid_request(f"{path}: {first['msg'].removeprefix('Value error, ')}") from None
 
 
 def _decoded(raw: bytes) -> dict[str, Any]:
@@ -282,7 +294,7 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Reject duplicate keys."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        raise invalid_request("A field stands twice in the body.")
+        raise invalid_request("The body has a duplicate field.")
     return fields
 
 
@@ -291,7 +303,7 @@ def _refuse_constant(name: str) -> Any:
 
 
 def canonical(raw: bytes) -> bytes:
-    """The body in a canonical form, so that an Idempotency-Key recognises it; unchanged if it is not JSON."""
+    """The body in canonical form, to recognise repeated requests; unchanged if it is not JSON."""
     try:
         return json.dumps(json.loads(raw), sort_keys=True).encode()
     except (ValueError, RecursionError):
@@ -299,19 +311,19 @@ def canonical(raw: bytes) -> bytes:
 
 
 def decode_files(attachments: list[AttachmentBody]) -> tuple[File, ...]:
-    """The files' bytes; 400 if a file is not of its declared type, 413 if they have more than 4 MB in all."""
-    files = tuple(_file(place, one) for place, one in enumerate(attachments))
-    if sum(len(one.data) for one in files) > FILES_BYTES:
-        raise ApiError("too_large", "Attachments may have 4 MB in all.")
+    """The files' bytes. Raises 400 if a file is not of its declared type, 413 if they exceed 4 MB in total."""
+    files = tuple(_file(index, attachment) for index, attachment in enumerate(attachments))
+    if sum(len(file.data) for file in files) > FILES_BYTES:
+        raise ApiError("too_large", "Attachments may have at most 4 MB in total.")
     return files
 
 
-def _file(place: int, attachment: AttachmentBody) -> File:
+def _file(index: int, attachment: AttachmentBody) -> File:
     try:
         data = base64.b64decode(attachment.data, validate=True)
     except (binascii.Error, ValueError):
-        raise invalid_request(f"attachments.{place}.data: not valid base64") from None
+        raise invalid_request(f"attachments.{index}.data: not valid base64") from None
     problem = not_text(data) if is_text_type(attachment.media_type) else refusal(attachment.media_type, data)
     if problem:
-        raise invalid_request(f"attachments.{place}: {problem}")
+        raise invalid_request(f"attachments.{index}: {problem}")
     return File(attachment.media_type, data, clean_name(attachment.name or ""))

@@ -1,7 +1,7 @@
-"""The OpenAPI 3.1 document of the API, made from the routes' declarations (CONTRACT 4).
+"""The OpenAPI 3.1 document of the API, generated from the routes' declarations (CONTRACT 4).
 
-Request bodies are the models that requests are checked with, so they cannot drift; the tests hold every real
-answer and event to the types of the answers. The examples are what a stack has really sent (``samples.json``, which
+Request bodies are the models that validate requests, so they cannot drift; the tests check real answers and events
+against the types of the answers. The examples are real answers of a stack (``samples.json``, which
 tests/e2e/test_api_samples.py writes and checks).
 """
 
@@ -33,42 +33,42 @@ _SAMPLES: Final = Path(__file__).with_name("samples.json")
 DESCRIPTION: Final = """\
 Chats with tools and a two-track memory.
 
-Every call under `/v1` carries `Authorization: Bearer <ID token>`; the user is the token's `sub`. Unknown fields of a
-body are refused. Times are ISO 8601 in UTC. A list has a `cursor` while there is more; send it as `?cursor=`. Every
-error is `{"error": {"code", "message"}}`, some with more fields. Clients should ignore fields, events and error codes
-that they do not know."""
+Every call under `/v1` needs `Authorization: Bearer <ID token>`; the user is the token's `sub`. A body with unknown
+fields is refused. Times are ISO 8601 in UTC. A list has a `cursor` if there is more; send it as `?cursor=`. Every error
+is `{"error": {"code", "message"}}`, some with more fields. Clients should ignore fields, events and error codes that
+they do not know."""
 
 TAGS: Final = (
-    ("Chats", "/v1/chats", "Ask, follow, read, cancel; what it cost"),
+    ("Chats", "/v1/chats", "Start, follow, read and cancel chats, with receipts"),
     ("Conversations", "/v1/conversations", "Find, read, rename, fork and delete"),
     ("Tools", "/v1/tools", "What agents can call, and at what price"),
-    ("Credits", "/v1/credits", "The balance, and what moved it"),
-    ("Connections", "/v1/connections", "The user's own accounts elsewhere"),
-    ("Account", "/v1/me", "Erasing it"),
+    ("Credits", "/v1/credits", "The balance and its changes"),
+    ("Connections", "/v1/connections", "The user's accounts at other services"),
+    ("Account", "/v1/me", "Erase the user's account"),
     ("Users", "/v1/admin/users", "For administrators: plans, grants, spending, erasure"),
-    ("Corpora", "/v1/admin/corpora", "For administrators: what the agents search in"),
-    ("Service", "/", "Open to everybody"),
+    ("Corpora", "/v1/admin/corpora", "For administrators: the data that agents search"),
+    ("Service", "/", "Open to everyone"),
 )
-"""Names, the paths' beginnings, and what they are about; a route has the first that fits."""
+"""Name, path prefix and description; a route has the first tag whose prefix matches."""
 
 CODES: Final[Mapping[str, str]] = MappingProxyType(
     {
         "invalid_request": "the request is not as described; the message names the first thing that is wrong",
         "unauthorized": "there is no valid ID token, or its user was erased",
-        "insufficient_credits": "a chat needs 5 available credits; says `required`, `available`, `resets_at` and "
+        "insufficient_credits": "a chat needs 5 available credits; has `required`, `available`, `resets_at` and "
         "`upgrade`",
-        "forbidden": "only administrators may",
-        "not_found": "there is no such thing, or it belongs to somebody else",
+        "forbidden": "only administrators may do this",
+        "not_found": "it does not exist, or it belongs to another user",
         "conversation_busy": "a chat is running in the conversation: wait for its `answer`, or cancel it",
         "idempotency_conflict": "the Idempotency-Key was used with another body in the last 24 hours",
-        "too_large": "the body is over 10 MB, or its files are over 4 MB in all",
-        "rate_limited": "too many requests, streams or chats at a time; says `retry_after`",
-        "internal": "something went wrong on the server's side",
-        "unavailable": "something that is needed cannot be reached; try again",
+        "too_large": "the body is over 10 MB, or its files are over 4 MB in total",
+        "rate_limited": "too many requests, streams or chats at a time; has `retry_after`",
+        "internal": "an error on the server",
+        "unavailable": "a service that is needed cannot be reached; try again",
         "timeout": "the request took too long; try again",
     }
 )
-"""What an error code means."""
+"""The meaning of each error code."""
 
 _RETRY_AFTER: Final = MappingProxyType(
     {"Retry-After": {"description": "Seconds to wait", "schema": {"type": "integer", "minimum": 1}}}
@@ -89,7 +89,7 @@ def openapi_document(routes: tuple[Route, ...]) -> dict[str, Any]:
             "description": DESCRIPTION,
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
-        # relative to where the document lies: the page's origin, an own domain, or the gateway's address with its stage
+        # relative to the document: the page's origin, a custom domain, or the gateway's address with its stage
         "servers": [{"url": "."}],
         "tags": [{"name": name, "description": about} for name, _, about in TAGS],
         "paths": paths,
@@ -110,7 +110,7 @@ def openapi_document(routes: tuple[Route, ...]) -> dict[str, Any]:
 
 
 def _operation(route: Route) -> dict[str, Any]:
-    names = (*route.path_parameters, *(one.name for one in route.parameters))
+    names = (*route.path_parameters, *(parameter.name for parameter in route.parameters))
     operation: dict[str, Any] = {
         "summary": route.summary,
         "description": route.description,
@@ -125,7 +125,7 @@ def _operation(route: Route) -> dict[str, Any]:
         needed = any(field.is_required() for field in route.body.model_fields.values())
         operation["requestBody"] = {
             "required": needed,
-            "description": _said_of(route.body),
+            "description": _description_of(route.body),
             "content": {"application/json": {"schema": schema, **_example(route.body.__name__)}},
         }
     return operation | ({"security": []} if route.access == "open" else {})
@@ -133,41 +133,41 @@ def _operation(route: Route) -> dict[str, Any]:
 
 def _answer(kind: type | None) -> dict[str, Any]:
     if kind is None:
-        return {"description": "Done, and nothing to say"}
+        return {"description": "Done; no content"}
     if kind is bytes:
-        description = "The file from offset on, at most 4 MB of it, with its own type. Send Accept: application/octet-stream"
+        description = "At most 4 MB of the file from offset on, with its own type. Send Accept: application/octet-stream"
         return {"description": description, "content": {"*/*": {}}}
     schema = {"schema": {"$ref": _REF + kind.__name__}}
     if kind is answers.Event:
         description = (
-            "Server-sent events, each like this. A user can have five streams open; the server closes one "
-            "after 60 to 120 s, and the client resumes with Last-Event-ID"
+            "Server-sent events. A user can have five open streams; the server closes each after 60 to 120 s, and "
+            "the client resumes with Last-Event-ID"
         )
         example = {"example": event_stream(samples()["stream"])}
         return {"description": description, "content": {"text/event-stream": schema | example}}
     return {
-        "description": _said_of(kind),
+        "description": _description_of(kind),
         "content": {"application/json": schema | _example(kind.__name__)},
     }
 
 
 def event_stream(events: Iterable[Mapping[str, Any]]) -> str:
-    """Events, ``{"id", "event", "data"}``, as they stand on the wire."""
+    """Events, ``{"id", "event", "data"}``, in the form on the wire."""
     return "".join(
-        f"id: {one['id']}\nevent: {one['event']}\ndata: {json.dumps(one['data'], ensure_ascii=False)}\n\n"
-        for one in events
+        f"id: {event['id']}\nevent: {event['event']}\ndata: {json.dumps(event['data'], ensure_ascii=False)}\n\n"
+        for event in events
     )
 
 
 @cache
 def samples() -> dict[str, Any]:
-    """What a stack has sent: ``stream``, how one begins; ``events``, ``bodies`` and ``errors`` by what they are."""
+    """Real answers of a stack: the beginning of a ``stream``, and ``events``, ``bodies`` and ``errors`` by kind."""
     read: dict[str, Any] = json.loads(_SAMPLES.read_text(encoding="utf-8"))
     return read
 
 
-def _said_of(kind: type) -> str:
-    """The first paragraph of its docstring, on one line."""
+def _description_of(kind: type) -> str:
+    """The first paragraph of the type's docstring, on one line."""
     return " ".join((kind.__doc__ or "").split("\n\n")[0].split())
 
 
@@ -207,17 +207,17 @@ def _schemas(routes: tuple[Route, ...]) -> dict[str, Any]:
 
 
 def _event_schema() -> dict[str, Any]:
-    """One of the events by its name; its data is JSON in a string, as server-sent events have it."""
+    """An event by its name; its data is JSON in a string, as in server-sent events."""
     return {
         "description": "A server-sent event. Its data is a JSON object with at least `chat_id` and `at`.",
-        "oneOf": [_one_event(name, kind) for name, kind in EVENTS.items()],
+        "oneOf": [_schema_of_event(name, kind) for name, kind in EVENTS.items()],
     }
 
 
-def _one_event(name: str, kind: type) -> dict[str, Any]:
+def _schema_of_event(name: str, kind: type) -> dict[str, Any]:
     return {
         "title": name,
-        "description": _said_of(kind),
+        "description": _description_of(kind),
         "type": "object",
         "properties": {
             "id": {"type": "string", "pattern": "^[1-9][0-9]*$", "description": "1, 2, 3 … without gaps"},
@@ -235,7 +235,7 @@ def _one_event(name: str, kind: type) -> dict[str, Any]:
 
 def _parameters(routes: tuple[Route, ...]) -> dict[str, Any]:
     return {name: _path_parameter(name) for route in routes for name in route.path_parameters} | {
-        one.name: _parameter(one) for route in routes for one in route.parameters
+        parameter.name: _parameter(parameter) for route in routes for parameter in route.parameters
     }
 
 
@@ -245,11 +245,11 @@ def _path_parameter(name: str) -> dict[str, Any]:
     return {"name": name, "in": "path", "required": True, "schema": schema, "description": description}
 
 
-def _parameter(one: Parameter[Any]) -> dict[str, Any]:
+def _parameter(parameter: Parameter[Any]) -> dict[str, Any]:
     return {
-        "name": one.name,
-        "in": one.place,
+        "name": parameter.name,
+        "in": parameter.location,
         "required": False,
-        "schema": dict(one.schema),
-        "description": one.description,
+        "schema": dict(parameter.schema),
+        "description": parameter.description,
     }

@@ -31,21 +31,21 @@ PATH_PARAMETERS: Final = {
     "chat_id": ("The chat", "ch_01jd8m3v5q0000000000000000"),
     "conversation_id": ("The conversation", "cv_01jd8m3v5q0000000000000000"),
     "record_id": ("The record's id in the conversation", "q1-r"),
-    "place": ("Which file of the record, from 1", "1"),
+    "place": ("The number of the file in the record, from 1", "1"),
     "corpus": ("`courses` or `graph`", "courses"),
     "job_id": ("The job", "jb_01jd8m3v5q0000000000000000"),
     "document_id": ("The document, as the corpus lists it", "9f86d081884c7d659a2feaa0c55ad015"),
     "user_id": ("The user: the `sub` of their token", "0b5c4f6e-1111-2222-3333-444455556666"),
 }
-"""Every path parameter: its name and an example."""
+"""Every path parameter: its description and an example."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parameter(Generic[T]):
-    """An optional parameter; ``read`` turns the text (None if it was not sent) into its value, or raises 400."""
+    """An optional parameter; ``read`` parses the text (None if it was not sent), or raises 400."""
 
     name: str
-    place: Literal["query", "header"]
+    location: Literal["query", "header"]
     description: str
     schema: Mapping[str, Any]
     read: Callable[[str | None], T]
@@ -78,14 +78,14 @@ def _days(text: str | None) -> int:
 def _offset(text: str | None) -> int:
     text = text or "0"
     if not _WHOLE.fullmatch(text):
-        raise invalid_request("offset must be a whole number from 0 on.")
+        raise invalid_request("offset must be a whole number of at least 0.")
     return int(text)
 
 
 def _track(text: str | None) -> Track:
     text = text or "full"
     if text not in ("full", "summarised"):
-        raise invalid_request("track is full or summarised.")
+        raise invalid_request("track must be full or summarised.")
     return cast("Track", text)
 
 
@@ -110,14 +110,14 @@ def _searched(text: str | None) -> str:
 WAIT: Final = Parameter(
     "wait",
     "query",
-    "Seconds to wait for the answer; not at all while three requests of the user wait",
+    "Seconds to wait for the answer; returns at once while three other requests of the user are waiting",
     {"type": "number", "minimum": 0, "maximum": 25},
     _wait,
 )
 CURSOR: Final = Parameter(
     "cursor",
     "query",
-    "Where the page before this one ended",
+    "The `cursor` of the previous page",
     {"type": "string", "pattern": "^[A-Za-z0-9_-]*$"},
     lambda text: text or "",
 )
@@ -127,31 +127,31 @@ LIMIT: Final = Parameter(
 DAYS: Final = Parameter(
     "days",
     "query",
-    "How many days (UTC), today the last of them; 30 if left out",
+    "Number of days (UTC) up to today; 30 if left out",
     {"type": "integer", "minimum": 1, "maximum": MAX_DAYS},
     _days,
 )
 OFFSET: Final = Parameter(
     "offset",
     "query",
-    "Where to begin: the character of a text (the next_offset of the piece before), or the byte of a file",
+    "Where to begin: a character of a text (the `next_offset` of the previous piece), or a byte of a file",
     {"type": "integer", "minimum": 0, "maximum": 999_999_999},
     _offset,
 )
 TRACK: Final = Parameter(
-    "track", "query", "Which track; full if left out", {"enum": ["full", "summarised"]}, _track
+    "track", "query", "The track; full if left out", {"enum": ["full", "summarised"]}, _track
 )
 IDEMPOTENCY_KEY: Final = Parameter(
     "Idempotency-Key",
     "header",
-    "The same key with the same request returns what the first has made, for 24 hours",
+    "The same key with the same request returns the first request's chat or conversation, for 24 hours",
     {"type": "string", "minLength": 1, "maxLength": 255},
     _key,
 )
 SEARCHED: Final = Parameter(
     "q",
     "query",
-    "Only conversations with all of these words in the title or in the first 100 characters of one of their latest 20"
+    "Only conversations with all of these words in the title or in the first 100 characters of any of their latest 20"
     " queries; a page may then be empty and still have a cursor",
     {"type": "string", "maxLength": MAX_SEARCHED},
     _searched,
@@ -159,7 +159,7 @@ SEARCHED: Final = Parameter(
 FORKED_FROM: Final = Parameter(
     "forked_from",
     "query",
-    "Only the forks that were made of this conversation, which may be deleted",
+    "Only forks of this conversation, which may be deleted",
     {"type": "string", "minLength": 1},
     lambda text: text,
 )

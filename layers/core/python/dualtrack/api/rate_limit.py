@@ -1,4 +1,4 @@
-"""The per-user bucket of the API: a counter per user and minute, one write a request (CONTRACT 4)."""
+"""The API's rate limit per user: a counter per user and minute, with one write per request (CONTRACT 4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A request to the API: its caller, its content, and what is needed to answer it."""
+"""A request to the API: its caller, its content, and the services to answer it."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Request:
 
     def value(self, parameter: Parameter[T]) -> T:
         """The value of a parameter; 400 if it is invalid."""
-        sent = self.event.headers if parameter.place == "header" else self.event.query_string_parameters
+        sent = self.event.headers if parameter.location == "header" else self.event.query_string_parameters
         return parameter.read((sent or {}).get(parameter.name))
 
     def raw_body(self) -> bytes:
@@ -79,7 +79,7 @@ class Request:
 
 
 def admit(event: APIGatewayProxyEvent, services: Services, access: Access) -> Request:
-    """The request, counted for its caller; 401, 429, or 403 if the route needs an administrator."""
+    """The request, counted for its caller. Raises 401, 429, or 403 if the route needs an administrator."""
     if access == "open":
         return Request(event, services)
     identity = _caller(event)
@@ -95,5 +95,7 @@ def _caller(event: APIGatewayProxyEvent) -> Identity:
     raw = event.raw_event
     claims = (raw["requestContext"].get("authorizer") or {}).get("claims") or {}
     headers = (raw.get("multiValueHeaders") or {}).items()
-    authorizations = [one for name, values in headers if name.lower() == "authorization" for one in values]
+    authorizations = [
+        value for name, values in headers if name.lower() == "authorization" for value in values
+    ]
     return identity_of(claims, authorizations)

@@ -38,8 +38,8 @@ class Answer:
 class Route:
     """An operation. It is a decorator: the decorated function becomes ``serve``.
 
-    ``answers``: status → the type of the body (`dualtrack.api.answers`; bytes: a file; None: no body).
-    ``refused``: error codes of the contract in addition to those that follow from the declaration.
+    ``answers``: the type of the body by status (`dualtrack.api.answers`; bytes for a file; None for no body).
+    ``refused``: error codes of the contract besides those that follow from the declaration.
     """
 
     method: str
@@ -51,7 +51,7 @@ class Route:
     refused: tuple[str, ...] = ()
     access: Access = "user"
     description: str = ""
-    """What a caller should know beyond the summary; Markdown."""
+    """More than the summary, in Markdown."""
     serve: Callable[..., Answer] | None = None
     """``(request, **path parameters)`` → the answer; None if another function serves it."""
 

@@ -1,4 +1,4 @@
-"""All routes of the API: those of the resources, and the two open ones."""
+"""All routes of the API: those of the resources, and two open ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     "Whether the API answers",
     {200: answers.Health},
     access="open",
-    description="For monitors; it looks at nothing else.",
+    description="For monitors; it checks nothing else.",
 )
 def get_health(request: Request) -> Answer:  # noqa: ARG001
     return Answer(200, {"status": "ok"})

@@ -56,7 +56,7 @@ class UserPool:
         if not is_user_id(user):
             return None
         try:
-            found = self.cognito.list_users(UserPoolId=self.pool_id, Filter=f'sub = "{user}"', Limit=1)
+            listed = self.cognito.list_users(UserPoolId=self.pool_id, Filter=f'sub = "{user}"', Limit=1)
         except (ClientError, BotoCoreError) as error:
             raise Transient("The user pool cannot be reached.") from error
-        return str(found["Users"][0]["Username"]) if found["Users"] else None
+        return str(listed["Users"][0]["Username"]) if listed["Users"] else None

@@ -1,8 +1,8 @@
-"""What may be written while release 1 may still have to read it (DESIGN 9: readers before writers).
+"""Limits what is written while release 1 may still have to read it (DESIGN 9: readers before writers).
 
 Steps of release 1 fail on records of text files, on profiles that it does not have, and on forks. A deployment that
-may have to be rolled back to it sets ``writes = 1`` (docs/releases.md; tests/property/test_mixed_releases.py shows
-what it reads). All of these begin with a request, so only the API checks the setting.
+may be rolled back to it sets ``writes = 1`` (docs/releases.md; tests/property/test_mixed_releases.py shows what it
+reads). All of these begin with a request, so only the API checks the setting.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ def refuse_unreadable(
         raise _not_yet("Forks are")
     if profile and profile != DEFAULT_PROFILE:
         raise _not_yet(f"The profile {profile} is")
-    if any(is_text_type(one.media_type) for one in files):
+    if any(is_text_type(file.media_type) for file in files):
         raise _not_yet("Text files are")
 
 
 def _not_yet(what: str) -> Exception:
-    return invalid_request(f"{what} not offered while a new release is on its way. Try again later.")
+    return invalid_request(f"{what} not available until the new release is complete. Try again later.")

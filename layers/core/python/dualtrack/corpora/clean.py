@@ -1,4 +1,4 @@
-"""Deletes the unused objects of a corpus: replaced versions, and what ended jobs have left.
+"""Deletes the unused objects of a corpus: replaced versions, and leftovers of ended jobs.
 
 The order of the reads makes it safe: first the objects and vector indexes, then the active jobs, then the current
 version. If a job has ended by then, its version is current or never will be.
@@ -27,26 +27,26 @@ def clean(stores: Stores, corpus: str) -> None:
         return
     objects = stores.corpora.objects(corpus)
     indexes = stores.vector_indexes.names(index_name(corpus, "")) if stores.vector_indexes else []
-    going_on = {job.job_id for job in stores.corpus_jobs.open_jobs(corpus)}
+    active = {job.job_id for job in stores.corpus_jobs.open_jobs(corpus)}
     published = stores.corpora.published(corpus)
     if published and published.at + CLEAN_AFTER > now:
         return  # the replaced version may still be read; the job has postponed the cleanup
     current = published.version if published else None
-    stores.corpora.delete(one for one in objects if _is_left(corpus, one, going_on, current))
+    stores.corpora.delete(key for key in objects if _is_left(corpus, key, active, current))
     for name in indexes:
-        if _is_unused(corpus, name, going_on, current):
+        if _is_unused(corpus, name, active, current):
             assert stores.vector_indexes is not None
             stores.vector_indexes.delete(name)
     stores.corpus_jobs.forget(corpus, job_id_at(now - FORGOTTEN_SECONDS))
     stores.corpus_jobs.cleaned(corpus, due)
 
 
-def _is_unused(corpus: str, name: str, going_on: set[str], current: str | None) -> bool:
+def _is_unused(corpus: str, name: str, active: set[str], current: str | None) -> bool:
     """Whether a vector index belongs neither to the current version nor to an active job."""
-    begun = tuple(index_name(corpus, f"{job}.") for job in going_on)
-    return not name.startswith(begun) and (current is None or name != index_name(corpus, current))
+    of_jobs = tuple(index_name(corpus, f"{job}.") for job in active)
+    return not name.startswith(of_jobs) and (current is None or name != index_name(corpus, current))
 
 
-def _is_left(corpus: str, key: str, going_on: set[str], current: str | None) -> bool:
+def _is_left(corpus: str, key: str, active: set[str], current: str | None) -> bool:
     kind, name = owner(corpus, key)
-    return name.split(".")[0] not in going_on and (kind == "parts" or name != current)
+    return name.split(".")[0] not in active and (kind == "parts" or name != current)

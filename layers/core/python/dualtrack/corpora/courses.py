@@ -60,9 +60,9 @@ class Courses:
 
     def unpacked(self, index: bytes, title: str) -> bytes:
         """A course from an index."""
-        found = load(index)
-        course = next(one for one in found.catalogue if one.title == title)
-        return pack(course, [found.chunk(row) for row in _rows(found, title)])
+        loaded = load(index)
+        course = next(listed for listed in loaded.catalogue if listed.title == title)
+        return pack(course, [loaded.chunk(row) for row in _rows(loaded, title)])
 
     def index(
         self,
@@ -74,9 +74,9 @@ class Courses:
     ) -> bytes:
         """The index of these courses."""
         documents = _kept(load(base), kept, model) if base is not None else {}
-        for one in added:
-            course, chunks = unpack(one.packed)
-            documents[course.title] = (course, chunks, one.vectors)
+        for document in added:
+            course, chunks = unpack(document.packed)
+            documents[course.title] = (course, chunks, document.vectors)
         listed = [documents[title] for title in order]
         made = build(
             [course for course, _, _ in listed],
@@ -89,11 +89,11 @@ class Courses:
 
 
 def put_vectors(indexes: VectorIndexes, version: str, index: bytes) -> int:
-    """`Ingest.vectors_beside` of courses: writes the vector index of a version; does nothing if it has no vectors."""
-    in_front = head(index)
-    if in_front:
+    """`Ingest.vectors_beside` for courses: writes a version's vectors to a vector index, if it has any."""
+    size = head(index)
+    if size:
         vector_index.write(indexes, Courses.name, version, load(index))
-    return in_front
+    return size
 
 
 _Document = tuple[Course, "Sequence[Chunk]", "Sequence[bytes]"]
@@ -101,25 +101,25 @@ _Document = tuple[Course, "Sequence[Chunk]", "Sequence[bytes]"]
 
 def _kept(base: Index, titles: Sequence[str], model: str) -> dict[str, _Document]:
     """Courses from an index with their chunks and vectors, unchanged."""
-    found: dict[str, _Document] = {}
-    for place, course in enumerate(base.catalogue):
+    documents: dict[str, _Document] = {}
+    for position, course in enumerate(base.catalogue):
         if course.title in titles:
-            rows = np.flatnonzero(base.courses == place)
+            rows = np.flatnonzero(base.courses == position)
             vectors: list[bytes] = []
             if model and base.vectors is not None and base.title_vectors is not None:
-                vectors = _floats([base.title_vectors[place], *(base.vectors[row] for row in rows)])
-            found[course.title] = (course, [base.chunk(int(row)) for row in rows], vectors)
-    return found
+                vectors = _floats([base.title_vectors[position], *(base.vectors[row] for row in rows)])
+            documents[course.title] = (course, [base.chunk(int(row)) for row in rows], vectors)
+    return documents
 
 
 def _floats(rows: Sequence[Any]) -> list[bytes]:
-    """Rows of int8 as float32; converting them back gives the same int8."""
+    """Rows of int8 as float32; converting them back results in the same int8."""
     return [row.astype("<f4").tobytes() for row in rows]
 
 
 def _rows(index: Index, title: str) -> list[int]:
-    place = [course.title for course in index.catalogue].index(title)
-    return [int(row) for row in np.flatnonzero(index.courses == place)]
+    position = [course.title for course in index.catalogue].index(title)
+    return [int(row) for row in np.flatnonzero(index.courses == position)]
 
 
 def _digest(packed: bytes) -> str:
@@ -133,7 +133,9 @@ def _numbered(course: Course) -> int:
 
 def pack(course: Course, chunks: Sequence[Chunk]) -> bytes:
     """A course and its chunks as bytes; deterministic."""
-    lessons = [[one.number, one.title, one.link] for one in course.lessons if one.number is not None]
+    lessons = [
+        [lesson.number, lesson.title, lesson.link] for lesson in course.lessons if lesson.number is not None
+    ]
     listed = [[chunk.lesson_number, chunk.text] for chunk in chunks]
     data = {
         "title": course.title,

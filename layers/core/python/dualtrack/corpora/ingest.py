@@ -1,9 +1,9 @@
 """A job's work, in steps: files are read, their texts embedded in batches, and the new version published as a whole.
 
-Every step can be repeated, also by two runs at once: a file's item and a part's bytes are deterministic, existing ones
-are not made again, and a version is published on condition that the one it was made from is still current. A run
-that loses starts again from the new current version. If a run is killed, the next one continues after the existing
-parts and items.
+Every step can be repeated, even by two runs at once: a file's item and a part's bytes are deterministic, existing ones
+are not created again, and a version is published only if the version it was made from is still current. A run that
+loses starts again from the new current version. If a run is killed, the next one continues after the existing parts
+and items.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ EMBED_SECONDS: Final = 60.0
 
 
 class NotEmbedded(Transient):
-    """The embedding service did not answer this time."""
+    """The embedding service did not answer; a retry may succeed."""
 
     def __str__(self) -> str:
         return f"{type(self).__name__}: {super().__str__()}"
@@ -62,7 +62,7 @@ class Ingest:
 
     @property
     def model(self) -> str:
-        """Of the vectors; empty for none."""
+        """The embedding model; empty without vectors."""
         return self.embedder.model if self.embedder else ""
 
 
@@ -90,7 +90,7 @@ def ingest(deps: Ingest, job_id: str, has_time: Callable[[], bool]) -> Next:
         return "again"
     base = _base(deps, job)
     if base.plan.size(deps.kind.bounded) > deps.kind.bound:
-        deps.stores.corpus_jobs.fail(job, f"This makes it too much: {_too_much(deps.kind)}.")
+        deps.stores.corpus_jobs.fail(job, f"The corpus would be too large: {_too_much(deps.kind)}.")
         return "done"
     if not _embed(deps, job, base, has_time):
         return "again"
@@ -105,42 +105,42 @@ def _read_files(deps: Ingest, job: Job, has_time: Callable[[], bool]) -> bool:
     stores = deps.stores
     files = list(stores.corpus_jobs.files(job.corpus, job.job_id))
     base = deps.stores.corpora.published_documents(job.corpus)[1]
-    for at, one in enumerate(files):
-        if one.state != "waiting":
+    for at, file in enumerate(files):
+        if file.state != "waiting":
             continue
         if not has_time():
             return False
-        files[at] = _file_read(deps, job, one, files[:at], base)
+        files[at] = _file_read(deps, job, file, files[:at], base)
         stores.corpus_jobs.record_file(job, files[at])
     return True
 
 
 def _file_read(
-    deps: Ingest, job: Job, one: JobFile, before: Sequence[JobFile], base: Sequence[Document]
+    deps: Ingest, job: Job, file: JobFile, before: Sequence[JobFile], base: Sequence[Document]
 ) -> JobFile:
     kind = deps.kind
     try:
-        read = kind.read(one.name, deps.stores.corpora.upload(job.corpus, one.upload_id))
+        read = kind.read(file.name, deps.stores.corpora.upload(job.corpus, file.upload_id))
     except Gone:
-        return replace(one, state="refused", reason="was not uploaded, or too long ago")
+        return replace(file, state="refused", reason="was not uploaded, or its upload has expired")
     except Refused as refusal:
-        return replace(one, state="refused", reason=str(refusal)[:300])
-    taken = replace(one, state="read", title=read.title, digest=read.digest, counts=read.counts)
+        return replace(file, state="refused", reason=str(refusal)[:300])
+    accepted = replace(file, state="read", title=read.title, digest=read.digest, counts=read.counts)
     reason = repeated_title(read.title, before)
-    if not reason and plan(base, job, [*before, taken], 0).size(kind.bounded) > kind.bound:
-        reason = f"makes it too much: {_too_much(kind)}"
+    if not reason and plan(base, job, [*before, accepted], 0).size(kind.bounded) > kind.bound:
+        reason = f"makes the corpus too large: {_too_much(kind)}"
     if reason:
-        return replace(one, state="refused", reason=reason[:300])
-    deps.stores.corpora.write_part(job.corpus, job.job_id, _document_part(one), read.packed)
-    return taken
+        return replace(file, state="refused", reason=reason[:300])
+    deps.stores.corpora.write_part(job.corpus, job.job_id, _document_part(file), read.packed)
+    return accepted
 
 
 def _too_much(kind: Kind) -> str:
-    return f"a corpus may have {kind.bound:,} {kind.bounded}"
+    return f"it may have at most {kind.bound:,} {kind.bounded}"
 
 
-def _document_part(one: JobFile) -> str:
-    return f"{one.place:04d}/document"
+def _document_part(file: JobFile) -> str:
+    return f"{file.place:04d}/document"
 
 
 def _base(deps: Ingest, job: Job) -> _Base:
@@ -171,14 +171,14 @@ def _units(deps: Ingest, job: Job, base: _Base) -> Iterator[_Unit]:
     """Every document of the plan whose vectors are not in the current version."""
     of_model = hashlib.sha256(deps.model.encode()).hexdigest()[:12]
     index: bytes | None = None
-    for one in base.plan.documents:
-        if one.file is not None:
-            packed = deps.stores.corpora.part(job.corpus, job.job_id, _document_part(one.file))
-            folder = f"{one.file.place:04d}/{of_model}"
+    for entry in base.plan.documents:
+        if entry.file is not None:
+            packed = deps.stores.corpora.part(job.corpus, job.job_id, _document_part(entry.file))
+            folder = f"{entry.file.place:04d}/{of_model}"
         elif _is_of_another_model(deps, base):
             index = index or deps.stores.corpora.index(job.corpus, str(base.version))
-            packed = deps.kind.unpacked(index, one.document.title)
-            folder = f"again-{one.document.digest[:32]}/{of_model}"
+            packed = deps.kind.unpacked(index, entry.document.title)
+            folder = f"again-{entry.document.digest[:32]}/{of_model}"
         else:
             continue
         yield _Unit(folder, packed, deps.kind.texts(packed) if deps.model else ())
@@ -189,22 +189,23 @@ def _is_of_another_model(deps: Ingest, base: _Base) -> bool:
 
 
 def _embed(deps: Ingest, job: Job, base: _Base, has_time: Callable[[], bool]) -> bool:
-    """Make the missing vectors; returns whether all exist and time is left to publish."""
+    """Create the missing vectors; returns whether all exist and time is left to publish."""
     stores = deps.stores
-    there = stores.corpora.part_names(job.corpus, job.job_id)
+    stored = stores.corpora.part_names(job.corpus, job.job_id)
     batches = [batch for unit in _units(deps, job, base) for batch in unit.batches()]
-    done, total = sum(len(texts) for name, texts in batches if name in there), sum(len(t) for _, t in batches)
+    done = sum(len(texts) for name, texts in batches if name in stored)
+    total = sum(len(texts) for _, texts in batches)
     before = done
     stores.corpus_jobs.progress(job, done, total)
     for name, texts in batches:
-        if name in there:
+        if name in stored:
             continue
         if not has_time():
             return False
         stores.corpora.write_part(job.corpus, job.job_id, name, b"".join(_vectors(deps, texts)))
         done += len(texts)
         stores.corpus_jobs.progress(job, done, total)
-    # writing all vectors to a vector index takes the whole time of a call
+    # writing all vectors to a vector index may take all the time of a call
     return deps.vectors_beside is None or done == before
 
 
@@ -215,7 +216,7 @@ def _vectors(deps: Ingest, texts: Sequence[str]) -> Sequence[bytes]:
     except (Degraded, TimeoutError) as error:
         raise NotEmbedded(str(error)[:200]) from error
     if len({len(vector) for vector in vectors}) != 1 or not _are_finite(vectors):
-        raise NotEmbedded("vectors of several widths, or that are no numbers")
+        raise NotEmbedded("vectors of different widths, or not finite")
     return vectors
 
 
@@ -240,11 +241,11 @@ def _publish(deps: Ingest, job: Job, base: _Base) -> Next:
     stores = deps.stores
     now = int(stores.clock())
     ended = replace(job, status="done", outcomes=base.plan.outcomes, ended=now)
-    if not base.plan.changes and not _is_to_be_made_anew(deps, base):
+    if not base.plan.changes and not _needs_new_vectors(deps, base):
         stores.corpus_jobs.end(ended)
         return "done"
     version = f"{job.job_id}.{new_job_id()[-8:]}"
-    documents = [one.document for one in base.plan.documents]
+    documents = [entry.document for entry in base.plan.documents]
     index = _index(deps, job, base)
     head = deps.vectors_beside(version, index) if deps.vectors_beside else 0
     stores.corpora.write_version(job.corpus, version, index, documents)
@@ -257,7 +258,7 @@ def _publish(deps: Ingest, job: Job, base: _Base) -> Next:
     return "done"
 
 
-def _is_to_be_made_anew(deps: Ingest, base: _Base) -> bool:
+def _needs_new_vectors(deps: Ingest, base: _Base) -> bool:
     """Whether unchanged documents need a new version: their vectors are of another model, or missing."""
     if base.published is None:
         return False
@@ -269,7 +270,7 @@ def _index(deps: Ingest, job: Job, base: _Base) -> bytes:
     corpora = deps.stores.corpora
     added = [_added(deps, job, unit) for unit in _units(deps, job, base)]
     same = not _is_of_another_model(deps, base)
-    kept = [one.document.title for one in base.plan.documents if same and one.file is None]
+    kept = [entry.document.title for entry in base.plan.documents if same and entry.file is None]
     current = corpora.index(job.corpus, base.version) if kept and base.version else None
-    order = [one.document.title for one in base.plan.documents]
+    order = [entry.document.title for entry in base.plan.documents]
     return deps.kind.index(current, kept, added, order, deps.model)

@@ -21,13 +21,15 @@ CORPORA: Final = ("courses", GRAPH)
 """All corpora."""
 
 MAX_TRIES: Final = 3
-"""Maximum executions of a job: each retries its steps, so a job that fails this often is given up."""
+"""Maximum executions of a job; each retries its steps."""
 
 STARTING_SECONDS: Final = 20
 """The request that created a job this young may still be about to start it."""
 
-_OUR_SIDE: Final = "Something went wrong on our side. What was published before stays. Try again."
-_NOT_EMBEDDED: Final = "The embeddings could not be had. What was published before stays. Try again later."
+_OUR_SIDE: Final = "Something went wrong on our side. The published version is unchanged. Try again."
+_NOT_EMBEDDED: Final = (
+    "The embeddings could not be created. The published version is unchanged. Try again later."
+)
 
 _log: Final = logging.getLogger(__name__)
 
@@ -45,21 +47,21 @@ def fail_job(stores: Stores, corpus: str, job_id: str, error: Mapping[str, Any])
     """End a job whose execution has failed with ``error``, ``{"Error", "Cause"}``; the fault is on our side."""
     job = stores.corpus_jobs.find(corpus, job_id)
     if job:
-        told = _NOT_EMBEDDED if "NotEmbedded" in str(error) else _OUR_SIDE
-        stores.corpus_jobs.fail(job, told)
+        message = _NOT_EMBEDDED if "NotEmbedded" in str(error) else _OUR_SIDE
+        stores.corpus_jobs.fail(job, message)
 
 
 def sweep_corpora(stores: Stores, executions: Executions) -> int:
     """Continue jobs without an execution, and clean up what is due; returns how many jobs needed the sweep."""
-    looked_after = 0
+    continued = 0
     for corpus in CORPORA:
         for job in stores.corpus_jobs.open_jobs(corpus):
-            looked_after += _looked_after(stores, executions, job)
+            continued += _continued(stores, executions, job)
         clean(stores, corpus)
-    return looked_after
+    return continued
 
 
-def _looked_after(stores: Stores, executions: Executions, job: Job) -> bool:
+def _continued(stores: Stores, executions: Executions, job: Job) -> bool:
     """Start a job that was never started, or start a new execution if the last one did not end the job."""
     status = executions.status(job.execution)
     if status == "RUNNING" or (status is None and job.created > stores.clock() - STARTING_SECONDS):
@@ -67,7 +69,7 @@ def _looked_after(stores: Stores, executions: Executions, job: Job) -> bool:
     if status is None:
         _start(executions, job)
     elif job.tries + 1 >= MAX_TRIES:
-        stores.corpus_jobs.fail(job, "It was begun three times and did not come to its end.")
+        stores.corpus_jobs.fail(job, "The job failed three times.")
     else:
         following = replace(job, tries=job.tries + 1)
         try:

@@ -1,4 +1,4 @@
-"""The interface of a kind of corpus: how files are read, what is embedded, and how the index is made.
+"""The interface of a kind of corpus: how files are read, what is embedded, and how the index is built.
 
 The rest (uploads, jobs, batches, publishing, cleaning up) is the same for all kinds.
 """

@@ -31,12 +31,12 @@ class Plan:
 
     def size(self, counted: str) -> int:
         """The total of a count."""
-        return sum(one.document.counts.get(counted, 0) for one in self.documents)
+        return sum(entry.document.counts.get(counted, 0) for entry in self.documents)
 
     @property
     def counts(self) -> dict[str, int]:
         """The numbers of documents and of their parts."""
-        names = [name for one in self.documents for name in one.document.counts]
+        names = [name for entry in self.documents for name in entry.document.counts]
         return {"documents": len(self.documents), **{name: self.size(name) for name in dict.fromkeys(names)}}
 
 
@@ -47,32 +47,32 @@ def plan(base: Sequence[Document], job: Job, files: Sequence[JobFile], now: int)
     replaced at its position; new documents come last, in the order of their files. Nothing of the current version is
     lost except what the job replaces or removes.
     """
-    read = {one.title: one for one in files if one.state == "read"}
+    read = {file.title: file for file in files if file.state == "read"}
     outcomes: dict[str, Outcome] = {}
     planned: list[Planned] = []
     for document in base:
-        one = read.pop(document.title, None)
-        if one is None:
+        file = read.pop(document.title, None)
+        if file is None:
             if not job.reset and document.title not in job.remove:
                 planned.append(Planned(document))
-        elif one.digest == document.digest:
-            outcomes[str(one.place)] = "skipped"
+        elif file.digest == document.digest:
+            outcomes[str(file.place)] = "skipped"
             planned.append(Planned(document))
         else:
-            outcomes[str(one.place)] = "replaced"
-            planned.append(_new(one, now))
-    for one in read.values():
-        outcomes[str(one.place)] = "added"
-        planned.append(_new(one, now))
-    changes = [one.document for one in planned] != list(base)
+            outcomes[str(file.place)] = "replaced"
+            planned.append(_new(file, now))
+    for file in read.values():
+        outcomes[str(file.place)] = "added"
+        planned.append(_new(file, now))
+    changes = [entry.document for entry in planned] != list(base)
     return Plan(tuple(planned), outcomes, changes)
 
 
 def repeated_title(title: str, files: Sequence[JobFile]) -> str:
     """Why a title cannot be used again in a job; empty if it can."""
-    first = next((one.name for one in files if one.state == "read" and one.title == title), "")
-    return f"has the title of {first}, '{title}': titles have to differ" if first else ""
+    first = next((file.name for file in files if file.state == "read" and file.title == title), "")
+    return f"has the title of {first}, '{title}': titles must differ" if first else ""
 
 
-def _new(one: JobFile, now: int) -> Planned:
-    return Planned(Document(one.title, one.digest, one.name, one.counts, now), one)
+def _new(file: JobFile, now: int) -> Planned:
+    return Planned(Document(file.title, file.digest, file.name, file.counts, now), file)

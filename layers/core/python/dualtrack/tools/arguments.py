@@ -1,9 +1,9 @@
-"""Validates a tool's arguments against its schema: one check for all tools, before a call is paid and before it runs.
+"""Validates a tool's arguments against its schema: the same check for all tools, before a call is paid and run.
 
 The schema may be untrusted (an MCP server's), and so may the arguments (a document may have told the model what to
 write). So a schema cannot fetch anything (the registry is empty), and cannot stall or crash the check: the work is
-counted, and keywords with regular expressions are ignored, because Python's `re` may take exponential time. What is not
-checked here, the tool's server has to refuse, as it must anyway.
+counted, and keywords with regular expressions are ignored, because Python's `re` may take exponential time. The tool's
+server must refuse what is not checked here, as it must anyway.
 
 jsonschema is loaded at the first tool call, not at import.
 """
@@ -30,7 +30,7 @@ MAX_SCHEMA: Final = 50_000
 """Maximum characters of a schema; a larger one would also cost a chat more than 12,000 tokens a call."""
 
 MAX_SCHEMA_DEPTH: Final = 60
-"""Maximum nesting of its JSON: checking it against the meta-schema takes 8 of Python's 1,000 frames for each level."""
+"""Maximum nesting of its JSON: checking it against the meta-schema takes 8 of Python's 1,000 frames per level."""
 
 MAX_PROBLEMS: Final = 3
 MAX_PROBLEM: Final = 300
@@ -55,7 +55,7 @@ class _Work:
         if keyword in ("$ref", "$dynamicRef"):
             self.left -= self.reference
         elif keyword == "uniqueItems" and isinstance(instance, list):
-            self.left -= len(instance) ** 2 // 10 + 1  # unlike items are compared each with each
+            self.left -= len(instance) ** 2 // 10 + 1  # items are compared pairwise
         else:
             self.left -= len(value) if isinstance(value, list | dict) and value else 1
         if self.left < 0 or self.depth > _MAX_NESTED:
@@ -69,9 +69,9 @@ class _TooMuchWork(Exception):
 _work: ContextVar[_Work] = ContextVar("work")
 
 
-def invalid_arguments(spec: ToolSpec, given: Mapping[str, Any]) -> str:
-    """What is wrong with the arguments, for the model to correct: at most three sentences; empty if nothing is."""
-    problems = _problems(dumps(spec.input_schema), thaw(given))
+def invalid_arguments(spec: ToolSpec, arguments: Mapping[str, Any]) -> str:
+    """What is wrong with the arguments, for the model to correct: at most three problems; empty if valid."""
+    problems = _problems(dumps(spec.input_schema), thaw(arguments))
     return f"bad arguments: {'; '.join(problems)}" if problems else ""
 
 
@@ -87,14 +87,14 @@ def is_usable(schema: Mapping[str, Any]) -> bool:
     return True
 
 
-def _problems(schema: str, given: Any) -> tuple[str, ...]:
+def _problems(schema: str, arguments: Any) -> tuple[str, ...]:
     """The problems; none if the schema cannot be applied."""
     _work.set(_Work(reference=len(schema) // 20 + 10))
     try:
         validator = _validator(schema)
-        errors = validator.iter_errors(given) if validator else iter(())
-        found = sorted(itertools.islice(errors, _MAX_FOUND), key=lambda error: error.json_path)
-        return tuple(f"{error.json_path}: {error.message}"[:MAX_PROBLEM] for error in found[:MAX_PROBLEMS])
+        errors = validator.iter_errors(arguments) if validator else iter(())
+        problems = sorted(itertools.islice(errors, _MAX_FOUND), key=lambda error: error.json_path)
+        return tuple(f"{error.json_path}: {error.message}"[:MAX_PROBLEM] for error in problems[:MAX_PROBLEMS])
     except Exception:  # noqa: BLE001 - any error of an untrusted schema: its server decides
         return ()
 
@@ -125,13 +125,13 @@ def _bounded() -> Callable[..., Validator]:
 def _counted(name: str, rule: Callable[..., Any]) -> Callable[..., Iterator[Any]]:
     def check(validator: Validator, value: Any, instance: Any, schema: Mapping[str, Any]) -> Iterator[Any]:
         if name == "additionalProperties" and "patternProperties" in schema:
-            return  # only the patterns, which are ignored, say which properties these are
+            return  # depends on the patterns, which are ignored
         work = _work.get()
         work.spend(name, value, instance)
         work.depth += 1
         try:
             yield from rule(validator, value, instance, schema) or ()
-        finally:  # an invalid branch is not evaluated to its end
+        finally:  # evaluation of an invalid branch stops early
             work.depth -= 1
 
     return check

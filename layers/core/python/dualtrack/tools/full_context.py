@@ -1,4 +1,4 @@
-"""``retrieve_full_context``: the full record of a summary, in pieces if it is long (CONTRACT 6)."""
+"""``retrieve_full_context``: the full record behind a summary, in pieces if it is long (CONTRACT 6)."""
 
 from __future__ import annotations
 
@@ -59,18 +59,18 @@ RETRIEVE_FULL_CONTEXT: Final = ToolSpec(
 
 
 def retrieve_full_context(running: Running, stores: Stores) -> ToolResult:
-    """The record, from ``offset`` on, at most ``limit`` characters, with a note on how to read on.
+    """The record from ``offset`` on, at most ``limit`` characters, with a note on how to read on.
 
-    It can only reach the user's current conversation: both ids are part of the key.
+    It can reach only the user's current conversation: both ids are part of the key.
     """
-    user, conversation_id, given = running.user, running.conversation_id, running.call.input
+    user, conversation_id, arguments = running.user, running.conversation_id, running.call.input
     stores = stores.across(running.chat.ancestry)
     result_limit = all_profiles()[running.chat.profile].result_limit
-    wanted = str(given["id"]).strip().strip("[]").removeprefix("ID:")
-    offset = int(given.get("offset", 0))
+    wanted = str(arguments["id"]).strip().strip("[]").removeprefix("ID:")
+    offset = int(arguments.get("offset", 0))
     digest = stores.digests.named(user, conversation_id, wanted)
     if digest:
-        limit = min(int(given.get("limit", result_limit)), result_limit - _ROOM_FOR_NOTE)
+        limit = min(int(arguments.get("limit", result_limit)), result_limit - _ROOM_FOR_NOTE)
         reference = freeze({"id": wanted, "offset": offset, "limit": limit})
         text = _summaries_behind(stores, user, conversation_id, digest, offset, limit)
         return ToolResult(text, reference=reference)
@@ -80,8 +80,8 @@ def retrieve_full_context(running: Running, stores: Stores) -> ToolResult:
     except Gone:
         record = None
     if record is None:
-        return ToolResult(f"ID not found: {given['id']}", is_error=True)
-    limit = min(int(given.get("limit", result_limit)), result_limit)
+        return ToolResult(f"ID not found: {arguments['id']}", is_error=True)
+    limit = min(int(arguments.get("limit", result_limit)), result_limit)
     if offset + limit < len(whole_text(stores, user, conversation_id, record)):
         limit = min(limit, result_limit - _ROOM_FOR_NOTE)
     reference = freeze({"id": wanted, "offset": offset, "limit": limit})
@@ -93,7 +93,7 @@ def retrieve_full_context(running: Running, stores: Stores) -> ToolResult:
 
 
 def result_text(stores: Stores, user: str, conversation_id: str, record: Record) -> str:
-    """The text of a tool call's result; a reference is read again, which always gives the same text."""
+    """The text of a tool call's result; a reference is read again, which always returns the same text."""
     if record.call is None or not record.call.reference:
         return record.content
     return read_reference(stores, user, conversation_id, record.call.reference)
@@ -136,7 +136,7 @@ def whole_text(stores: Stores, user: str, conversation_id: str, record: Record) 
 def _summaries_behind(
     stores: Stores, user: str, conversation_id: str, digest: Digest, offset: int, limit: int
 ) -> str:
-    """A piece of the summaries that a digest was made of, from ``offset`` on. Reads no more than needed."""
+    """A piece of the summaries behind a digest, from ``offset`` on. Reads no more than needed."""
     parts, left_out, room = [], offset, limit + 1
     for text in _summaries(stores, user, conversation_id, digest.through):
         part = text[left_out : left_out + room]
@@ -150,7 +150,7 @@ def _summaries_behind(
 
 
 def _summaries(stores: Stores, user: str, conversation_id: str, through: int) -> Iterator[str]:
-    """The summarised track up to a query, a record at a time: each with its id, and some tracks in memory."""
+    """The summarised track up to a query, record by record with its id; at most `_TRACKS_AT_ONCE` tracks in memory."""
     for after in range(0, through, _TRACKS_AT_ONCE):
         last = min(after + _TRACKS_AT_ONCE, through)
         for track in stores.history.tracks(user, conversation_id, last, after):
@@ -159,9 +159,9 @@ def _summaries(stores: Stores, user: str, conversation_id: str, through: int) ->
 
 
 def _media(stores: Stores, user: str, conversation_id: str, record: Record) -> tuple[Media, ...]:
-    """The record's images and PDFs, as they were; a text file is a record of its own."""
-    pictures = (one for one in record.attachments if not one.record_id)
+    """The record's images and PDFs, unchanged; a text file is a record of its own."""
+    pictures = (attachment for attachment in record.attachments if not attachment.record_id)
     files = [*pictures, *(record.call.media if record.call else ())]
-    found = parse_record_id(record.record_id)
-    load = partial(stores.history.load_file, user, conversation_id, found.query if found else 0)
-    return tuple(Media(one.media_type, base64.b64encode(load(one)).decode()) for one in files)
+    parsed = parse_record_id(record.record_id)
+    load = partial(stores.history.load_file, user, conversation_id, parsed.query if parsed else 0)
+    return tuple(Media(file.media_type, base64.b64encode(load(file)).decode()) for file in files)

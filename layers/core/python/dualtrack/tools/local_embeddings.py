@@ -1,4 +1,4 @@
-"""Embeddings from the deployment's function ``embed``, which needs no key (`dualtrack.models.minilm`)."""
+"""Embeddings from our own function ``embed``, which needs no key (`dualtrack.models.minilm`)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ LOCAL_MODEL: Final = "all-MiniLM-L6-v2-int8"
 """The name of `dualtrack.models.minilm`, which loads the model's runtime and is not imported here."""
 
 TEXTS_AT_ONCE: Final = 16
-"""Of one call: less than a second of the function's time. Many small calls are answered one after the other, in
-order, so that a caller whose time runs out has some of what it asked for."""
+"""Texts of a call, which take less than a second. Small calls are answered one after the other, so that a caller whose
+time runs out has some of the vectors."""
 
 _CALLS_AT_ONCE: Final = 8
 _VECTOR_BYTES: Final = 4 * 384
@@ -37,7 +37,7 @@ class LocalEmbedder:
     client: LambdaClient
     function: str
     model: str = LOCAL_MODEL
-    places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_CALLS_AT_ONCE), repr=False)
+    slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_CALLS_AT_ONCE), repr=False)
     """Shared by all concurrent calls."""
 
     async def embed(self, texts: Sequence[str], input_type: str, timeout: float) -> tuple[bytes, ...]:  # noqa: ARG002 - one model for both
@@ -57,7 +57,7 @@ class LocalEmbedder:
         """The function answers in part if its time runs out: the rest is requested again."""
         vectors: list[bytes] = []
         while len(vectors) < len(texts):
-            async with self.places:
+            async with self.slots:
                 more = await asyncio.to_thread(self._call, texts[len(vectors) :])
             if not more:
                 raise Degraded("embed: no progress")
@@ -69,25 +69,25 @@ class LocalEmbedder:
             answer = self.client.invoke(
                 FunctionName=self.function, Payload=json.dumps({"texts": list(texts)}).encode()
             )
-            said = json.loads(answer["Payload"].read())
+            payload = json.loads(answer["Payload"].read())
         except (BotoCoreError, ClientError, ValueError) as error:
             raise Degraded(f"embed: {type(error).__name__}") from error
         if answer.get("FunctionError"):
             raise Degraded("embed: the function failed")
-        return _vectors(said, len(texts))
+        return _vectors(payload, len(texts))
 
 
 def open_local_embedder(function: str) -> LocalEmbedder | None:
-    """The client over a function's own role; None where no function is named."""
+    """The embedder, with the calling function's role; None if no function is named."""
     client: Any = LazyClient("lambda")
     return LocalEmbedder(client, function) if function else None
 
 
-def _vectors(said: Any, most: int) -> list[bytes]:
-    if not isinstance(said, dict) or said.get("model") != LOCAL_MODEL:
+def _vectors(payload: Any, most: int) -> list[bytes]:
+    if not isinstance(payload, dict) or payload.get("model") != LOCAL_MODEL:
         raise Degraded("embed: an answer of another model")
     try:
-        vectors = [base64.b64decode(one, validate=True) for one in said["vectors"]]
+        vectors = [base64.b64decode(text, validate=True) for text in payload["vectors"]]
     except (KeyError, TypeError, binascii.Error) as error:
         raise Degraded("embed: an answer that cannot be read") from error
     if len(vectors) > most or any(len(vector) != _VECTOR_BYTES for vector in vectors):

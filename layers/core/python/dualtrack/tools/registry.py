@@ -1,4 +1,4 @@
-"""The in-house tools, and which tools a profile offers: those by name, and what MCP servers list."""
+"""The in-house tools, and the tools that a profile offers: those that it names, and those of its MCP servers."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ IN_HOUSE: Final[Mapping[str, ToolSpec]] = MappingProxyType(
         )
     }
 )
-"""A tool in this list can be named by a profile, and is then offered, run, priced and listed."""
+"""A tool in this list can be named by a profile; it is then offered, run, priced and listed."""
 
 
 @dataclass(frozen=True, slots=True)
 class InHouseTools:
-    """Runs the calls of the in-house tools of one kind. ``runners`` by name; ``needs`` is made for each call."""
+    """Runs the calls of the in-house tools of one kind. ``runners`` by name; ``needs`` is called for each call."""
 
     runners: Mapping[str, Runner]
     needs: Callable[[], Any]
@@ -53,7 +53,7 @@ class InHouseTools:
 
 
 def in_house_tools(kind: Kind, needs: Callable[[], Any]) -> InHouseTools:
-    """What the Lambda function of a kind passes to `run_tool`. Its tools are imported now, when the function starts."""
+    """What a kind's Lambda function passes to `run_tool`. Imports the tools now, when the function starts."""
     with collecting_later():
         runners = {spec.name: resolve_name(spec.runner) for spec in IN_HOUSE.values() if spec.kind == kind}
     return InHouseTools(MappingProxyType(runners), needs)

@@ -24,7 +24,7 @@ class Running:
 
 
 Execute: TypeAlias = Callable[[Running], ToolResult]
-"""Runs any call of a Lambda function."""
+"""Runs any tool call of a Lambda function."""
 
 Runner: TypeAlias = Callable[[Running, Any], ToolResult]
 """Runs the calls of an in-house tool, with what its Lambda function provides for tools of its kind."""

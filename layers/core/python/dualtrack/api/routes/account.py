@@ -18,10 +18,10 @@ GITHUB: Final = "/v1/connections/github"
 @Route(
     "delete",
     "/v1/me",
-    "Erase the user with everything that is theirs",
+    "Erase the user and all their data",
     {202: answers.Erasure},
-    description="The user is refused from then on. The ledger keeps amounts without the person for as long "
-    "as the stage's setting says.",
+    description="The user is refused from then on. The ledger keeps anonymous amounts for as long as the "
+    "stage's setting says.",
 )
 def delete_me(request: Request) -> Answer:
     return Answer(202, erase(request.services, request.user))
@@ -32,7 +32,7 @@ def delete_me(request: Request) -> Answer:
     "/v1/credits",
     "Read the balance",
     {200: answers.Credits},
-    description="Days and months turn at 00:00 UTC.",
+    description="Days and months begin at 00:00 UTC.",
 )
 def get_credits(request: Request) -> Answer:
     stores = request.stores
@@ -42,7 +42,7 @@ def get_credits(request: Request) -> Answer:
 @Route(
     "get",
     "/v1/credits/ledger",
-    "List what moved the credits, newest first",
+    "List the changes of the balance, newest first",
     {200: answers.Ledger},
     parameters=(CURSOR, LIMIT),
     description="Holds, settlements, releases, grants and changes of plan.",
@@ -74,8 +74,8 @@ def put_connection(request: Request) -> Answer:
     description="The token itself is never returned.",
 )
 def get_connection(request: Request) -> Answer:
-    found = request.services.connections.find(request.user)
-    return Answer(200, {"connected": found is not None})
+    connection = request.services.connections.find(request.user)
+    return Answer(200, {"connected": connection is not None})
 
 
 @Route(
@@ -83,7 +83,7 @@ def get_connection(request: Request) -> Answer:
     GITHUB,
     "Disconnect GitHub",
     {204: None},
-    description="The stored token is deleted. Without one there is nothing to do, and that is no error.",
+    description="Deletes the stored token. It is not an error if there is none.",
 )
 def delete_connection(request: Request) -> Answer:
     request.services.connections.disconnect(request.user)

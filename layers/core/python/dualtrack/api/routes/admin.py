@@ -23,7 +23,7 @@ USER: Final = "/v1/admin/users/{user_id}"
     {200: answers.Credits},
     models.PlanBody,
     access="admin",
-    description="Applies at once, less what was used today.",
+    description="Applies at once; what was used today is deducted.",
 )
 def put_plan(request: Request, user_id: str) -> Answer:
     request.services.user_pool.must_have(user_id)
@@ -63,19 +63,19 @@ def get_user_credits(request: Request, user_id: str) -> Answer:
 @Route(
     "get",
     f"{USER}/spending",
-    "Read what a user's chats took, by day",
+    "Read what a user's chats cost, by day",
     {200: answers.Spending},
     parameters=(DAYS,),
     access="admin",
-    description="Credits that were charged, and dollars by the price table.",
+    description="Credits charged, and dollars by the price table.",
 )
 def get_user_spending(request: Request, user_id: str) -> Answer:
     request.services.user_pool.must_have(user_id)
     since = first_moment(request.stores.clock(), request.value(DAYS))
     movements, complete = request.stores.ledger.newest_movements(user_id, since, MAX_LINES)
     days = [
-        {"day": one.day, "chats": one.chats, "credits": one.credits, "dollars": one.dollars}
-        for one in spending_by_day(movements)
+        {"day": day.day, "chats": day.chats, "credits": day.credits, "dollars": day.dollars}
+        for day in spending_by_day(movements)
     ]
     return Answer(200, {"user_id": user_id, "complete": complete, "days": days})
 
@@ -83,10 +83,10 @@ def get_user_spending(request: Request, user_id: str) -> Answer:
 @Route(
     "delete",
     USER,
-    "Erase a user with everything that is theirs",
+    "Erase a user and all their data",
     {202: answers.Erasure},
     access="admin",
-    description="As if the user had asked for it.",
+    description="The same as the user's own `DELETE /v1/me`.",
 )
 def delete_user(request: Request, user_id: str) -> Answer:
     must_be_there(request.services, user_id)

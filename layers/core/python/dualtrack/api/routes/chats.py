@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dualtrack.storage.chats import Chat
 
 logger: Final = Logger(child=True)
-"""The function's logger; every other step of the chat logs with the same ``correlation_id``."""
+"""The function's logger; all steps of a chat log with the same ``correlation_id``."""
 
 CHAT: Final = "/v1/chats/{chat_id}"
 
@@ -37,9 +37,8 @@ CHAT: Final = "/v1/chats/{chat_id}"
     models.ChatBody,
     (WAIT, IDEMPOTENCY_KEY),
     ("insufficient_credits", "not_found", "conversation_busy", "idempotency_conflict"),
-    description="Answers at once with where to follow it, or with `?wait` when it is answered. Holds 5 "
-    "credits. With an `Idempotency-Key` it can be sent again safely: a repeat returns the first "
-    "chat.",
+    description="Returns at once with the address of its events; with `?wait`, when the chat is answered. Holds 5 "
+    "credits. With an `Idempotency-Key`, the request can be repeated safely: it returns the first chat.",
 )
 def post_chat(request: Request) -> Answer:
     """Recognises a repeated request before it validates the body."""
@@ -85,7 +84,7 @@ def _repeat(request: Request) -> Repeat | None:
     CHAT,
     "Read a chat",
     {200: answers.Chat},
-    description="While it runs and for as long as its conversation is there.",
+    description="While it runs, and until its conversation is deleted.",
 )
 def get_chat(request: Request, chat_id: str) -> Answer:
     return Answer(200, show_chat(request.stores, find_chat(request.stores, request.user, chat_id)))
@@ -96,8 +95,8 @@ def get_chat(request: Request, chat_id: str) -> Answer:
     CHAT,
     "Cancel a chat",
     {200: answers.Chat},
-    description="What the last turn has written is kept. 5 credits are charged once a model call had begun, "
-    "and the tools that had begun. An ended chat is returned unchanged.",
+    description="The text of the last turn so far is kept. Charges 5 credits if a model call had begun, and the "
+    "tools that had begun. Returns an ended chat unchanged.",
 )
 def delete_chat(request: Request, chat_id: str) -> Answer:
     chat = find_chat(request.stores, request.user, chat_id)
@@ -110,11 +109,11 @@ def delete_chat(request: Request, chat_id: str) -> Answer:
     f"{CHAT}/receipt",
     "Read what a chat did and what it cost",
     {200: answers.Receipt},
-    description="Every model call, tool call, summary and movement of credits, with dollars by the price "
-    "table. It has no text of messages. Administrators may read anybody's.",
+    description="Every model call, tool call, summary and change of credits, with dollars by the price "
+    "table. It has no text of messages. Administrators may read the receipt of any chat.",
 )
 def get_receipt(request: Request, chat_id: str) -> Answer:
-    """The user's own; an administrator's, anybody's."""
+    """Of the user's own chat; an administrator's request may name anyone's."""
     owner = request.user
     if request.is_admin and is_chat_id(chat_id):
         owner = owner_of(request.services.executions, chat_id) or request.user
@@ -128,7 +127,7 @@ get_events: Final = Route(
     "Follow a chat's events",
     {200: answers.Event},
     parameters=(LAST_EVENT_ID,),
-    description="Server-sent events from the one behind `Last-Event-ID`, during the chat and for 24 hours "
-    "after it. The stream ends after `done` or `error`; if it ends sooner, open it again with "
-    "the id of the last event. A comment line every 15 seconds keeps it open.",
+    description="Server-sent events after `Last-Event-ID`, during the chat and for 24 hours after it. The "
+    "stream ends after `done` or `error`; if it ends sooner, open it again with the id of the last event. A "
+    "comment line every 15 seconds keeps it open.",
 )

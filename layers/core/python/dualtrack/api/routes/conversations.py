@@ -30,34 +30,34 @@ ATTACHMENT_PATH: Final = f"{CONVERSATION}/records/{{record_id}}/attachments/{{pl
     "Create a conversation",
     {201: answers.Conversation},
     models.ConversationBody,
-    description="Only needed for a title or an agent of its own: a chat without a conversation makes one.",
+    description="Only needed to set a title or an agent first: a chat without a conversation creates one.",
 )
 def post_conversation(request: Request) -> Answer:
     body = request.body(models.ConversationBody)
     refuse_unreadable(request.services.writes, profile=body.profile or "")
-    one = conversations.create_conversation(
+    conversation = conversations.create_conversation(
         request.stores, request.user, body.title or "", body.profile or ""
     )
-    return _made(request, one)
+    return _created(request, conversation)
 
 
-def _made(request: Request, one: Conversation) -> Answer:
-    location = f"/v1/conversations/{one.conversation_id}"
-    return Answer(201, _shown(request, one), {"Location": location})
+def _created(request: Request, conversation: Conversation) -> Answer:
+    location = f"/v1/conversations/{conversation.conversation_id}"
+    return Answer(201, _shown(request, conversation), {"Location": location})
 
 
-def _shown(request: Request, one: Conversation) -> dict[str, Any]:
-    return conversations.conversation_json(one, request.stores.clock())
+def _shown(request: Request, conversation: Conversation) -> dict[str, Any]:
+    return conversations.conversation_json(conversation, request.stores.clock())
 
 
 @Route(
     "get",
     "/v1/conversations",
-    "List conversations by their last query, the latest first; or only those that `q` finds",
+    "List conversations by their last query, the latest first; with `q`, only those that match",
     {200: answers.Conversations},
     parameters=(CURSOR, LIMIT, SEARCHED, FORKED_FROM),
     refused=("not_found",),
-    description="Those without a query are listed by when they were made.",
+    description="Those without a query are listed by the time of their creation.",
 )
 def get_conversations(request: Request) -> Answer:
     cursor, limit, parent = request.value(CURSOR), request.value(LIMIT), request.value(FORKED_FROM)
@@ -77,13 +77,13 @@ def get_conversations(request: Request) -> Answer:
     "Read a conversation's records",
     {200: answers.ConversationRecords},
     parameters=(TRACK, CURSOR),
-    description="`full`: every record, whole. `summarised`: what the model is sent of past queries.",
+    description="`full`: every record in full. `summarised`: what is sent to the model of past queries.",
 )
 def get_conversation(request: Request, conversation_id: str) -> Answer:
     track = request.value(TRACK)
-    one = conversations.find_conversation(request.stores, request.user, conversation_id)
-    page = conversations.list_records(request.stores, one, track, request.value(CURSOR))
-    return Answer(200, _shown(request, one) | {"track": track} | page.body("records"))
+    conversation = conversations.find_conversation(request.stores, request.user, conversation_id)
+    page = conversations.list_records(request.stores, conversation, track, request.value(CURSOR))
+    return Answer(200, _shown(request, conversation) | {"track": track} | page.body("records"))
 
 
 @Route(
@@ -92,22 +92,22 @@ def get_conversation(request: Request, conversation_id: str) -> Answer:
     "Rename a conversation",
     {200: answers.Conversation},
     models.TitleBody,
-    description="The title is the user's own from then on.",
+    description="The title is then no longer taken from the first query.",
 )
 def patch_conversation(request: Request, conversation_id: str) -> Answer:
     title = request.body(models.TitleBody).title
-    one = conversations.rename_conversation(request.stores, request.user, conversation_id, title)
-    return Answer(200, _shown(request, one))
+    conversation = conversations.rename_conversation(request.stores, request.user, conversation_id, title)
+    return Answer(200, _shown(request, conversation))
 
 
 @Route(
     "delete",
     CONVERSATION,
-    "Delete a conversation and all that belongs to it",
+    "Delete a conversation and all its data",
     {204: None},
     refused=("conversation_busy",),
-    description="It is hidden at once; its records, events and files are gone within 10 minutes. What a "
-    "fork of it shows is kept.",
+    description="It is hidden at once; its records, events and files are deleted within 10 minutes. What its "
+    "forks share is kept.",
 )
 def delete_conversation(request: Request, conversation_id: str) -> Answer:
     has_time = time_for(REQUEST_SECONDS)
@@ -118,51 +118,51 @@ def delete_conversation(request: Request, conversation_id: str) -> Answer:
 @Route(
     "post",
     f"{CONVERSATION}/fork",
-    "Make a conversation that shares the queries before one",
+    "Fork a conversation: create one that shares the queries before a given one",
     {201: answers.Conversation},
     models.ForkBody,
     (IDEMPOTENCY_KEY,),
     ("conversation_busy", "idempotency_conflict"),
-    description="The past has the same ids in both; from then on each goes its own way.",
+    description="The shared records have the same ids in both; later queries are separate.",
 )
 def post_fork(request: Request, conversation_id: str) -> Answer:
     """Recognises a repeated request before it validates the body."""
     raw, key = request.raw_body(), request.value(IDEMPOTENCY_KEY)
-    asked = b"fork %s %s" % (conversation_id.encode(), models.canonical(raw))
-    repeat = None if key is None else Repeat(key, fingerprint(asked))
+    content = b"fork %s %s" % (conversation_id.encode(), models.canonical(raw))
+    repeat = None if key is None else Repeat(key, fingerprint(content))
     stores, user = request.stores, request.user
     if repeat and (first := first_fork(stores, user, repeat)):
-        return _made(request, first)
+        return _created(request, first)
     refuse_unreadable(request.services.writes, is_fork=True)
     before = int(request.body(models.ForkBody).before[1:])
-    return _made(request, fork_conversation(stores, user, conversation_id, before, repeat))
+    return _created(request, fork_conversation(stores, user, conversation_id, before, repeat))
 
 
 @Route(
     "get",
     f"{CONVERSATION}/records/{{record_id}}",
-    "Read a record, its text in pieces if it is large",
+    "Read a record; if its text is large, in pieces",
     {200: answers.Record},
     parameters=(OFFSET,),
-    description="With `next_offset` there is more of it: send it as `?offset=`.",
+    description="If there is a `next_offset`, send it as `?offset=` to read the next piece.",
 )
 def get_record(request: Request, conversation_id: str, record_id: str) -> Answer:
-    one = conversations.find_conversation(request.stores, request.user, conversation_id)
-    record = conversations.find_record(request.stores, one, record_id, request.value(OFFSET))
+    conversation = conversations.find_conversation(request.stores, request.user, conversation_id)
+    record = conversations.find_record(request.stores, conversation, record_id, request.value(OFFSET))
     return Answer(200, record)
 
 
 @Route(
     "get",
     ATTACHMENT_PATH,
-    "Read a file of a record, in pieces if it has more than 4 MB",
+    "Read a file of a record; if it has more than 4 MB, in pieces",
     {200: bytes},
     parameters=(OFFSET,),
-    description="Send `Accept: application/octet-stream`; without it API Gateway would hand out base64, and "
-    "the answer is a 400.",
+    description="Send `Accept: application/octet-stream`; without it API Gateway would return base64, so the "
+    "answer is a 400.",
 )
 def get_attachment(request: Request, conversation_id: str, record_id: str, place: str) -> Answer:
     accept, offset = request.event.headers.get("accept") or "", request.value(OFFSET)
-    one = conversations.find_conversation(request.stores, request.user, conversation_id)
-    file = find_attachment(request.stores, one, record_id, place)
-    return read_attachment(request.stores, one, record_id, file, accept, offset)
+    conversation = conversations.find_conversation(request.stores, request.user, conversation_id)
+    file = find_attachment(request.stores, conversation, record_id, place)
+    return read_attachment(request.stores, conversation, record_id, file, accept, offset)

@@ -35,10 +35,10 @@ _logger: Final = Logger(child=True)
 @Route(
     "get",
     CORPUS,
-    "Read what is published",
+    "Read the published version",
     {200: answers.Corpus},
     access="admin",
-    description="The documents of the published version, and of the graph its schema.",
+    description="Its documents; for the graph, also its schema.",
 )
 def get_corpus(request: Request, corpus: str) -> Answer:
     return Answer(200, corpus_json(request.stores, must_be_corpus(corpus)))
@@ -47,24 +47,25 @@ def get_corpus(request: Request, corpus: str) -> Answer:
 @Route(
     "post",
     f"{CORPUS}/uploads",
-    "Get addresses to put files to",
+    "Get addresses for uploading files",
     {201: answers.Uploads},
     models.UploadsBody,
     access="admin",
-    description="Each takes one file of the size that was named, up to 20 MB, for a short time. Then begin "
-    "a job.",
+    description="Each accepts a file of exactly the announced size, up to 20 MB, for 15 minutes. Then start a job.",
 )
 def post_uploads(request: Request, corpus: str) -> Answer:
     must_be_corpus(corpus)
     services, now = request.services.corpora, request.stores.clock()
     files = request.body(models.UploadsBody).files
-    return Answer(201, {"uploads": [upload_json(services, corpus, one.name, one.size, now) for one in files]})
+    return Answer(
+        201, {"uploads": [upload_json(services, corpus, file.name, file.size, now) for file in files]}
+    )
 
 
 @Route(
     "post",
     f"{CORPUS}/jobs",
-    "Take uploaded files in; what was published serves until the job is done",
+    "Add uploaded files by a job; the published version stays in use until it is done",
     {202: answers.CorpusJob},
     models.JobBody,
     access="admin",
@@ -74,10 +75,10 @@ def post_job(request: Request, corpus: str) -> Answer:
     must_be_corpus(corpus)
     body = request.body(models.JobBody)
     if not body.files and not body.reset:
-        raise invalid_request("files: name at least one, or reset the corpus.")
+        raise invalid_request("files: name at least one file, or reset the corpus.")
     files = [
-        JobFile(place, clean_name(one.name) or f"file {place}", one.upload_id)
-        for place, one in enumerate(body.files, start=1)
+        JobFile(number, clean_name(file.name) or f"file {number}", file.upload_id)
+        for number, file in enumerate(body.files, start=1)
     ]
     return _started(request, corpus, files, reset=body.reset)
 
@@ -85,10 +86,10 @@ def post_job(request: Request, corpus: str) -> Answer:
 @Route(
     "get",
     f"{CORPUS}/jobs/{{job_id}}",
-    "Read how far a job is",
+    "Read a job's progress",
     {200: answers.CorpusJob},
     access="admin",
-    description="Progress, and what became of each file.",
+    description="Its status, and the outcome for each file.",
 )
 def get_job(request: Request, corpus: str, job_id: str) -> Answer:
     jobs = request.stores.corpus_jobs
@@ -104,16 +105,16 @@ def get_job(request: Request, corpus: str, job_id: str) -> Answer:
     "Remove a document, by a job",
     {202: answers.CorpusJob},
     access="admin",
-    description="What was published serves until the job is done.",
+    description="The published version stays in use until the job is done.",
 )
 def delete_document(request: Request, corpus: str, document_id: str) -> Answer:
     return _started(request, corpus, (), remove=_title(request, must_be_corpus(corpus), document_id))
 
 
 def _title(request: Request, corpus: str, wanted: str) -> str:
-    for one in current_documents(request.stores, corpus):
-        if document_id(one.title) == wanted:
-            return one.title
+    for document in current_documents(request.stores, corpus):
+        if document_id(document.title) == wanted:
+            return document.title
     raise not_found("There is no such document.")
 
 
@@ -136,7 +137,7 @@ def _started(
         corpus=corpus,
         job=job.job_id,
         by=job.by,
-        files=[one.name for one in files],
+        files=[file.name for file in files],
         reset=reset,
         removes=list(job.remove),
     )

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     "/v1/tools",
     "List tools and profiles",
     {200: answers.Tools},
-    description="MCP servers are asked for their tools from time to time; what they offer is listed as "
-    "`<server>_<name>`.",
+    description="Tools of MCP servers are listed as `<server>_<name>`; the list is updated from time to time.",
 )
 def get_tools(request: Request) -> Answer:
     stores = request.stores

@@ -1,4 +1,4 @@
-"""Makes the database file from consistent files: a bulk load for each label and each pair of labels.
+"""Builds the database file from consistent files: a bulk load for each label and each pair of labels.
 
 All statements are ours; names in them follow `rows.WORD_RULE` and are quoted. Values are passed in files that are
 written here.
@@ -33,9 +33,9 @@ _CSV: Final = "HEADER=false, PARALLEL=false, DELIM=',', QUOTE='\"', ESCAPE='\"'"
 
 def write_tables(folder: Path, schema: Schema, rows: Iterable[Row], label_of: Callable[[str], str]) -> None:
     """Write a CSV file for each label and each pair of labels, with the schema's columns. All rows must be valid."""
-    labels = {one.name: (at, [p.name for p in one.properties]) for at, one in enumerate(schema.labels)}
+    labels = {label.name: (at, [p.name for p in label.properties]) for at, label in enumerate(schema.labels)}
     types = {
-        one.name: (at, [p.name for p in one.properties], one.ends) for at, one in enumerate(schema.types)
+        kind.name: (at, [p.name for p in kind.properties], kind.ends) for at, kind in enumerate(schema.types)
     }
     with ExitStack() as stack:
 
@@ -48,13 +48,13 @@ def write_tables(folder: Path, schema: Schema, rows: Iterable[Row], label_of: Ca
             for name, (at, columns, ends) in types.items()
             for number, pair in enumerate(ends)
         }
-        for one in rows:
-            if isinstance(one, Node):
-                write, columns = nodes[one.label]
-                write((one.node_id, one.name, *_values(one.properties, columns)))
-            elif isinstance(one, Edge):
-                write, columns = edges[one.type, label_of(one.start), label_of(one.end)]
-                write((one.start, one.end, *_values(one.properties, columns)))
+        for row in rows:
+            if isinstance(row, Node):
+                write, columns = nodes[row.label]
+                write((row.node_id, row.name, *_values(row.properties, columns)))
+            elif isinstance(row, Edge):
+                write, columns = edges[row.type, label_of(row.start), label_of(row.end)]
+                write((row.start, row.end, *_values(row.properties, columns)))
 
 
 def _values(properties: Mapping[str, Scalar], columns: Sequence[str]) -> list[str]:
@@ -68,7 +68,7 @@ def _text(value: Scalar) -> str:
 
 
 def build(path: Path, folder: Path, schema: Schema) -> None:
-    """Make the database at ``path`` from the files of `write_tables`. It is a single file when this returns."""
+    """Build the database at ``path`` from the files of `write_tables`; the result is a single file."""
     with (
         closing(
             ladybug.Database(str(path), buffer_pool_size=_POOL_BYTES, max_db_size=_MOST_BYTES)
@@ -85,16 +85,16 @@ def _statements(folder: Path, schema: Schema) -> Iterable[str]:
         columns = [f"{NODE_ID} STRING PRIMARY KEY", f"{NAME} STRING", *_columns(label.properties)]
         yield f"CREATE NODE TABLE `{label.name}`({', '.join(columns)})"
         yield f"COPY `{label.name}` FROM '{_quoted(folder / f'n{at}.csv')}' ({_CSV})"
-    for at, one in enumerate(schema.types):
-        columns = [*(f"FROM `{start}` TO `{end}`" for start, end in one.ends), *_columns(one.properties)]
-        yield f"CREATE REL TABLE `{one.name}`({', '.join(columns)})"
-        for number, (start, end) in enumerate(one.ends):
+    for at, kind in enumerate(schema.types):
+        columns = [*(f"FROM `{start}` TO `{end}`" for start, end in kind.ends), *_columns(kind.properties)]
+        yield f"CREATE REL TABLE `{kind.name}`({', '.join(columns)})"
+        for number, (start, end) in enumerate(kind.ends):
             source = _quoted(folder / f"e{at}-{number}.csv")
-            yield f"COPY `{one.name}` FROM '{source}' ({_CSV}, from='{start}', to='{end}')"
+            yield f"COPY `{kind.name}` FROM '{source}' ({_CSV}, from='{start}', to='{end}')"
 
 
 def _columns(properties: Sequence[Property]) -> list[str]:
-    return [f"`{one.name}` {one.type}" for one in properties]
+    return [f"`{column.name}` {column.type}" for column in properties]
 
 
 def _quoted(path: Path) -> str:

@@ -2,9 +2,9 @@
 database.
 
 A file's name is its title: a file of the same name replaces it, and the database is always rebuilt from all files, so
-that it is consistent. A job is all or nothing: a single bad row in any file, and nothing is published. Every step can
-be repeated, also by two runs at once. A version is published on condition that the one it was made from is still
-current; a run that loses starts again from the new current version (as in `corpora.ingest`).
+that it is consistent. A job is all or nothing: a single bad row in any file prevents publishing. Every step can be
+repeated, even by two runs at once. A version is published only if the version it was made from is still current; a run
+that loses starts again from the new current version (as in `corpora.ingest`).
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ def load_graph(stores: Stores, job_id: str, has_time: Callable[[], bool]) -> Nex
     job = stores.corpus_jobs.find(GRAPH, job_id)
     if job is None or job.ended:
         return "done"
-    files = _looked_at(stores, job, has_time)
+    files = _checked(stores, job, has_time)
     if files is None:
         return "again"
-    if any(one.state == "refused" for one in files):
+    if any(file.state == "refused" for file in files):
         stores.corpus_jobs.fail(job, f"Nothing was loaded: {_named(files)}.")
         return "done"
     return _make_version(stores, job, files) if has_time() else "again"
@@ -74,33 +74,35 @@ def load_graph(stores: Stores, job_id: str, has_time: Callable[[], bool]) -> Nex
 # ── each file on its own ──────────────────────────────────────────────────────────────────────────
 
 
-def _looked_at(stores: Stores, job: Job, has_time: Callable[[], bool]) -> Sequence[JobFile] | None:
-    """The files, all of them checked; None if there was not enough time."""
+def _checked(stores: Stores, job: Job, has_time: Callable[[], bool]) -> Sequence[JobFile] | None:
+    """The files after all of them were checked; None if there was not enough time."""
     files = list(stores.corpus_jobs.files(job.corpus, job.job_id))
-    for at, one in enumerate(files):
-        if one.state != "waiting":
+    for at, file in enumerate(files):
+        if file.state != "waiting":
             continue
         if not has_time():
             return None
-        files[at] = _file_read(stores, job, one, files[:at])
+        files[at] = _file_read(stores, job, file, files[:at])
         stores.corpus_jobs.record_file(job, files[at])
     return files
 
 
-def _file_read(stores: Stores, job: Job, one: JobFile, before: Sequence[JobFile]) -> JobFile:
+def _file_read(stores: Stores, job: Job, file: JobFile, before: Sequence[JobFile]) -> JobFile:
     try:
-        data = stores.corpora.upload(job.corpus, one.upload_id)
-        counts, problems = counted(one.name, data)
+        data = stores.corpora.upload(job.corpus, file.upload_id)
+        counts, problems = counted(file.name, data)
     except Gone:
-        return _refused(one, "was not uploaded, or too long ago")
+        return _refused(file, "was not uploaded, or its upload has expired")
     except Refused as refusal:
-        return _refused(one, str(refusal))
+        return _refused(file, str(refusal))
     if problems.count:
-        return _with_problems(one, problems)
-    reason = repeated_title(one.name, before)
+        return _with_problems(file, problems)
+    reason = repeated_title(file.name, before)
     if reason:
-        return _refused(one, reason)
-    return replace(one, state="read", title=one.name, digest=hashlib.sha256(data).hexdigest(), counts=counts)
+        return _refused(file, reason)
+    return replace(
+        file, state="read", title=file.name, digest=hashlib.sha256(data).hexdigest(), counts=counts
+    )
 
 
 def counted(name: str, data: bytes) -> tuple[Mapping[str, int], Problems]:
@@ -120,17 +122,17 @@ def counted(name: str, data: bytes) -> tuple[Mapping[str, int], Problems]:
     return MappingProxyType(counts), problems
 
 
-def _refused(one: JobFile, reason: str) -> JobFile:
-    return replace(one, state="refused", reason=reason[:300])
+def _refused(file: JobFile, reason: str) -> JobFile:
+    return replace(file, state="refused", reason=reason[:300])
 
 
-def _with_problems(one: JobFile, problems: Problems) -> JobFile:
+def _with_problems(file: JobFile, problems: Problems) -> JobFile:
     rows = f"{problems.count:,} bad row{'s' if problems.count > 1 else ''}"
-    return replace(one, state="refused", reason=f"has {rows}", problems=problems.lines)
+    return replace(file, state="refused", reason=f"has {rows}", problems=problems.lines)
 
 
 def _named(files: Sequence[JobFile]) -> str:
-    refused = [one for one in files if one.state == "refused"]
+    refused = [file for file in files if file.state == "refused"]
     more = f", and {len(refused) - 1} more files were refused" if len(refused) > 1 else ""
     return f"{refused[0].name} {refused[0].reason}{more}"
 
@@ -146,14 +148,15 @@ def _make_version(stores: Stores, job: Job, files: Sequence[JobFile]) -> Next:
         return "done"
     too_much = _too_much(planned)
     if too_much:
-        stores.corpus_jobs.fail(job, f"This makes it too much: {too_much}.")
+        stores.corpus_jobs.fail(job, f"The graph would be too large: {too_much}.")
         return "done"
     with tempfile.TemporaryDirectory(prefix="graph-") as scratch:
         folder = Path(scratch)
         sources = _fetch(stores, published, documents, planned, folder)
-        if sum(one.path.stat().st_size for one in sources) > MAX_BYTES:
+        if sum(source.path.stat().st_size for source in sources) > MAX_BYTES:
             stores.corpus_jobs.fail(
-                job, f"This makes it too much: the files may have {MAX_BYTES // 10**6:,} MB."
+                job,
+                f"The graph would be too large: its files may have at most {MAX_BYTES // 10**6:,} MB in total.",
             )
             return "done"
         survey = Survey()
@@ -168,7 +171,7 @@ def _make_version(stores: Stores, job: Job, files: Sequence[JobFile]) -> Next:
 def _too_much(planned: Plan) -> str:
     for name, most in (("nodes", MAX_NODES), ("edges", MAX_EDGES)):
         if planned.size(name) > most:
-            return f"a graph may have {most:,} {name}"
+            return f"it may have at most {most:,} {name}"
     return ""
 
 
@@ -181,48 +184,47 @@ def _fetch(
 ) -> list[Source]:
     """The files of the new version: those of the job, and those kept from the current version."""
     sources = []
-    places = {one.title: at for at, one in enumerate(documents)}
-    for at, one in enumerate(planned.documents):
-        source = Source(one.document.name, folder / f"source-{at}")
+    positions = {document.title: at for at, document in enumerate(documents)}
+    for at, entry in enumerate(planned.documents):
+        source = Source(entry.document.name, folder / f"source-{at}")
         with source.path.open("wb") as file:
-            if one.file is not None:
-                file.write(stores.corpora.upload(GRAPH, one.file.upload_id))
+            if entry.file is not None:
+                file.write(stores.corpora.upload(GRAPH, entry.file.upload_id))
             else:
                 assert published is not None
-                stores.corpora.fetch(GRAPH, published.version, _source(places[one.document.title]), file)
+                stores.corpora.fetch(GRAPH, published.version, _source(positions[entry.document.title]), file)
         sources.append(source)
     return sources
 
 
-def _source(place: int) -> str:
-    return f"sources/{place:04d}"
+def _source(position: int) -> str:
+    return f"sources/{position:04d}"
 
 
 def taken_in(survey: Survey, sources: Sequence[Source]) -> Mapping[str, Problems]:
     """Read all files; returns the problems of those with bad rows, by name."""
-    found = [(one.name, survey.nodes(one.name, one.rows())) for one in sources]
-    if not any(
-        problems.count for _, problems in found
-    ):  # otherwise relationships would report bad nodes as missing
-        found = [(one.name, survey.edges(one.name, one.rows())) for one in sources]
-    return {name: problems for name, problems in found if problems.count}
+    by_name = [(source.name, survey.nodes(source.name, source.rows())) for source in sources]
+    # after bad nodes, relationships would report them as missing
+    if not any(problems.count for _, problems in by_name):
+        by_name = [(source.name, survey.edges(source.name, source.rows())) for source in sources]
+    return {name: problems for name, problems in by_name if problems.count}
 
 
 def make_database(folder: Path, sources: Sequence[Source], survey: Survey) -> Path:
-    """Make the database from files that were read; ``folder`` gets the intermediate files."""
+    """Build the database from files that were read; intermediate files are written to ``folder``."""
     schema, path = survey.schema(), folder / "graph.lbug"
-    write_tables(folder, schema, (row for one in sources for row in one.rows()), survey.label_of)
+    write_tables(folder, schema, (row for source in sources for row in source.rows()), survey.label_of)
     build(path, folder, schema)
     return path
 
 
 def _fail_with(stores: Stores, job: Job, files: Sequence[JobFile], problems: Mapping[str, Problems]) -> None:
-    """Store each file's problems; those of files from before are in the error of the job."""
-    told = [_with_problems(one, problems[one.name]) for one in files if one.name in problems]
-    for one in told:
-        stores.corpus_jobs.record_file(job, one)
-    before = [name for name in problems if all(one.name != name for one in files)]
-    parts = [f"{one.name} {one.reason}" for one in told[:1]]
+    """Store each file's problems; those of files that were loaded before are in the job's error."""
+    refused = [_with_problems(file, problems[file.name]) for file in files if file.name in problems]
+    for file in refused:
+        stores.corpus_jobs.record_file(job, file)
+    before = [name for name in problems if all(file.name != name for file in files)]
+    parts = [f"{file.name} {file.reason}" for file in refused[:1]]
     for name in before[:1]:
         first = problems[name].shown[0]
         parts.append(
@@ -244,8 +246,8 @@ def write_version(
 ) -> None:
     """Write all objects of a version before it is published."""
     corpora = stores.corpora
-    for place, source in enumerate(sources):
-        corpora.write_file(GRAPH, version, _source(place), source.path)
+    for position, source in enumerate(sources):
+        corpora.write_file(GRAPH, version, _source(position), source.path)
     corpora.write_schema(GRAPH, version, schema.to_json().encode())
     corpora.write_file(GRAPH, version, "index", database)
     corpora.write_documents(GRAPH, version, documents)
@@ -262,7 +264,7 @@ def _publish(
 ) -> Next:
     """Write the version, then make it current and end the job. Returns ``again`` if another job was faster."""
     version = f"{job.job_id}.{new_job_id()[-8:]}"
-    documents = [one.document for one in planned.documents]
+    documents = [entry.document for entry in planned.documents]
     write_version(stores, version, sources, database, schema, documents)
     ended = replace(_done(stores, job, planned), version=version)
     new = Published(version, "", planned.counts, ended.ended)

@@ -27,9 +27,9 @@ Scalar: TypeAlias = bool | int | float | str
 
 
 class Node(NamedTuple):
-    """A node. ``place``: its line in CSV, or its number in a JSON list, from 1."""
+    """A node. ``number``: its line in CSV, or its number in a JSON list, from 1."""
 
-    place: int
+    number: int
     node_id: str
     label: str
     name: str
@@ -39,7 +39,7 @@ class Node(NamedTuple):
 class Edge(NamedTuple):
     """A relationship between two nodes, by their ids."""
 
-    place: int
+    number: int
     start: str
     type: str
     end: str
@@ -47,13 +47,13 @@ class Edge(NamedTuple):
 
 
 class Problem(NamedTuple):
-    """A problem with a row, as the rest of a sentence that begins with its position."""
+    """A problem with a row, as the rest of a sentence that begins with the row's position."""
 
-    place: str
+    where: str
     what: str
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.what}"
+        return f"{self.where}: {self.what}"
 
 
 Row: TypeAlias = Node | Edge | Problem
@@ -86,9 +86,9 @@ def rows_of(name: str, data: bytes) -> Iterator[Row]:
     return _json_rows(text) if name.lower().endswith(".json") else _csv_rows(text)
 
 
-def place_of(name: str, place: int, kind: str) -> str:
+def position_of(name: str, number: int, kind: str) -> str:
     """The position of a row as text: ``line 7``, or ``node 7`` of a JSON file."""
-    return f"{kind} {place}" if name.lower().endswith(".json") else f"line {place}"
+    return f"{kind} {number}" if name.lower().endswith(".json") else f"line {number}"
 
 
 # ── CSV ───────────────────────────────────────────────────────────────────────────────────────────
@@ -97,11 +97,11 @@ def place_of(name: str, place: int, kind: str) -> str:
 def _csv_rows(text: str) -> Iterator[Row]:
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     try:
-        header = [one.strip() for one in next(reader, [])]
+        header = [column.strip() for column in next(reader, [])]
         make = _maker(header)
         names = [(at, name) for at, name in enumerate(header) if name not in NODE_COLUMNS + EDGE_COLUMNS]
         fixed = EDGE_COLUMNS if make is _edge else NODE_COLUMNS
-        first, second, third = (header.index(one) for one in fixed)
+        first, second, third = (header.index(column) for column in fixed)
         width = len(header)
         for row in reader:
             if not row:
@@ -129,13 +129,13 @@ def _maker(header: Sequence[str]) -> _Make:
     """A function that makes rows under this header. Raises `Refused`."""
     nodes, edges = set(NODE_COLUMNS) <= set(header), set(EDGE_COLUMNS) <= set(header)
     if nodes == edges:
-        expected = " or ".join(",".join(one) for one in (NODE_COLUMNS, EDGE_COLUMNS))
-        raise Refused(f"has no header of nodes or relationships: its first line has to begin {expected}")
+        expected = " or ".join(",".join(columns) for columns in (NODE_COLUMNS, EDGE_COLUMNS))
+        raise Refused(f"has no header of nodes or relationships: its first line must begin {expected}")
     own = NODE_COLUMNS if nodes else EDGE_COLUMNS
-    wrong = _wrong_names([one for one in header if one not in own])
+    wrong = _wrong_names([column for column in header if column not in own])
     if wrong:
         raise Refused(wrong)
-    if len({one.casefold() for one in header}) < len(header):
+    if len({column.casefold() for column in header}) < len(header):
         raise Refused("has two columns of one name (case does not count)")
     return _node if nodes else _edge
 
@@ -149,7 +149,7 @@ def _wrong_names(names: Sequence[str]) -> str:
         if not _WORD.fullmatch(name):
             return f"has the property {_shown(name)}; a property's name is {WORD_RULE}"
         if name.casefold() in reserved:
-            return f"has the property {_shown(name)}; {', '.join(NODE_COLUMNS + EDGE_COLUMNS)} are taken"
+            return f"has the property {_shown(name)}; {', '.join(NODE_COLUMNS + EDGE_COLUMNS)} are reserved"
     return ""
 
 
@@ -160,36 +160,36 @@ def _json_rows(text: str) -> Iterator[Row]:
     try:
         read = json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
-        raise Refused(f"is no JSON: {str(error)[:120]}") from error
+        raise Refused(f"is not valid JSON: {str(error)[:120]}") from error
     if not isinstance(read, dict) or not read or not set(read) <= {"nodes", "edges"}:
-        raise Refused('has to be {"nodes": […], "edges": […]}')
-    if not all(isinstance(one, list) for one in read.values()):
-        raise Refused("has to have lists as nodes and edges")
+        raise Refused('must be {"nodes": […], "edges": […]}')
+    if not all(isinstance(listed, list) for listed in read.values()):
+        raise Refused("must have lists as nodes and edges")
     for key, kind, fixed, make in (
         ("nodes", "node", NODE_COLUMNS, _node),
         ("edges", "edge", EDGE_COLUMNS, _edge),
     ):
-        for place, one in enumerate(read.get(key, ()), start=1):
-            yield _json_row(kind, place, one, fixed, make)
+        for number, row in enumerate(read.get(key, ()), start=1):
+            yield _json_row(kind, number, row, fixed, make)
 
 
 def _no_number(word: str) -> float:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
-def _json_row(kind: str, place: int, one: Any, fixed: Sequence[str], make: _Make) -> Row:
-    where = f"{kind} {place}"
-    if not isinstance(one, dict):
-        return Problem(where, "is no object")
-    missing = next((name for name in fixed if name not in one), "")
+def _json_row(kind: str, number: int, row: Any, fixed: Sequence[str], make: _Make) -> Row:
+    where = f"{kind} {number}"
+    if not isinstance(row, dict):
+        return Problem(where, "is not an object")
+    missing = next((name for name in fixed if name not in row), "")
     if missing:
         return Problem(where, f"has no {missing}")
-    given = {name: value for name, value in one.items() if name not in fixed and value not in (None, "")}
-    wrong = _wrong_names(list(given)) or _wrong_values(given)
+    properties = {name: value for name, value in row.items() if name not in fixed and value not in (None, "")}
+    wrong = _wrong_names(list(properties)) or _wrong_values(properties)
     if wrong:
         return Problem(where, wrong)
-    first, second, third = (_id_text(one[name]) for name in fixed)
-    return make(kind, place, first, second, third, given)
+    first, second, third = (_id_text(row[name]) for name in fixed)
+    return make(kind, number, first, second, third, properties)
 
 
 def _id_text(value: Any) -> Any:
@@ -199,16 +199,16 @@ def _id_text(value: Any) -> Any:
     return value.strip() if isinstance(value, str) else value
 
 
-def _wrong_values(given: Mapping[str, Any]) -> str:
-    if len({name.casefold() for name in given}) < len(given):
+def _wrong_values(properties: Mapping[str, Any]) -> str:
+    if len({name.casefold() for name in properties}) < len(properties):
         return "has two properties of one name (case does not count)"
-    for name, value in given.items():
+    for name, value in properties.items():
         if not isinstance(value, str | int | float):
             return f"has a list or an object as {name}; properties are text, numbers or true and false"
         if isinstance(value, float) and not math.isfinite(value):
             return f"has a number as {name} that is too large"
         if isinstance(value, str) and _is_broken(value):
-            return f"has a character in {name} that no text has"
+            return f"has an invalid character in {name}"
     return ""
 
 
@@ -224,7 +224,7 @@ def _is_broken(text: str) -> bool:
 
 
 def _node(
-    kind: str, place: int, node_id: Any, label: Any, name: Any, properties: Mapping[str, Scalar]
+    kind: str, number: int, node_id: Any, label: Any, name: Any, properties: Mapping[str, Scalar]
 ) -> Row:
     wrong = (
         _wrong_text("node_id", node_id, MAX_ID)
@@ -232,22 +232,22 @@ def _node(
         or _wrong_text("name", name, MAX_NAME)
         or _too_long(properties)
     )
-    return Problem(f"{kind} {place}", wrong) if wrong else Node(place, node_id, label, name, properties)
+    return Problem(f"{kind} {number}", wrong) if wrong else Node(number, node_id, label, name, properties)
 
 
-def _edge(kind: str, place: int, start: Any, type_: Any, end: Any, properties: Mapping[str, Scalar]) -> Row:
+def _edge(kind: str, number: int, start: Any, type_: Any, end: Any, properties: Mapping[str, Scalar]) -> Row:
     wrong = (
         _wrong_text("from", start, MAX_ID)
         or _wrong_word("type", type_)
         or _wrong_text("to", end, MAX_ID)
         or _too_long(properties)
     )
-    return Problem(f"{kind} {place}", wrong) if wrong else Edge(place, start, type_, end, properties)
+    return Problem(f"{kind} {number}", wrong) if wrong else Edge(number, start, type_, end, properties)
 
 
 def _wrong_text(column: str, value: Any, most: int) -> str:
     if not isinstance(value, str):
-        return f"{column} is no text"
+        return f"{column} is not text"
     if not value:
         return f"{column} is empty"
     if len(value) > most:
@@ -260,7 +260,7 @@ def _wrong_text(column: str, value: Any, most: int) -> str:
 def _wrong_word(column: str, value: Any) -> str:
     wrong = _wrong_text(column, value, MAX_ID)
     if not wrong and not _WORD.fullmatch(value):
-        wrong = f"{column} is {_shown(value)}; it has to be {WORD_RULE}"
+        wrong = f"{column} is {_shown(value)}; it must be {WORD_RULE}"
     return wrong
 
 

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from dualtrack.corpora.graph.rows import MAX_PROPERTIES, Edge, Node, Problem, place_of
+from dualtrack.corpora.graph.rows import MAX_PROPERTIES, Edge, Node, Problem, position_of
 from dualtrack.tools.graph.schema import Label, Property, RelationshipType, Schema
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dualtrack.tools.graph.schema import PropertyType
 
 MAX_SHOWN: Final = 20
-"""Bad rows of a file that are listed; the others are only counted."""
+"""Maximum bad rows of a file that are listed; the others are only counted."""
 
 MAX_LABELS: Final = 50
 MAX_TYPES: Final = 100
@@ -40,11 +40,11 @@ class Problems:
     count: int = 0
     shown: list[Problem] = field(default_factory=list)
 
-    def add(self, one: Problem) -> None:
+    def add(self, problem: Problem) -> None:
         """Add a bad row."""
         self.count += 1
         if len(self.shown) < MAX_SHOWN:
-            self.shown.append(one)
+            self.shown.append(problem)
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -76,9 +76,9 @@ class _Table:
 
     def _wrong_column(self, name: str) -> str:
         if len(self.columns) >= MAX_PROPERTIES:
-            return f"has more than {MAX_PROPERTIES} properties with those of the rows before"
+            return f"has more than {MAX_PROPERTIES} properties, including those of the rows before it"
         folded = name.casefold()
-        other = next((one for one in self.columns if one.casefold() == folded), "")
+        other = next((column for column in self.columns if column.casefold() == folded), "")
         return (
             f"has the property '{name}', and rows before have '{other}': case does not count" if other else ""
         )
@@ -104,10 +104,10 @@ def _kind_of_text(value: str) -> PropertyType:
     return "BOOL" if value.casefold() in ("true", "false") else "STRING"
 
 
-def _common(one: PropertyType, other: PropertyType) -> PropertyType:
-    if one == other:
-        return one
-    return "DOUBLE" if {one, other} == {"INT64", "DOUBLE"} else "STRING"
+def _common(known: PropertyType, other: PropertyType) -> PropertyType:
+    if known == other:
+        return known
+    return "DOUBLE" if {known, other} == {"INT64", "DOUBLE"} else "STRING"
 
 
 class Survey:
@@ -123,17 +123,17 @@ class Survey:
     def nodes(self, name: str, rows: Iterable[Row]) -> Problems:
         """Read the nodes of a file; returns their problems."""
         problems = Problems()
-        for one in rows:
-            if isinstance(one, Node) and (wrong := self._node(one, is_text=_is_text(name))):
-                problems.add(Problem(place_of(name, one.place, "node"), wrong))
+        for row in rows:
+            if isinstance(row, Node) and (wrong := self._node(row, is_text=_is_text(name))):
+                problems.add(Problem(position_of(name, row.number, "node"), wrong))
         return problems
 
     def edges(self, name: str, rows: Iterable[Row]) -> Problems:
         """Read the relationships of a file, after the nodes of all files; returns their problems."""
         problems = Problems()
-        for one in rows:
-            if isinstance(one, Edge) and (wrong := self._edge(one, is_text=_is_text(name))):
-                problems.add(Problem(place_of(name, one.place, "edge"), wrong))
+        for row in rows:
+            if isinstance(row, Edge) and (wrong := self._edge(row, is_text=_is_text(name))):
+                problems.add(Problem(position_of(name, row.number, "edge"), wrong))
         return problems
 
     def label_of(self, node_id: str) -> str:
@@ -142,44 +142,46 @@ class Survey:
 
     def schema(self) -> Schema:
         """The schema of all files read."""
-        labels = (Label(name, _properties(one), one.count) for name, one in sorted(self._labels.items()))
+        labels = (
+            Label(name, _properties(table), table.count) for name, table in sorted(self._labels.items())
+        )
         types = (
-            RelationshipType(name, tuple(sorted(one.ends)), _properties(one), one.count)
-            for name, one in sorted(self._types.items())
+            RelationshipType(name, tuple(sorted(table.ends)), _properties(table), table.count)
+            for name, table in sorted(self._types.items())
         )
         return Schema(tuple(labels), tuple(types))
 
-    def _node(self, one: Node, *, is_text: bool) -> str:
-        if one.node_id in self._label_of:
-            return f"node_id '{one.node_id}' is there twice"
-        table = self._labels.get(one.label)
+    def _node(self, node: Node, *, is_text: bool) -> str:
+        if node.node_id in self._label_of:
+            return f"node_id '{node.node_id}' occurs twice"
+        table = self._labels.get(node.label)
         if table is None:
-            wrong = self._new(one.label, "label", self._labels, MAX_LABELS)
+            wrong = self._new(node.label, "label", self._labels, MAX_LABELS)
             if wrong:
                 return wrong
-            table = self._labels[one.label] = _Table()
-        wrong = table.take(one.properties, is_text=is_text)
+            table = self._labels[node.label] = _Table()
+        wrong = table.take(node.properties, is_text=is_text)
         if not wrong:
-            self._label_of[one.node_id] = one.label
+            self._label_of[node.node_id] = node.label
         return wrong
 
-    def _edge(self, one: Edge, *, is_text: bool) -> str:
-        start, end = self._label_of.get(one.start), self._label_of.get(one.end)
+    def _edge(self, edge: Edge, *, is_text: bool) -> str:
+        start, end = self._label_of.get(edge.start), self._label_of.get(edge.end)
         if start is None or end is None:
-            return f"there is no node '{one.start if start is None else one.end}'"
-        table = self._types.get(one.type)
+            return f"there is no node '{edge.start if start is None else edge.end}'"
+        table = self._types.get(edge.type)
         if table is None:
-            wrong = self._new(one.type, "type", self._types, MAX_TYPES)
+            wrong = self._new(edge.type, "type", self._types, MAX_TYPES)
             if wrong:
                 return wrong
-            table = self._types[one.type] = _Table()
+            table = self._types[edge.type] = _Table()
         ends = (start, end)
         if ends not in table.ends:
             if self._ends >= MAX_ENDS:
                 return f"relationships go between more than {MAX_ENDS} pairs of labels"
             self._ends += 1
             table.ends[ends] = None
-        return table.take(one.properties, is_text=is_text)
+        return table.take(edge.properties, is_text=is_text)
 
     def _new(self, name: str, what: str, known: Mapping[str, _Table], most: int) -> str:
         """What is wrong with a new name: all tables of the engine share a namespace."""
@@ -188,7 +190,7 @@ class Survey:
         other = self._folded.setdefault(name.casefold(), (what, name))
         if other == (what, name):
             return ""
-        return f"{what} '{name}': there is the {other[0]} '{other[1]}', and the names have to differ (case does not count)"
+        return f"{what} '{name}': there is the {other[0]} '{other[1]}', and the names must differ (case does not count)"
 
 
 def _is_text(name: str) -> bool:
@@ -201,4 +203,4 @@ def _properties(table: _Table) -> tuple[Property, ...]:
 
 def only_problems(rows: Iterable[Row]) -> Iterator[Problem]:
     """Only the invalid rows."""
-    return (one for one in rows if isinstance(one, Problem))
+    return (row for row in rows if isinstance(row, Problem))

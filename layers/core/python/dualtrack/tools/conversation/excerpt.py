@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def excerpt(text: str, wanted: Collection[str], limit: int) -> str:
-    """At most ``limit`` characters of a line, with as many distinct ``wanted`` terms (`keywords.words`) as possible;
+    """At most ``limit`` characters of the text with as many distinct ``wanted`` terms (`keywords.words`) as possible;
     its beginning if it has none. Cut ends are marked with ``…``."""
     start = _start(text, wanted, limit)
     end = min(len(text), start + limit - 2)
@@ -25,24 +25,24 @@ def excerpt(text: str, wanted: Collection[str], limit: int) -> str:
 
 def _start(text: str, wanted: Collection[str], limit: int) -> int:
     """The start of the best window: the first one with the most distinct terms."""
-    places = [
-        (match.start(), found)
+    matches = [
+        (match.start(), terms)
         for match in WORD.finditer(text)
-        if (found := set(words(match[0])).intersection(wanted))
+        if (terms := set(words(match[0])).intersection(wanted))
     ]
-    if not places or len(text) <= limit - 2:
+    if not matches or len(text) <= limit - 2:
         return 0
     counts: dict[str, int] = {}
     best, best_start, first = 0, 0, 0
-    for place, found in places:
-        for term in found:
+    for position, terms in matches:
+        for term in terms:
             counts[term] = counts.get(term, 0) + 1
-        while place - places[first][0] > limit // 2:
-            for term in places[first][1]:
+        while position - matches[first][0] > limit // 2:
+            for term in matches[first][1]:
                 counts[term] -= 1
                 if not counts[term]:
                     del counts[term]
             first += 1
         if len(counts) > best:
-            best, best_start = len(counts), places[first][0]
+            best, best_start = len(counts), matches[first][0]
     return max(0, min(best_start - limit // 4, len(text) - limit + 2))

@@ -1,4 +1,4 @@
-"""The passages of a conversation: those stored by earlier searches, and new ones, which are stored now."""
+"""The passages of a conversation: those stored by earlier searches, and new ones, which this search stores."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dualtrack.tools.running import Running
 
 _KEPT_AT_ONCE: Final = 48
-"""Maximum size of the segments in a transaction, which may have 100 actions and 4 MB."""
+"""Maximum segments in a transaction, which may have 100 actions and 4 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,29 +41,29 @@ class Index:
 
     @property
     def passages(self) -> tuple[Passage, ...]:
-        """The distinct passages: a search that died between two writes may have stored only a part of a query."""
-        found = {passage.record_id: passage for one in self.segments for passage in one.passages}
-        return tuple(found.values())
+        """The distinct passages: a search that failed between two writes may have stored a query in part."""
+        by_id = {passage.record_id: passage for segment in self.segments for passage in segment.passages}
+        return tuple(by_id.values())
 
 
 def up_to_date(stores: Stores, running: Running, settings: ConversationSearch) -> Index:
-    """The index of all queries before the running one, within its limits.
+    """The index of all queries before the running one, within the limits of the settings.
 
-    Their summaries are all written, because the first turn of the running query has made sure of it (`query_state`).
-    In a profile without summaries, records are searched by their beginnings.
+    All their summaries exist: the first turn of the running query ensures it (`query_state`). In a profile without
+    summaries, the beginnings of the records are searched.
     """
     user, conversation_id, last = running.user, running.conversation_id, running.chat.query - 1
     stores = stores.across(running.chat.ancestry)
     kept = stores.search_index.segments(user, conversation_id)
-    keys = frozenset(one.key for one in kept)
-    through = max((one.through for one in kept), default=0)
+    keys = frozenset(segment.key for segment in kept)
+    through = max((segment.through for segment in kept), default=0)
     if through >= last:
         return Index(kept, keys, through, last)
     end = min(last, through + settings.queries)
     tracks = stores.history.tracks_between(user, conversation_id, through, end + 1)
     read = list(_passages(stores, running, range(through + 1, end + 1), tracks, settings.read_seconds))
     fresh = tuple(segments_of(read))
-    keys |= {one.key for one in _kept(stores, running, fresh)}
+    keys |= {segment.key for segment in _kept(stores, running, fresh)}
     return Index((*kept, *fresh), keys, max((number for number, _ in read), default=end), last)
 
 
@@ -74,7 +74,7 @@ def _passages(
     tracks: Mapping[int, QueryTrack],
     seconds: float,
 ) -> Iterator[tuple[int, Sequence[Passage]]]:
-    """The passages of query after query, at least one query, while there is time and room for more."""
+    """The passages of each query, of at least one query, until time or room runs out."""
     room, until = PASSAGES_READ, time.monotonic() + seconds
     user, conversation_id = running.user, running.conversation_id
     for records in stores.history.heads(
@@ -89,22 +89,22 @@ def _passages(
 
 
 def _kept(stores: Stores, running: Running, fresh: Iterable[Segment]) -> Iterator[Segment]:
-    """Store the segments and yield those stored; stops at one that another search has stored meanwhile, maybe with
+    """Store the segments and yield the stored ones. Stops at a segment that another search stored first, maybe with
     fewer passages."""
     rest = iter(fresh)
-    while some := list(itertools.islice(rest, _KEPT_AT_ONCE)):
+    while batch := list(itertools.islice(rest, _KEPT_AT_ONCE)):
         writes = [
             write
-            for one in some
-            for write in stores.search_index.segment_writes(running.user, running.conversation_id, one)
+            for segment in batch
+            for write in stores.search_index.segment_writes(running.user, running.conversation_id, segment)
         ]
         if not keep(stores, running, writes):
             return
-        yield from some
+        yield from batch
 
 
 def keep(stores: Stores, running: Running, writes: Sequence[Write]) -> bool:
-    """Store the writes; returns whether all were stored. The next search makes missing ones again."""
+    """Store the writes. Returns whether they were stored; if not, the next search computes them again."""
     try:
         stores.write_past(running.chat, writes)
     except (ChatClosed, Contended, Lost):

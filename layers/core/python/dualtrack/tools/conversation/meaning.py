@@ -1,4 +1,4 @@
-"""Similarity in meaning: an int8 vector for each record, made at the first search and stored."""
+"""Similarity in meaning: an int8 vector for each record, computed at the first search and stored."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """The query's vector (float32), and those of segments by key (int8, one after the other)."""
+    """The query's vector (float32), and the concatenated vectors (int8) of each segment by its key."""
 
     query: bytes
     segments: Mapping[str, bytes]
@@ -40,9 +40,11 @@ def closeness(
     if embedder is None:
         return None
     user, conversation_id = running.user, running.conversation_id
-    stored = [one for one in index.segments if one.key in index.kept]
+    stored = [segment for segment in index.segments if segment.key in index.kept]
     known = needs.stores.search_index.vectors(user, conversation_id, embedder.model, stored)
-    missing = [one for one in reversed(index.segments) if one.key not in known][: settings.segments]
+    missing = [segment for segment in reversed(index.segments) if segment.key not in known][
+        : settings.segments
+    ]
     try:
         made = deps.loop.run(_embedded(query, missing, embedder, settings), settings.embed_seconds + 1)
         _keep(made, index, running, needs.stores, embedder.model)
@@ -55,17 +57,18 @@ def closeness(
 async def _embedded(
     query: str, missing: Sequence[Segment], embedder: Embedder, settings: ConversationSearch
 ) -> Vectors:
-    """Embed the query and the segments, one call each. Raises `Degraded` if the query fails; segments may lack."""
-    places = asyncio.Semaphore(settings.segments_at_once)
+    """Embed the query and each segment in its own call. Raises `Degraded` if the query fails; a failed segment is
+    left out."""
+    slots = asyncio.Semaphore(settings.segments_at_once)
 
     async def vectors_of(segment: Segment) -> bytes:
-        async with places:
+        async with slots:
             texts = [passage.text or passage.record_id for passage in segment.passages]
             vectors = await embedder.embed(texts, "document", settings.embed_seconds)
         return b"".join(map(to_int8, vectors))
 
     of_query = asyncio.create_task(embedder.embed([query], "query", settings.embed_seconds))
-    of_segments = {asyncio.create_task(vectors_of(one)): one.key for one in missing}
+    of_segments = {asyncio.create_task(vectors_of(segment)): segment.key for segment in missing}
     done, late = await asyncio.wait({of_query, *of_segments}, timeout=settings.embed_seconds)
     for task in late:
         task.cancel()
@@ -90,13 +93,15 @@ def _keep(made: Vectors, index: Index, running: Running, stores: Stores, model: 
 
 
 def _scores(query: bytes, segments: Sequence[Segment], vectors: Mapping[str, bytes]) -> dict[str, float]:
-    """Scores by record id. Vectors of another length than the query's are not comparable and left out."""
+    """Scores by record id. Vectors whose length differs from the query's are left out."""
     size = len(query) // 4
-    usable = [one for one in segments if len(vectors.get(one.key, b"")) == size * len(one.passages)]
-    ids = [passage.record_id for one in usable for passage in one.passages]
+    usable = [
+        segment for segment in segments if len(vectors.get(segment.key, b"")) == size * len(segment.passages)
+    ]
+    ids = [passage.record_id for segment in usable for passage in segment.passages]
     rows = [
-        from_int8(vectors[one.key][start : start + size])
-        for one in usable
-        for start in range(0, size * len(one.passages), size)
+        from_int8(vectors[segment.key][start : start + size])
+        for segment in usable
+        for start in range(0, size * len(segment.passages), size)
     ]
     return dict(zip(ids, vector_scores(query, rows, "cosine"), strict=True))

@@ -1,6 +1,6 @@
 """`search_conversation`: the records of the current conversation that match a query, best first.
 
-kept passages ─► new ones ─► BM25 ∥ vectors (kept, or made now) ─► rank fusion ─► ids with excerpts
+stored passages ─► new ones ─► BM25 ∥ vectors (stored, or computed now) ─► rank fusion ─► ids with excerpts
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def run(running: Running, needs: SearchNeeds) -> ToolResult:
-    """A call of the tool. It can only reach the user's current conversation: both ids are part of the key."""
+    """Run a call. It can reach only the user's current conversation: both ids are part of the key."""
     return search_conversation(running, needs, DEFAULT)
 
 
@@ -46,48 +46,50 @@ def search_conversation(running: Running, needs: SearchNeeds, settings: Conversa
     by_meaning = bool(index.segments) and settings.ranking != "keywords"
     if by_meaning:
         close = closeness(index, query, running, needs, settings)
-    found = best(query, index, close, settings)[:limit]
+    hits = best(query, index, close, settings)[:limit]
     left_out = ("meaning",) if by_meaning and needs.embedder and close is None else ()
-    lines, notes = _lines(query, found, settings), _notes(index, close)
-    # the first line says how the model reads on
-    shown = "\n".join(lines[1:])
-    return ToolResult("\n".join((*lines, *notes)), left_out=left_out, preview=shown)
+    lines, notes = _lines(query, hits, settings), _notes(index, close)
+    # the first line is for the model alone
+    preview = "\n".join(lines[1:])
+    return ToolResult("\n".join((*lines, *notes)), left_out=left_out, preview=preview)
 
 
 def best(
     query: str, index: Index, close: Mapping[str, float] | None, settings: ConversationSearch
 ) -> tuple[Passage, ...]:
-    """The matching passages, best first; those that match neither by words nor by meaning are left out.
+    """The passages that match in words or in meaning, best first.
 
-    ``close``: the similarity of records in meaning, by their ids; None without embeddings.
+    ``close``: the records' similarity in meaning, by id; None without embeddings.
     """
     passages = index.passages
     lists: list[Sequence[float]] = []
     if close is None or settings.ranking == "both":
-        lists.append(keyword_scores(query, [one.text for one in passages], k1=settings.k1, b=settings.b))
+        lists.append(
+            keyword_scores(query, [passage.text for passage in passages], k1=settings.k1, b=settings.b)
+        )
     if close is not None:
         lists += [_in_order(close, passages)] * settings.meaning_weight
     fused = lists[0] if len(lists) == 1 else reciprocal_rank_scores(lists, settings.rrf_k)
-    return tuple(passages[place] for place in ranked(fused) if fused[place] > 0)
+    return tuple(passages[position] for position in ranked(fused) if fused[position] > 0)
 
 
 def _in_order(close: Mapping[str, float], passages: Sequence[Passage]) -> tuple[float, ...]:
     return tuple(close.get(passage.record_id, 0.0) for passage in passages)
 
 
-def _lines(query: str, found: Sequence[Passage], settings: ConversationSearch) -> list[str]:
-    if not found:
+def _lines(query: str, hits: Sequence[Passage], settings: ConversationSearch) -> list[str]:
+    if not hits:
         return ["Nothing in the earlier queries of this conversation fits."]
     wanted = frozenset(words(query))
-    head = f"{len(found)} of this conversation's records, best first. retrieve_full_context gives one whole."
+    head = f"{len(hits)} of this conversation's records, best first. retrieve_full_context gives one whole."
     return [
         head,
-        *(f"{one.record_id} ({one.kind}): {excerpt(one.text, wanted, settings.excerpt)}" for one in found),
+        *(f"{hit.record_id} ({hit.kind}): {excerpt(hit.text, wanted, settings.excerpt)}" for hit in hits),
     ]
 
 
 def _notes(index: Index, close: Mapping[str, float] | None) -> list[str]:
-    """Notes on what was not searched, or only partly, in a very long conversation."""
+    """Notes on the parts of a very long conversation that were not searched, or only by keywords."""
     notes = []
     first = int(index.segments[0].key[:6]) if index.segments else 1
     if first > 1:

@@ -10,12 +10,12 @@ Ranking = Literal["keywords", "meaning", "both"]
 
 @dataclass(frozen=True, slots=True)
 class ConversationSearch:
-    """``ranking``: how the order is decided; without vectors it is by keywords. ``k1`` and ``b`` are BM25's, ``rrf_k``
-    that of reciprocal rank fusion, in which meaning counts ``meaning_weight`` times.
+    """``ranking``: what decides the order; without vectors, keywords do. ``k1`` and ``b`` are BM25's, ``rrf_k`` that of
+    reciprocal rank fusion, in which meaning counts ``meaning_weight`` times.
 
-    The first search of a long conversation is limited in time; the next one continues. A search reads for about
-    ``read_seconds`` at most the oldest ``queries`` that are not indexed yet, and embeds for ``embed_seconds`` in all at
-    most the newest ``segments`` (`SEGMENT_PASSAGES` records each), ``segments_at_once`` at a time.
+    A search of a long conversation is limited, and the next one continues. It reads at most ``queries`` that are not
+    indexed yet, oldest first, for about ``read_seconds``, and embeds at most ``segments`` (`SEGMENT_PASSAGES` records
+    each), newest first and ``segments_at_once`` at a time, for ``embed_seconds``.
     """
 
     ranking: Ranking = "both"

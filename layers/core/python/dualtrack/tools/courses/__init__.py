@@ -1,4 +1,4 @@
-"""Course materials: documents are read, cut into chunks and indexed; two tools search them.
+"""Course materials: reads documents, cuts them into chunks and indexes them for two tools.
 
-document ─► `Course` ─► `Chunk`s ─► vectors ─► `Index` (one object of a version) ─► `search`, `resolve` ─► the tools
+document ─► `Course` ─► `Chunk`s ─► vectors ─► `Index` (one object per version) ─► `search`, `resolve` ─► the tools
 """

@@ -1,7 +1,7 @@
 """Courses in chunks: at most 800 characters, cut at the ends of sentences, overlapping by whole sentences.
 
-A chunk begins with the last sentences of the one before, as far as they have 100 characters. Takes time in
-proportion to the text: every pattern looks at a character a bounded number of times.
+A chunk begins with the last sentences of the previous chunk, up to 100 characters. Linear in the text: every pattern
+visits a character a bounded number of times.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ _LIST_ITEM: Final = re.compile(r"(?:\A|\n)[^\S\n]*\d{1,3}\Z")
 
 
 def chunks_of(course: Course) -> tuple[Chunk, ...]:
-    """The course's chunks in reading order; none goes across lessons, and none is empty."""
-    placed = ((lesson.number, text) for lesson in course.lessons for text in pieces(lesson.text))
-    return tuple(Chunk(course.title, number, index, text) for index, (number, text) in enumerate(placed))
+    """The course's chunks in reading order; none spans two lessons, and none is empty."""
+    texts = ((lesson.number, text) for lesson in course.lessons for text in pieces(lesson.text))
+    return tuple(Chunk(course.title, number, index, text) for index, (number, text) in enumerate(texts))
 
 
 def pieces(text: str) -> Iterator[str]:
-    """A text in pieces of at most `SIZE` characters, without the blanks at their ends; none is empty."""
+    """A text in pieces of at most `SIZE` characters, stripped of white space; none is empty."""
     return (piece for start, end in spans(text) if (piece := text[start:end].strip()))
 
 
 def spans(text: str) -> Iterator[tuple[int, int]]:
-    """Where each piece begins and ends, blanks included: together they are the whole text."""
+    """Where each piece begins and ends, white space included: together they cover the whole text."""
     ends = sentence_ends(text)
     start = end = 0
     while end < len(text):
@@ -54,19 +54,19 @@ def spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def sentence_ends(text: str) -> list[int]:
-    """Where a sentence or a paragraph ends, blanks behind it included; the end of the text is the last.
+    """Where sentences and paragraphs end, including the white space after them; the end of the text is the last.
 
-    Not inside code, and not behind an abbreviation, an initial, the number of a list's item, or before a small
-    letter. (``3.14`` and ``a.py`` have no blank behind their full stop.)
+    Not inside code, not after an abbreviation, an initial or the number of a list item, and not before a lower-case
+    letter. (``3.14`` and ``a.py`` have no white space after the full stop.)
     """
     stops = [match.end() for match in _FULL_STOP.finditer(text) if _ends_sentence(text, match)]
     breaks = [match.end() for match in _PARAGRAPH.finditer(text)]
-    found = sorted({_BLANKS.match(text, at).end() for at in (*stops, *breaks)})  # type: ignore[union-attr]
-    return [*_outside_code(text, found), len(text)]
+    ends = sorted({_BLANKS.match(text, at).end() for at in (*stops, *breaks)})  # type: ignore[union-attr]
+    return [*_outside_code(text, ends), len(text)]
 
 
 def _next(text: str, ends: list[int], start: int, end: int) -> tuple[int, int]:
-    """Where the next piece begins and ends; the one before stands from ``start`` to ``end``."""
+    """Where the next piece begins and ends; the previous one is from ``start`` to ``end``."""
     for begin in (_overlapping(ends, start, end), end):
         fitting = bisect_right(ends, begin + SIZE)
         if fitting and ends[fitting - 1] > end:
@@ -75,18 +75,18 @@ def _next(text: str, ends: list[int], start: int, end: int) -> tuple[int, int]:
 
 
 def _overlapping(ends: list[int], start: int, end: int) -> int:
-    """The beginning of the earliest sentence that is repeated; ``end`` if there is none."""
+    """The beginning of the first sentence to repeat; ``end`` if there is none."""
     earliest = max(start + 1, end - OVERLAP)
     at = bisect_left(ends, earliest)
     return min(ends[at], end) if at < len(ends) else end
 
 
 def _break_in(text: str, start: int) -> int:
-    """Where a sentence that is too long is cut: behind a line, else behind a word, else anywhere."""
+    """Where to cut a sentence that is too long: after a line, else after a word, else anywhere."""
     for mark in ("\n", " "):
-        place = text.rfind(mark, start + SIZE // 2, start + SIZE)
-        if place >= 0:
-            return place + 1
+        mark_at = text.rfind(mark, start + SIZE // 2, start + SIZE)
+        if mark_at >= 0:
+            return mark_at + 1
     return start + SIZE
 
 
@@ -105,13 +105,13 @@ def _ends_sentence(text: str, stop: re.Match[str]) -> bool:
     return not (word[0].lower() in _ABBREVIATED or is_initial or _LIST_ITEM.search(before))
 
 
-def _outside_code(text: str, places: list[int]) -> list[int]:
-    """Those of the rising places that stand in no code."""
+def _outside_code(text: str, offsets: list[int]) -> list[int]:
+    """The offsets that are not inside code; ``offsets`` are in ascending order."""
     kept, at = [], 0
     for code in _CODE.finditer(text):
-        while at < len(places) and places[at] <= code.start():
-            kept.append(places[at])
+        while at < len(offsets) and offsets[at] <= code.start():
+            kept.append(offsets[at])
             at += 1
-        while at < len(places) and places[at] < code.end():
+        while at < len(offsets) and offsets[at] < code.end():
             at += 1
-    return [*kept, *places[at:]]
+    return [*kept, *offsets[at:]]

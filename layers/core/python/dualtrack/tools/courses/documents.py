@@ -1,15 +1,15 @@
-"""Documents as courses: text, Markdown, PDF and DOCX in one format, or refused with the reason.
+"""Reads text, Markdown, PDF and DOCX documents in the course format, or refuses them with a reason.
 
     Course Title: <title>
-    Course Link: <link>                 may be missing
-    Course Instructor: <name>           may be missing
+    Course Link: <link>                 optional
+    Course Instructor: <name>           optional
 
     Lesson <n>: <title>                 n from 0
-    Lesson Link: <link>                 may be missing
-    <text to the next lesson>
+    Lesson Link: <link>                 optional
+    <text up to the next lesson>
 
-Text before the first lesson belongs to the course itself, as everything does where no lesson begins. In
-Markdown the lines may be headings or bold. Takes time in proportion to the document.
+Text before the first lesson belongs to the course itself, as does all text if there are no lessons. In Markdown
+these lines may be headings or bold. Linear in the document.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 MAX_BYTES: Final = 20_000_000
-"""Of a file, as the corpora API takes it (CONTRACT 4)."""
+"""Maximum size of a file, as in the corpora API (CONTRACT 4)."""
 
 MAX_CHARACTERS: Final = 5_000_000
-"""Of the text in a file: 2,500 pages."""
+"""Maximum text of a file: 2,500 pages."""
 
 MAX_LESSONS: Final = 2_000
 MAX_LINE: Final = 300
-"""Characters of a title, a name or a link."""
+"""Maximum characters of a title, a name or a link."""
 
 _DECORATED: Final = re.compile(r"\A[#*_>\s]*+")
 _FIELD: Final = re.compile(r"(course title|course link|course instructor|lesson link)\s*+:", re.IGNORECASE)
@@ -45,7 +45,7 @@ _LINK: Final = re.compile(r"https?://[^\s<>\"]++", re.IGNORECASE)
 
 
 def read_document(name: str, data: bytes) -> Course:
-    """The course in a file of that name. Raises `Refused`."""
+    """The course in a file with this name and content. Raises `Refused`."""
     if len(data) > MAX_BYTES:
         raise Refused(f"has {len(data) / 1e6:.1f} MB; at most {MAX_BYTES / 1e6:.0f} MB are taken")
     ending = name.rsplit(".", 1)[-1].lower() if "." in name else ""
@@ -80,7 +80,7 @@ def parse(text: str) -> Course:
 
 
 def _belongs(key: str, fields: Mapping[str, str], lesson: Lesson, body: list[str]) -> bool:
-    """Whether such a line says what it says of this document: once, and before any text of its part."""
+    """Whether the line is a field: the first of its key in the course or lesson, before any text of it."""
     if any(line and not line.isspace() for line in body[:3]):
         return False
     if key == "lesson link":
@@ -94,9 +94,9 @@ def _course(fields: Mapping[str, str], lessons: list[Lesson], bodies: list[list[
         raise Refused("has no title: its first line must be 'Course Title: <title>'")
     if len(lessons) > MAX_LESSONS:
         raise Refused(f"has {len(lessons):,} lessons; at most {MAX_LESSONS:,} are taken")
-    twice = [number for number, times in Counter(one.number for one in lessons).items() if times > 1]
-    if twice:
-        raise Refused(f"has lesson {twice[0]} twice")
+    repeated = [number for number, times in Counter(lesson.number for lesson in lessons).items() if times > 1]
+    if repeated:
+        raise Refused(f"has lesson {repeated[0]} twice")
     written = [
         replace(lesson, text=_MANY_BREAKS.sub("\n\n", "\n".join(body)).strip())
         for lesson, body in zip(lessons, bodies, strict=True)
@@ -108,19 +108,19 @@ def _course(fields: Mapping[str, str], lessons: list[Lesson], bodies: list[list[
 
 
 def _lines(text: str) -> list[str]:
-    """The lines without what cannot be seen, and without blanks at their ends."""
+    """The lines without invisible characters and trailing white space."""
     return [line.rstrip() for line in _INVISIBLE.sub("", clean(text)).splitlines()]
 
 
 def _value(line: str, key: re.Match[str]) -> str:
-    """What stands behind a key, on one line, without Markdown's marks around it."""
+    """The text after a key, on one line, without Markdown's marks around it."""
     return " ".join(line[key.end() :][: 4 * MAX_LINE].split()).strip("*_# ")[:MAX_LINE]
 
 
 def _link(text: str) -> str:
-    """The address in a text; empty if there is none of the web."""
-    found = _LINK.search(text)
-    return found[0].rstrip(")]>.,;") if found else ""
+    """The first http or https address in a text; empty if there is none."""
+    match = _LINK.search(text)
+    return match[0].rstrip(")]>.,;") if match else ""
 
 
 def _decoded(data: bytes) -> str:

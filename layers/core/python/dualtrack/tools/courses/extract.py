@@ -1,7 +1,7 @@
-"""The text in a PDF or DOCX, read by a process of its own: a file made to exhaust memory or time exhausts only that.
+"""The text of a PDF or DOCX, read in a separate process, so that a hostile file exhausts only that process.
 
-`extracted` starts it; ``python -m dualtrack.tools.courses.extract pdf|docx`` is it: the file on its standard input,
-the text on its standard output, and on a refusal the reason, with exit code 3.
+`extracted` starts ``python -m dualtrack.tools.courses.extract pdf|docx``, which reads the file from standard input and
+writes the text to standard output. If it refuses the file, it writes the reason and exits with code 3.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MEMORY: Final = 1_500_000_000
 """Bytes of address space; a PDF of 1,000 pages needs a fifth of it."""
 
 MAX_UNPACKED: Final = 100_000_000
-"""Maximum unpacked bytes of a DOCX; packed it has at most 20 MB."""
+"""Maximum unpacked bytes of a DOCX; the file has at most 20 MB."""
 
 MAX_TEXT: Final = 5_100_000
 """Characters after which reading stops; `documents.MAX_CHARACTERS` is the maximum that is accepted."""
@@ -78,7 +78,7 @@ def _joined(parts: Iterator[str]) -> str:
 
 def _pdf(data: bytes) -> Iterator[str]:
     """Page by page. Raises `Refused`, also for pages that are images."""
-    import pypdfium2  # noqa: PLC0415 - the layer `documents`, in the process that reads documents alone
+    import pypdfium2  # noqa: PLC0415 - of the layer `documents`; only the process that reads documents needs it
 
     if b"%PDF-" not in data[:1024]:
         raise Refused("is not a PDF, although its name says so")
@@ -89,14 +89,14 @@ def _pdf(data: bytes) -> Iterator[str]:
         raise Refused(
             "is locked with a password" if locked else "is damaged, and no PDF reader takes it"
         ) from error
-    found = False
+    has_text = False
     for number in range(len(document)):
         page = document[number]
         text = page.get_textpage().get_text_bounded().replace("\r\n", "\n")
-        found = found or bool(text.strip())
+        has_text = has_text or bool(text.strip())
         yield text
         page.close()
-    if not found:
+    if not has_text:
         raise Refused("has no text: its pages are images (run text recognition on it first)")
 
 
@@ -111,9 +111,8 @@ def _docx(data: bytes) -> Iterator[str]:
         document = docx.Document(io.BytesIO(data))
         for element in document.element.body.iter(qn("w:p")):
             yield Paragraph(element, document._body).text
-    except (
-        Exception
-    ) as error:  # python-docx lets whatever a broken part causes out: KeyError, XMLSyntaxError, …
+    except Exception as error:
+        # python-docx raises anything for a broken part: KeyError, XMLSyntaxError, …
         raise Refused("is damaged, and cannot be read as DOCX") from error
 
 

@@ -1,12 +1,12 @@
-"""The index of a version: catalogue, chunks, their words and their vectors, in one object that is read as it lies.
+"""The index of a version: catalogue, chunks, their words and vectors, in one object that is used without parsing.
 
-Made for 40,000 chunks in a function's memory: everything that grows with the chunks is an array over the object's
-own bytes, and a text is decoded when it is shown. Little-endian; no pickle.
+Designed for 40,000 chunks in a function's memory: everything that grows with the chunks is an array over the object's
+own bytes, and a text is decoded only when it is shown. Little-endian; no pickle.
 
     8 bytes     DTCOURS1
     4 bytes     length of the header
-    header      JSON: model, catalogue, and of each array its type, shape and place
-    arrays      each beginning at a multiple of 64
+    header      JSON: model, catalogue, and each array's type, shape and offset
+    arrays      each at a multiple of 64
 """
 
 from __future__ import annotations
@@ -37,19 +37,20 @@ _WORD_ARRAYS: Final = ("vocabulary", "vocabulary_ends", "firsts", "chunks", "cou
 
 
 class BadIndex(ValueError):
-    """Bytes that are no index of this format."""
+    """The bytes are not an index in this format."""
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """``catalogue``: the courses, lessons without their text. ``vectors`` (int8, a row a chunk) and ``title_vectors``
-    (a row a course) are of the embedding model ``model``, and None where it is empty: then keywords alone rank.
+    """``catalogue``: the courses, their lessons without text. ``vectors`` (int8, a row for each chunk) and
+    ``title_vectors`` (a row for each course) are from the embedding model ``model``; without a model they are None, and
+    only keywords rank.
 
-    ``vector_index`` names where the vectors are asked for instead, of an index that was read without them
+    ``vector_index``: the S3 Vectors index to query instead, if this index was read without its vectors
     (`dualtrack.tools.courses.vector_index`); ``vectors`` are None then too.
 
-    ``courses`` and ``lessons`` say of each chunk where it stands: the course's place in the catalogue, and its lesson's
-    number or -1.
+    For each chunk, ``courses`` has its course's position in the catalogue, ``lessons`` its lesson's number or -1, and
+    ``places`` its index in the course.
     """
 
     catalogue: tuple[Course, ...]
@@ -69,7 +70,7 @@ class Index:
         return len(self.courses)
 
     def chunk(self, row: int) -> Chunk:
-        """The chunk in a row."""
+        """The chunk of a row."""
         start = int(self.text_ends[row - 1]) if row else 0
         text = self.texts[start : int(self.text_ends[row])].tobytes().decode()
         lesson = int(self.lessons[row])
@@ -77,15 +78,15 @@ class Index:
         return Chunk(title, None if lesson == _NO_LESSON else lesson, int(self.places[row]), text)
 
     def course(self, title: str) -> Course | None:
-        """The course of exactly this title."""
+        """The course with exactly this title."""
         return next((course for course in self.catalogue if course.title == title), None)
 
     def link(self, chunk: Chunk) -> str:
-        """Where a reader finds a chunk's lesson: the lesson's link, else the course's, else empty."""
+        """The link of the chunk's lesson, else of its course, else empty."""
         course = self.course(chunk.course_title)
         if course is None:
             return ""
-        own = (one.link for one in course.lessons if one.number == chunk.lesson_number)
+        own = (lesson.link for lesson in course.lessons if lesson.number == chunk.lesson_number)
         return next(own, "") or course.link
 
 
@@ -96,13 +97,13 @@ def build(
     vectors: Sequence[bytes] = (),
     title_vectors: Sequence[bytes] = (),
 ) -> Index:
-    """The index of these courses, whose titles differ. ``vectors`` are little-endian float32, one for each chunk, and
-    ``title_vectors`` one for each course; both are left out together with ``model``.
+    """The index of these courses, whose titles must differ. ``vectors`` (one for each chunk) and ``title_vectors`` (one
+    for each course) are little-endian float32; without ``model`` there are none.
 
-    Raises ValueError where the numbers do not fit.
+    Raises ValueError if their numbers do not match.
     """
     if model and (len(vectors) != len(chunks) or len(title_vectors) != len(courses)):
-        raise ValueError("a vector for each chunk and for each course")
+        raise ValueError("one vector is needed for each chunk and for each course")
     rows = {course.title: row for row, course in enumerate(courses)}
     texts, text_ends = _joined(chunk.text for chunk in chunks)
     numbers = (_NO_LESSON if chunk.lesson_number is None else chunk.lesson_number for chunk in chunks)
@@ -121,8 +122,8 @@ def build(
 
 
 def quantised(vectors: Sequence[bytes]) -> Array:
-    """Rows of int8: of each vector the largest number becomes 127, which changes its direction by less than a
-    degree."""
+    """The vectors as rows of int8: each is scaled so that its largest number becomes 127, which changes its direction
+    by less than a degree."""
     width = len(vectors[0]) if vectors else 0
     rows = np.empty((len(vectors), width // 4), np.int8)
     for row, vector in enumerate(vectors):
@@ -137,7 +138,7 @@ def save(index: Index) -> bytes:
     arrays = {name: getattr(index, name) for name in _CHUNK_ARRAYS}
     arrays |= {name: getattr(index.postings, name) for name in _WORD_ARRAYS}
     if index.vectors is not None and index.title_vectors is not None:
-        # the vectors of chunks come last: a reader may leave them out
+        # the chunks' vectors come last, so that a reader can leave them out
         arrays |= {"title_vectors": index.title_vectors, "vectors": index.vectors}
     listed, at = {}, 0
     for name, array in arrays.items():
@@ -153,16 +154,16 @@ def save(index: Index) -> bytes:
 
 
 def load(data: bytes, vector_index: str = "") -> Index:
-    """The index in an object, whose bytes it keeps; with a ``vector_index`` they are those of `head` alone.
+    """The index in an object; it keeps the bytes. With a ``vector_index``, ``data`` are only the first `head` bytes.
     Raises `BadIndex`."""
     try:
         return _read(data, vector_index)
     except (KeyError, TypeError, ValueError, struct.error) as error:
-        raise BadIndex(f"no index of this format: {type(error).__name__}") from error
+        raise BadIndex(f"not an index in this format: {type(error).__name__}") from error
 
 
 def head(data: bytes) -> int:
-    """How many bytes of an object are in front of the vectors of its chunks; 0 where there are none."""
+    """How many bytes of an object come before its chunks' vectors; 0 if it has none."""
     header, first = _header(data)
     _, shape, at = header["arrays"].get("vectors", ("", [0], 0))
     return first + at if shape[0] else 0
@@ -173,9 +174,9 @@ def _padded(size: int) -> int:
 
 
 def _header(data: bytes) -> tuple[dict[str, Any], int]:
-    """The header, and where the arrays begin."""
+    """The header, and the offset of the arrays."""
     if not data.startswith(_MAGIC):
-        raise BadIndex("no index of this format")
+        raise BadIndex("not an index in this format")
     (size,) = struct.unpack_from("<I", data, len(_MAGIC))
     start = len(_MAGIC) + 4
     return json.loads(data[start : start + size]), _padded(start + size)
@@ -202,21 +203,23 @@ def _read(data: bytes, vector_index: str) -> Index:
 
 
 def _joined(texts: Iterable[str]) -> tuple[Array, Array]:
-    """Texts one after the other in UTF-8, and where each ends."""
+    """The texts concatenated in UTF-8, and where each ends."""
     encoded = [text.encode() for text in texts]
-    ends = np.cumsum([len(one) for one in encoded], dtype="<u4")
+    ends = np.cumsum([len(text) for text in encoded], dtype="<u4")
     return np.frombuffer(b"".join(encoded), np.uint8), ends
 
 
 def _without_text(course: Course) -> Course:
     lessons = (
-        Lesson(one.number, one.title, one.link, "") for one in course.lessons if one.number is not None
+        Lesson(lesson.number, lesson.title, lesson.link, "")
+        for lesson in course.lessons
+        if lesson.number is not None
     )
     return Course(course.title, course.link, course.instructor, tuple(lessons))
 
 
 def _course_data(course: Course) -> list[Any]:
-    lessons = [[one.number, one.title, one.link] for one in course.lessons]
+    lessons = [[lesson.number, lesson.title, lesson.link] for lesson in course.lessons]
     return [course.title, course.link, course.instructor, lessons]
 
 

@@ -51,8 +51,8 @@ def open_library(
 
 @dataclass(slots=True)
 class CourseLibrary:
-    """One for a function instance. ``embedders`` by the name of their model: an index is asked with its own or with
-    keywords, never with another's."""
+    """One for each function instance. ``embedders`` by model: an index is searched with vectors of its own model, or
+    with keywords."""
 
     store: CorpusStore
     embedders: Mapping[str, Embedder]
@@ -67,9 +67,9 @@ class CourseLibrary:
     _checked: float = float("-inf")
 
     def index(self) -> Index | None:
-        """The index that is published, as it was at most ``checked_every`` seconds ago; None before the first.
+        """The published index, at most ``checked_every`` seconds old; None before the first is published.
 
-        A new version takes the old one's place when it is read whole.
+        A new version replaces the old one when it has been read completely.
         """
         with self._lock:
             if self.clock() - self._checked >= self.settings.checked_every:
@@ -78,7 +78,7 @@ class CourseLibrary:
             return self._index
 
     def vector(self, index: Index, text: str) -> bytes | None:
-        """The text's vector by the index's model; None if it is not available."""
+        """The text's vector from the index's model; None if there is none."""
         embedder = self.embedders.get(index.model)
         if embedder is None or self.settings.ranking == "keywords":
             return None
@@ -92,8 +92,8 @@ class CourseLibrary:
     def nearest(
         self, index: Index, vector: bytes | None, course_title: str | None, lesson_number: int | None
     ) -> Mapping[int, float] | None:
-        """The rows nearest in meaning with their cosines, from the vector index that has the index's vectors;
-        None where it has them itself, or where there is no answer: keywords alone rank then."""
+        """The rows nearest in meaning, with their cosines, from the S3 Vectors index. None if the index has its
+        vectors itself, or if the call fails: only keywords rank then."""
         if self.vector_indexes is None or not index.vector_index or vector is None:
             return None
         try:
@@ -105,11 +105,11 @@ class CourseLibrary:
             return None
 
     def lacks_meaning(self, index: Index, vector: bytes | None, near: Mapping[int, float] | None) -> bool:
-        """Whether keywords alone ranked although the index has vectors and the settings ask for them."""
+        """Whether only keywords ranked although the index has vectors and the settings use them."""
         if self.settings.ranking == "keywords" or not index.model:
             return False
-        beside = self.vector_indexes is not None and index.vector_index
-        return vector is None or bool(beside and near is None)
+        is_separate = self.vector_indexes is not None and index.vector_index
+        return vector is None or bool(is_separate and near is None)
 
     def _swap(self) -> None:
         """Read the current version if it has changed. If it cannot be read, the old one stays in use."""
@@ -126,7 +126,7 @@ class CourseLibrary:
                 self.logger.info("course index not read", extra={"reason": str(error)[:200]})
 
     def _loaded(self, published: Published) -> Index:
-        """The index; without its vectors if a vector index has them."""
+        """The index; without its vectors if an S3 Vectors index has them."""
         if published.head and self.vector_indexes is not None:
             data = self.store.index(CORPUS, published.version, published.head)
             return load(data, index_name(CORPUS, published.version))

@@ -23,9 +23,9 @@ _SAYS_NOTHING: Final = frozenset(
 def resolve(
     index: Index, name: str, name_vector: bytes | None = None, settings: CourseSettings = DEFAULT
 ) -> str | None:
-    """The exact title that a name means: the same, then the most alike in words, then in meaning; else None.
+    """The exact title that a name means: the same title, else the most similar in words, else in meaning, else None.
 
-    A part of a title, an abbreviation of its words' first letters, or a title with a typo is enough.
+    A part of a title, its initials, or a title with a typo is enough.
     ``name_vector``: float32 of the index's model.
     """
     titles = [course.title for course in index.catalogue]
@@ -47,18 +47,18 @@ def resolve(
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """The words that tell one course from another, in lower case."""
-    found = _WORD.findall(text.casefold())
-    return tuple(word for word in found if word not in _SAYS_NOTHING) or tuple(found)
+    """The words that distinguish courses, in lower case; all words if none does."""
+    all_words = _WORD.findall(text.casefold())
+    return tuple(word for word in all_words if word not in _SAYS_NOTHING) or tuple(all_words)
 
 
 def _likeness(name: tuple[str, ...], title: tuple[str, ...]) -> tuple[float, float]:
-    """How much of the name is in the title, then how much of the title is in the name: 0 to 1 each."""
+    """The share of the name that is in the title, and of the title that is in the name, from 0 to 1."""
     if len(name) == 1 and len(name[0]) >= 2 and name[0] in _initials(title):
         return 1.0, 0.0
-    said, there = _groups(name), _groups(title)
-    both = len(said & there)
-    return both / (len(said) or 1), both / (len(there) or 1)
+    of_name, of_title = _groups(name), _groups(title)
+    shared = len(of_name & of_title)
+    return shared / (len(of_name) or 1), shared / (len(of_title) or 1)
 
 
 def _initials(words: tuple[str, ...]) -> str:
@@ -66,7 +66,7 @@ def _initials(words: tuple[str, ...]) -> str:
 
 
 def _groups(words: tuple[str, ...]) -> frozenset[str]:
-    """The groups of three letters of each word, its beginning and its end marked."""
+    """The groups of three letters of each word, with a blank before and after the word."""
     return frozenset(
         marked[at : at + 3] for word in words for marked in (f" {word} ",) for at in range(len(marked) - 2)
     )

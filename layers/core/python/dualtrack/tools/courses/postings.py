@@ -1,7 +1,7 @@
 """BM25 over an inverted index in arrays.
 
-rank-bm25 keeps a dictionary for each text and takes half a gigabyte for 40,000 chunks; the scores are the same as
-those of documentation search (`dualtrack.tools.documentation.keywords`), whose words these are.
+rank-bm25 keeps a dictionary for each text and takes half a gigabyte for 40,000 chunks. Words and scores are the same as
+in documentation search (`dualtrack.tools.documentation.keywords`).
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Postings:
-    """``vocabulary``: the words in UTF-8, sorted, one after the other, each up to its place in ``vocabulary_ends``.
+    """``vocabulary``: the sorted words, concatenated in UTF-8; word ``w`` ends at ``vocabulary_ends[w]``.
 
-    Word ``w`` stands in the rows ``chunks[firsts[w]:firsts[w + 1]]``, so often as ``counts`` says (at most 65,535).
-    ``lengths``: the words in each row.
+    Word ``w`` is in the rows ``chunks[firsts[w]:firsts[w + 1]]``, as often as ``counts`` in the same slice (at most
+    65,535). ``lengths``: the number of words in each row.
     """
 
     vocabulary: Array
@@ -38,13 +38,13 @@ class Postings:
     counts: Array
     lengths: Array
 
-    def word(self, place: int) -> bytes:
-        """The word at a place."""
-        start = int(self.vocabulary_ends[place - 1]) if place else 0
-        return self.vocabulary[start : int(self.vocabulary_ends[place])].tobytes()
+    def word(self, number: int) -> bytes:
+        """The word of a number."""
+        start = int(self.vocabulary_ends[number - 1]) if number else 0
+        return self.vocabulary[start : int(self.vocabulary_ends[number])].tobytes()
 
     def find(self, word: str) -> int | None:
-        """The place of a word."""
+        """The number of a word; None if it is in no row."""
         wanted, low, high = word.encode(), 0, len(self.vocabulary_ends)
         while low < high:
             middle = (low + high) // 2
@@ -55,16 +55,16 @@ class Postings:
         return low if low < len(self.vocabulary_ends) and self.word(low) == wanted else None
 
     def scores(self, query: str, k1: float, b: float) -> Array:
-        """BM25 of every row, float32; 0 where none of the words stands."""
+        """BM25 of every row, float32; 0 for rows with none of the words."""
         total = np.zeros(len(self.lengths), np.float32)
         if not len(self.lengths):
             return total
         average = float(self.lengths.mean()) or 1.0
         for word in dict.fromkeys(words(query)):
-            place = self.find(word)
-            if place is None:
+            number = self.find(word)
+            if number is None:
                 continue
-            span = slice(int(self.firsts[place]), int(self.firsts[place + 1]))
+            span = slice(int(self.firsts[number]), int(self.firsts[number + 1]))
             rows, counts = self.chunks[span], self.counts[span].astype(np.float32)
             weight = math.log((len(self.lengths) + 1) / len(rows))
             total[rows] += (
@@ -74,28 +74,28 @@ class Postings:
 
 
 def postings_of(texts: Iterable[str]) -> Postings:
-    """The postings of texts, a row each."""
+    """The postings of the texts, one row for each."""
     numbers: dict[str, int] = {}
     lengths: list[int] = []
-    found: list[Array] = []
-    met = Terms()
+    by_row: list[Array] = []
+    known = Terms()
     for row, text in enumerate(texts):
-        terms = words(text, met)
+        terms = words(text, known)
         lengths.append(len(terms))
         counted = Counter(terms)
         triples = np.empty((len(counted), 3), "<u4")
         for at, (word, times) in enumerate(counted.items()):
             triples[at] = numbers.setdefault(word, len(numbers)), row, min(times, 65_535)
-        found.append(triples)
-    return _sorted(numbers, np.concatenate(found) if found else np.empty((0, 3), "<u4"), lengths)
+        by_row.append(triples)
+    return _sorted(numbers, np.concatenate(by_row) if by_row else np.empty((0, 3), "<u4"), lengths)
 
 
 def _sorted(numbers: dict[str, int], triples: Array, lengths: list[int]) -> Postings:
-    """Words in the order of their bytes, and each word's rows together, rising."""
+    """The words in the order of their bytes, each with its rows in ascending order."""
     ordered = sorted((word.encode(), number) for word, number in numbers.items())
-    places = np.empty(len(ordered), np.int64)
-    places[[number for _, number in ordered]] = np.arange(len(ordered))
-    of_word = places[triples[:, 0]]
+    positions = np.empty(len(ordered), np.int64)
+    positions[[number for _, number in ordered]] = np.arange(len(ordered))
+    of_word = positions[triples[:, 0]]
     order = np.argsort(of_word, kind="stable")
     ends = np.cumsum([len(word) for word, _ in ordered], dtype="<u4")
     return Postings(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 _BLOCK = 4_096
-"""Rows of vectors that are made float32 at a time: 6 MB instead of 60 for 40,000 of 384 numbers."""
+"""Rows of vectors that are converted to float32 at a time: 6 MB instead of 60 for 40,000 rows of 384 numbers."""
 
 
 def search(
@@ -33,11 +33,11 @@ def search(
     settings: CourseSettings = DEFAULT,
     near: Mapping[int, float] | None = None,
 ) -> tuple[Hit, ...]:
-    """At most ``settings.limit`` chunks of the course and the lesson, where they are given.
+    """At most ``settings.limit`` chunks, optionally only those of a course or of a lesson's number.
 
-    ``query_vector``: float32 of the index's model, None for keywords alone. By keywords, what holds none of the
-    query's words is left out; by meaning, something is always nearest. ``near``: rows with their cosines, where another
-    index has the vectors.
+    ``query_vector``: float32 from the index's model; None for keywords alone. Keywords leave out chunks that have none
+    of the query's words; meaning leaves out none. ``near``: rows with their cosines, if an S3 Vectors index has the
+    vectors.
     """
     rows = _filtered(index, course_title, lesson_number)
     meaning = _by_meaning(index, rows, query_vector, near) if settings.ranking != "keywords" else None
@@ -48,26 +48,26 @@ def search(
 
 
 def cosines(vectors: Array, query_vector: bytes) -> Array:
-    """The cosine of each row with the query, float32; 0 for a row or a query without direction."""
+    """The cosine of each row with the query, float32; 0 if either is a zero vector."""
     query = np.frombuffer(query_vector, "<f4")
-    found = np.zeros(len(vectors), np.float32)
+    scores = np.zeros(len(vectors), np.float32)
     length = float(np.linalg.norm(query))
     if not length or not np.isfinite(length):
-        return found
+        return scores
     for start in range(0, len(vectors), _BLOCK):
         block = vectors[start : start + _BLOCK].astype(np.float32)
         lengths = np.sqrt(np.einsum("ij,ij->i", block, block)) * length
-        np.divide(block @ query, lengths, out=found[start : start + _BLOCK], where=lengths > 0)
-    return found
+        np.divide(block @ query, lengths, out=scores[start : start + _BLOCK], where=lengths > 0)
+    return scores
 
 
 def comparable(vectors: Array | None, query_vector: bytes | None) -> bool:
-    """Whether both are there, of the same width."""
+    """Whether both exist and have the same width."""
     return vectors is not None and query_vector is not None and len(query_vector) == 4 * vectors.shape[1]
 
 
 def _filtered(index: Index, course_title: str | None, lesson_number: int | None) -> Array:
-    """The rows that may be found, rising."""
+    """The rows of the course and the lesson, in ascending order."""
     mask = np.ones(len(index), bool)
     if course_title is not None:
         titles = [course.title for course in index.catalogue]
@@ -80,7 +80,7 @@ def _filtered(index: Index, course_title: str | None, lesson_number: int | None)
 def _rankings(
     index: Index, rows: Array, query: str, meaning: Array | None, settings: CourseSettings
 ) -> list[Array]:
-    """Scores of the rows, by each ranking that takes part, meaning last."""
+    """The rows' scores by each ranking in use, meaning last."""
     if meaning is not None and settings.ranking == "meaning":
         return [meaning]
     words = index.postings.scores(query, settings.k1, settings.b)[rows]
@@ -90,8 +90,8 @@ def _rankings(
 def _by_meaning(
     index: Index, rows: Array, query_vector: bytes | None, near: Mapping[int, float] | None
 ) -> Array | None:
-    """1 + cosine of each row, which is above 0, so that no row is left out for its meaning; 0 for rows that are not in
-    ``near``. None without vectors."""
+    """1 + cosine of each row: above 0, so that meaning leaves out no row. 0 for rows that are not in ``near``. None
+    without vectors."""
     if near is not None:
         scores = np.zeros(len(index), np.float32)
         scores[list(near)] = np.fromiter(near.values(), np.float32, len(near)) + 1
@@ -103,20 +103,20 @@ def _by_meaning(
 
 
 def _fused(rankings: list[Array], settings: CourseSettings) -> list[int]:
-    """The positions, best first, of rows among the first of any ranking; ties are in the order of the corpus."""
+    """The positions of the best rows of all rankings, best first; ties in the order of the corpus."""
     firsts = {int(at) for scores in rankings for at in _first(scores, settings.depth)}
-    places = sorted(firsts)
-    if not places:
+    positions = sorted(firsts)
+    if not positions:
         return []
     if len(rankings) == 1:
-        return [places[at] for at in ranked(rankings[0][places].tolist())]
-    words, meaning = (scores[places].tolist() for scores in rankings)
+        return [positions[at] for at in ranked(rankings[0][positions].tolist())]
+    words, meaning = (scores[positions].tolist() for scores in rankings)
     fused = reciprocal_rank_scores([words, *[meaning] * settings.meaning_weight], settings.rrf_k)
-    return [places[at] for at in ranked(fused)]
+    return [positions[at] for at in ranked(fused)]
 
 
 def _first(scores: Array, depth: int) -> Array:
-    """The positions of the best scores that are not 0; ties are in order."""
+    """The positions of the best scores above 0; ties in order."""
     best = np.argsort(-scores, kind="stable")[:depth] if len(scores) <= depth else _partitioned(scores, depth)
     return best[scores[best] > 0]
 

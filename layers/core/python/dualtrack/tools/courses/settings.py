@@ -11,13 +11,13 @@ RANKINGS: Final[tuple[Ranking, ...]] = get_args(Ranking)
 
 @dataclass(frozen=True, slots=True)
 class CourseSettings:
-    """``ranking``: what decides the order; without vectors it is keywords.
+    """``ranking``: what decides the order; without vectors, keywords do.
 
-    ``limit`` chunks are given. ``k1`` and ``b`` are BM25's; ``rrf_k`` is that of reciprocal rank fusion, in which
+    ``limit``: chunks to return. ``k1`` and ``b`` are BM25's; ``rrf_k`` is that of reciprocal rank fusion, in which
     meaning counts ``meaning_weight`` times, over the first ``depth`` chunks of each ranking.
-    ``like_in_words`` (a share of a name's letter groups) and ``like_in_meaning`` (a cosine): how alike a course's title
-    must be for a name to mean it. ``embed_seconds``: for the query's vector. ``checked_every``: seconds for which an
-    index is taken for the current one.
+    ``like_in_words`` (a share of a name's letter groups) and ``like_in_meaning`` (a cosine): the similarity from which
+    a name means a course's title. ``embed_seconds``: for the query's vector. ``checked_every``: seconds between two
+    checks for a newer index.
     """
 
     ranking: Ranking = "hybrid"
@@ -37,6 +37,6 @@ DEFAULT: Final = CourseSettings()
 
 
 def course_settings(ranking: str) -> CourseSettings:
-    """The settings with the ranking of ``DUALTRACK_COURSE_RANKING``; empty or unknown for the default."""
-    chosen = next((one for one in RANKINGS if one == ranking), DEFAULT.ranking)
+    """The settings with the ranking of ``DUALTRACK_COURSE_RANKING``; the default if empty or unknown."""
+    chosen = next((known for known in RANKINGS if known == ranking), DEFAULT.ranking)
     return replace(DEFAULT, ranking=chosen)

@@ -1,4 +1,4 @@
-"""``search_course_content`` and ``get_course_outline``: results with their places, and sources with links."""
+"""``search_course_content`` and ``get_course_outline``: results with their locations, and sources with links."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 NO_COURSES: Final = "There are no course materials yet."
 MAX_TITLES: Final = 50
-"""Titles listed when a name is refused."""
+"""Maximum titles that are listed for an unknown name."""
 
 
 def search_course_content(running: Running, needs: SearchNeeds) -> ToolResult:
-    """One call of the tool: at most five passages, best first, each below its course and lesson."""
-    given = running.call.input
-    query = one_line(clean(given["query"]))[:MAX_QUERY_CHARACTERS]
+    """Run a call: at most five passages, best first, each below its course and lesson."""
+    arguments = running.call.input
+    query = one_line(clean(arguments["query"]))[:MAX_QUERY_CHARACTERS]
     if not query:
         return failed("the query is empty")
-    return find(needs.courses, query, given.get("course_name"), given.get("lesson_number"))
+    return find(needs.courses, query, arguments.get("course_name"), arguments.get("lesson_number"))
 
 
 def get_course_outline(running: Running, needs: SearchNeeds) -> ToolResult:
-    """One call of the tool: the course and its lessons."""
+    """Run a call: the course and its lessons."""
     index = needs.courses.index()
     if index is None:
         return ToolResult(NO_COURSES)
@@ -47,7 +47,7 @@ def get_course_outline(running: Running, needs: SearchNeeds) -> ToolResult:
 def find(
     library: CourseLibrary, query: str, course_name: str | None, lesson_number: int | None
 ) -> ToolResult:
-    """The results of a query, optionally within a course and a lesson."""
+    """The results of a query, optionally only in a course or in lessons of a number."""
     index = library.index()
     if index is None:
         return ToolResult(NO_COURSES)
@@ -60,13 +60,13 @@ def find(
     left_out = ("meaning",) if library.lacks_meaning(index, vector, near) else ()
     if not hits:
         return ToolResult(_nothing(title, lesson_number), left_out=left_out)
-    text = "\n\n".join(f"[{hit.place}]\n{hit.chunk.text}" for hit in hits)
+    text = "\n\n".join(f"[{hit.location}]\n{hit.chunk.text}" for hit in hits)
     sources = _sources(hits)
     return ToolResult(text, sources=sources, left_out=left_out, preview=titles(sources))
 
 
 def _title(library: CourseLibrary, index: Index, name: str) -> str | None:
-    """The title that a name means; a vector is requested only if words do not decide."""
+    """The title that a name means; embeds the name only if words do not decide."""
     name = one_line(clean(name))[:MAX_NAME_CHARACTERS]
     return resolve(index, name, settings=library.settings) or resolve(
         index, name, library.vector(index, name), library.settings
@@ -90,7 +90,7 @@ def _nothing(title: str | None, lesson_number: int | None) -> str:
 
 
 def _sources(hits: tuple[Hit, ...]) -> tuple[Source, ...]:
-    return tuple(dict.fromkeys(Source(hit.place, hit.link) for hit in hits))
+    return tuple(dict.fromkeys(Source(hit.location, hit.link) for hit in hits))
 
 
 def _outline(course: Course) -> str:

@@ -17,7 +17,7 @@ class Lesson:
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """A document as it was read. ``title`` is the key; ``link`` and ``instructor`` may be empty."""
+    """The content of a document. ``title`` is the key; ``link`` and ``instructor`` may be empty."""
 
     title: str
     link: str
@@ -37,27 +37,27 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A chunk that was found, and where a reader finds its lesson: the lesson's link, else the course's, else empty."""
+    """A chunk that matches a query, and the link of its lesson, else of its course, else empty."""
 
     chunk: Chunk
     link: str
 
     @property
-    def place(self) -> str:
+    def location(self) -> str:
         """``<course title> - Lesson <n>``; the title alone for text of the course itself."""
-        return place_of(self.chunk.course_title, self.chunk.lesson_number)
+        return location_of(self.chunk.course_title, self.chunk.lesson_number)
 
 
 class Refused(Exception):
     """A document cannot become a course. The message says why, as part of a sentence: ``is locked with a password``."""
 
 
-def place_of(course_title: str, lesson_number: int | None) -> str:
-    """How results and sources name a place."""
+def location_of(course_title: str, lesson_number: int | None) -> str:
+    """The location of a lesson, as results and sources show it."""
     return course_title if lesson_number is None else f"{course_title} - Lesson {lesson_number}"
 
 
 def embedded_text(chunk: Chunk) -> str:
-    """The text to embed for a chunk: its course and lesson, then its text. Only the text is shown."""
+    """The text to embed for a chunk: its course and lesson, then its text. Results show only the text."""
     lesson = "" if chunk.lesson_number is None else f" Lesson {chunk.lesson_number}"
     return f"Course {chunk.course_title}{lesson} content: {chunk.text}"

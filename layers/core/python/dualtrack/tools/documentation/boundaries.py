@@ -14,9 +14,8 @@ _ATTRIBUTE: Final = str.maketrans(
 
 
 def tagged(tag: str, text: str, **attributes: str) -> str:
-    """``<tag name="value">text</tag>``. Our own tags inside the text lose their angle bracket, so a
-    document cannot end its section early or pretend to be another one. Other markup stays: it is what
-    documentation is made of.
+    """``<tag name="value">text</tag>``. Our own tags inside the text lose their angle bracket, so a document cannot
+    end its section early or pretend to be another. Other markup is part of the documentation and stays.
     """
     heads = "".join(f' {name}="{value.translate(_ATTRIBUTE)}"' for name, value in attributes.items() if value)
     return f"<{tag}{heads}>\n{_TAG.sub('&lt;', text)}\n</{tag}>"

@@ -1,8 +1,7 @@
 """The search's cache, shared by all users: public documentation and vectors.
 
-Keys are hashes, so no question can be read from the table. ``response#…`` holds a Context7 body,
-``embedding#…`` a vector (raw float32), ``plan#…`` which library a question led to and which response
-keys (never words of the question).
+Keys are hashes, so no question can be read from the table. ``response#…`` is a Context7 body, ``embedding#…`` a vector
+(raw float32), and ``plan#…`` the library and the response keys of a question, without its words.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ def response_key(address: str, path: str, params: Mapping[str, str]) -> str:
 
 
 def embedding_key(model: str, input_type: str, text: str) -> str:
-    """Key of a vector: the model, the kind of input and the very text."""
+    """Key of a vector: the model, the type of input and the exact text."""
     return _key("embedding", model, input_type, text)
 
 

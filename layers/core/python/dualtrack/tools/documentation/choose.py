@@ -1,4 +1,4 @@
-"""Which of Context7's libraries: the clear winner, else Claude's choice, else the best score."""
+"""Chooses one of Context7's libraries: the clear winner, else Claude's choice, else the best score."""
 
 from __future__ import annotations
 
@@ -35,22 +35,21 @@ class Choice(BaseModel):
 def by_score(libraries: Sequence[Library], wanted: str) -> tuple[tuple[Library, float], ...]:
     """Libraries with their scores (0 to 1), best first; those that cannot be read come last.
 
-    Half of the score is the likeness of the name, a fifth each Context7's trust and benchmark, a
-    tenth its own order.
+    Half of the score is the similarity of the name, a fifth each Context7's trust and benchmark, a tenth its order.
     """
     scored = [(library, _score(library, rank, wanted)) for rank, library in enumerate(libraries)]
     return tuple(sorted(scored, key=lambda pair: -pair[1]))
 
 
 def clear_winner(scored: Sequence[tuple[Library, float]], lead: float) -> bool:
-    """Whether the first is far enough ahead to be taken without asking Claude."""
+    """Whether the first is far enough ahead to be chosen without asking Claude."""
     return len(scored) == 1 or scored[0][1] - scored[1][1] >= lead
 
 
 async def choose_with_claude(
     request: Request, libraries: Sequence[Library], questions: Questions, timeout: float, bounds: Bounds
 ) -> Library:
-    """Claude's choice. Raises `Degraded`, also when it names what is not on the list."""
+    """Claude's choice. Raises `Degraded`, also if the choice is not on the list."""
     candidates = "\n".join(
         tagged(
             "library",
@@ -79,15 +78,15 @@ def _score(library: Library, rank: int, wanted: str) -> float:
 
 
 def _likeness(title: str, wanted: str) -> float:
-    """Jaccard likeness of the names' words, 1 if they are the same without spaces and case."""
-    mine, theirs = _name_words(title), _name_words(wanted)
-    if not mine or not theirs:
+    """Jaccard similarity of the names' words; 1 if they differ only in spaces and case."""
+    of_title, of_wanted = _name_words(title), _name_words(wanted)
+    if not of_title or not of_wanted:
         return 0.0
-    if "".join(mine) == "".join(theirs):
+    if "".join(of_title) == "".join(of_wanted):
         return 1.0
-    return 0.9 * len(set(mine) & set(theirs)) / len(set(mine) | set(theirs))
+    return 0.9 * len(set(of_title) & set(of_wanted)) / len(set(of_title) | set(of_wanted))
 
 
 def _name_words(name: str) -> list[str]:
-    found = re.findall(r"[a-z]+|\d+", name.lower())
-    return [word for word in found if word not in _NOISE] or found
+    parts = re.findall(r"[a-z]+|\d+", name.lower())
+    return [word for word in parts if word not in _NOISE] or parts

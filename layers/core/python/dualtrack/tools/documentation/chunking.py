@@ -1,7 +1,7 @@
-"""Documentation to chunks, one per section. Pure; everything that comes in is untrusted.
+"""Documentation to chunks, one per section. Pure; all input is untrusted.
 
-Context7 answers with JSON (code snippets and texts, already one per section) or with text, whose
-sections are divided by a line of exactly 32 dashes. A dash line inside a code fence is code.
+Context7 answers with JSON (code snippets and texts, one per section) or with text whose sections are separated by
+lines of exactly 32 dashes. Such a line inside a code fence is code.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ _BREAK: Final = re.compile(r"\s+")
 
 
 def chunks_of_json(document: Mapping[str, Any], bounds: Bounds) -> tuple[Chunk, ...]:
-    """Chunks of a ``/v2/context?type=json`` body: code snippets, then texts, in their order.
+    """Chunks of a ``/v2/context?type=json`` body: code snippets, then texts, each in their order.
 
-    Fields of the wrong type are passed over. ``rules`` is not read: it is written by the library's
-    owner as instructions to a model, and documentation gives no instructions here.
+    Fields of the wrong type are ignored, and so is ``rules``: instructions to a model by the library's owner, which
+    documentation must not give.
     """
-    found = [*_code_chunks(_mappings(document.get("codeSnippets")), bounds)]
-    found += _info_chunks(_mappings(document.get("infoSnippets")), bounds)
-    return _bounded(found, bounds)
+    chunks = [*_code_chunks(_mappings(document.get("codeSnippets")), bounds)]
+    chunks += _info_chunks(_mappings(document.get("infoSnippets")), bounds)
+    return _bounded(chunks, bounds)
 
 
 def chunks_of_text(text: str, bounds: Bounds) -> tuple[Chunk, ...]:
-    """Chunks of a text body: ``### Title``, ``Source: url``, markdown, divided by 32 dashes."""
+    """Chunks of a text body: sections of ``### Title``, ``Source: url`` and Markdown, separated by 32 dashes."""
     return _bounded((_text_chunk(section, bounds) for section in sections(text)), bounds)
 
 
 def sections(text: str) -> tuple[str, ...]:
-    """The text cut at lines of exactly 32 dashes outside code fences; empty sections are dropped.
+    """The text split at lines of exactly 32 dashes outside code fences; empty sections are dropped.
 
-    A fence that is never closed is no fence: it must not swallow every section after it.
+    A fence that is never closed is ignored: it must not swallow all the sections after it.
     """
     lines = text.splitlines()
     closers = _longest_closers(lines)
@@ -63,21 +63,21 @@ def sections(text: str) -> tuple[str, ...]:
 
 
 def _longest_closers(lines: Sequence[str]) -> list[Mapping[str, int]]:
-    """For each line, by fence character, the longest run of it that could close a fence further down."""
+    """For each line, the longest run of each fence character that could close a fence below it."""
     longest: Mapping[str, int] = {}
-    found: list[Mapping[str, int]] = []
+    closers: list[Mapping[str, int]] = []
     for line in reversed(lines):
-        found.append(longest)
+        closers.append(longest)
         match = _FENCE.match(line)
         if match and not match.group(2).strip():
             mark, size = match.group(1)[0], len(match.group(1))
             if size > longest.get(mark, 0):
                 longest = {**longest, mark: size}
-    return found[::-1]
+    return closers[::-1]
 
 
 def distinct(chunk_lists: Iterable[Sequence[Chunk]]) -> tuple[Chunk, ...]:
-    """Merged in order, without repeats (the same body under the same heading)."""
+    """The lists merged in order, without duplicates (the same body under the same heading)."""
     merged: dict[tuple[str, str], Chunk] = {}
     for chunks in chunk_lists:
         for chunk in chunks:
@@ -86,13 +86,13 @@ def distinct(chunk_lists: Iterable[Sequence[Chunk]]) -> tuple[Chunk, ...]:
 
 
 def one_line(text: str, limit: int) -> str:
-    """For headings: control characters and line breaks gone, cut to ``limit`` characters."""
+    """A heading's text without control characters and line breaks, cut to ``limit`` characters."""
     line = _BREAK.sub(" ", _CONTROL.sub("", text)).strip()
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def web_address(text: object, limit: int) -> str:
-    """The address if it is a plain http(s) one, else nothing. It is shown, never requested."""
+    """The address if it is a plain http(s) one, else empty. It is shown, never requested."""
     if not isinstance(text, str) or len(text) > limit or re.search(r"[\s<>\"'`\x00-\x1f\x7f]", text):
         return ""
     try:
@@ -163,7 +163,7 @@ def _chunk(title: str, text: str, url: object, bounds: Bounds) -> Chunk:
 
 
 def _closing_fence(cut: str) -> str:
-    """A code block that the cut left open is closed again."""
+    """The closing fence of a code block that the cut left open, else empty."""
     fence = ""
     for line in cut.splitlines():
         fence = _fence_after(fence, line)

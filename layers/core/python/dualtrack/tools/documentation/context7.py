@@ -1,8 +1,7 @@
-"""Context7's v2 API over httpx: search for libraries, fetch sections for one phrasing.
+"""Context7's v2 API over httpx: search for libraries, fetch the sections for a phrasing of the question.
 
-Facts of the API: ``GET /api/v2/libs/search`` and ``GET /api/v2/context``; errors are JSON
-``{"error", "message"}``; 202 means "not finalised yet", 301 carries the new library id in the body
-(``redirectUrl``), never a Location to follow.
+The API: ``GET /api/v2/libs/search`` and ``GET /api/v2/context``. Errors are JSON ``{"error", "message"}``. 202 means
+"not finalised yet"; 301 has the new library id in the body (``redirectUrl``), and no Location to follow.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _MAX_MOVES: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The body of a 200, whole and bounded: what is cached. ``is_json`` by its content type."""
+    """The whole body of a 200 response, bounded; this is what is cached. ``is_json``: by its content type."""
 
     text: str
     is_json: bool
@@ -48,8 +47,8 @@ class Moved(Context7Error):
 
 
 class Context7:
-    """Requests to the one configured address. Redirects are never followed; a busy answer is tried
-    once more if Context7 asks for no longer pause than the settings allow.
+    """Requests to the configured address. Redirects are never followed. A busy answer is retried once if the pause
+    that Context7 asks for is within the settings' limit.
     """
 
     def __init__(
@@ -64,7 +63,7 @@ class Context7:
         self._sleep = sleep
 
     async def get(self, path: str, params: Mapping[str, str]) -> Page:
-        """The page. Raises `Context7Error` in its several kinds."""
+        """The page. Raises `Context7Error` or one of its subclasses."""
         try:
             return await self._once(path, params)
         except TryLater as busy:
@@ -75,7 +74,7 @@ class Context7:
             return await self._once(path, params)
 
     async def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         await self._http.aclose()
 
     async def _once(self, path: str, params: Mapping[str, str]) -> Page:
@@ -99,13 +98,13 @@ def search_params(library: str, question: str) -> dict[str, str]:
 def context_params(
     library_id: str, phrasing: str, settings: RetrievalSettings, kind: str = "json"
 ) -> dict[str, str]:
-    """Parameters of one context request. ``fast`` skips Context7's own rerank: ours follows."""
+    """Parameters of a context request. ``fast`` skips Context7's own rerank, because ours follows."""
     params = {"libraryId": library_id, "query": phrasing, "type": kind}
     return {**params, "fast": "true"} if settings.context_fast else params
 
 
 def refusal(status: int, headers: Mapping[str, str], text: str) -> Context7Error:
-    """The error for a status that is not 200, in words for the model."""
+    """The error for a status other than 200. Its message is for the model."""
     body = _object(text)
     if status == httpx.codes.MOVED_PERMANENTLY:
         moved = library_id(body.get("redirectUrl"))
@@ -136,19 +135,19 @@ _REFUSALS: Final[Mapping[int, tuple[type[Context7Error], str]]] = {
 
 
 def libraries_of(page: Page, settings: RetrievalSettings) -> tuple[Library, ...]:
-    """The search's results in Context7's order, at most ``candidates``. Raises `Context7Error` for a
-    body that is not the documented one.
+    """The search's results in Context7's order, at most ``candidates``. Raises `Context7Error` if the body is not in
+    the documented form.
     """
     results = _object(page.text).get("results")
     if not isinstance(results, list):
         raise Context7Error("Context7 answered with something that is not a list of libraries")
-    found = [_library(item, settings) for item in results if isinstance(item, Mapping)]
-    return tuple(library for library in found if library)[: settings.bounds.candidates]
+    libraries = [_library(item, settings) for item in results if isinstance(item, Mapping)]
+    return tuple(library for library in libraries if library)[: settings.bounds.candidates]
 
 
 def chunks_of(page: Page, settings: RetrievalSettings) -> tuple[Chunk, ...]:
-    """The sections of a context page; a body that is not JSON is read as text. Raises `Context7Error`
-    for one that claims to be JSON and is not.
+    """The sections of a context page; a body that is not JSON is read as text. Raises `Context7Error` if it is
+    declared as JSON but cannot be parsed.
     """
     if not page.text.strip():
         return ()
@@ -161,12 +160,12 @@ def chunks_of(page: Page, settings: RetrievalSettings) -> tuple[Chunk, ...]:
 
 
 def library_id(value: object) -> str:
-    """The id if it is one (``/owner/name``, with an optional version), else nothing."""
+    """The id if valid (``/owner/name``, with an optional version), else empty."""
     return value if isinstance(value, str) and len(value) <= 200 and _LIBRARY_ID.fullmatch(value) else ""
 
 
 async def following_moves(library: str, ask: Callable[[str], Awaitable[Page]]) -> tuple[str, Page]:
-    """The page and the id under which it was had, after at most two moves."""
+    """The page and the library's current id, after at most two moves."""
     for _ in range(_MAX_MOVES):
         try:
             return library, await ask(library)
@@ -179,7 +178,7 @@ async def following_moves(library: str, ask: Callable[[str], Awaitable[Page]]) -
 
 
 async def _bounded_text(response: httpx.Response, limit: int) -> str:
-    """The body, refused as soon as it grows over the limit (of decoded bytes)."""
+    """The body. Raises `Context7Error` as soon as it exceeds the limit (in decoded bytes)."""
     parts: list[bytes] = []
     size = 0
     async for part in response.aiter_bytes():
@@ -223,6 +222,6 @@ def _object(text: str) -> Mapping[str, Any]:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Seconds; a date or nonsense counts as not given."""
+    """Seconds; None for a date or an invalid value."""
     value = headers.get("retry-after", "")
     return float(value) if re.fullmatch(r"\d{1,6}(?:\.\d+)?", value) else None

@@ -40,8 +40,8 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """Settings and clients of the search. None stands for "not configured": no embedder → keywords
-    alone, no questions → rules and the fused order, no cache → everything is requested again.
+    """Settings and clients of the search. None means "not configured": without an embedder, only keywords rank; without
+    questions, rules and the fused order decide; without a cache, everything is requested again.
     """
 
     context7: Context7
@@ -65,7 +65,7 @@ class Dependencies:
 
 @dataclass(frozen=True, slots=True)
 class SearchNeeds:
-    """What the function `search` gives its tools."""
+    """What the function `search` provides for its tools."""
 
     documentation: Dependencies
     stores: Stores
@@ -74,13 +74,13 @@ class SearchNeeds:
 
     @property
     def embedder(self) -> Embedder | None:
-        """For what is searched without the documentation service: the key's if there is one, else the local model."""
+        """For conversations and courses: Voyage's embedder if it has a key, else the local model."""
         return self.documentation.embedder or self.local
 
 
 @dataclass(frozen=True, slots=True)
 class SearchEnvironment:
-    """The function's environment, read once. Secrets are named here, not held."""
+    """The function's environment, read once. It has the ids of secrets, not their values."""
 
     model: str = "claude-haiku-5-5"
     thinking: Thinking = field(default_factory=Thinking)
@@ -118,8 +118,8 @@ def build_dependencies(
     logger: StageLogger,
     settings: RetrievalSettings | None = None,
 ) -> Dependencies:
-    """Clients for what is configured. ``model``: who is asked, None for nobody; ``secret`` reads one secret by
-    its id, empty where none is set."""
+    """The configured clients. ``model``: None if no model is asked. ``secret`` returns a secret by its id, empty if it
+    is not set."""
     chosen = settings or RetrievalSettings()
 
     return Dependencies(
@@ -139,7 +139,7 @@ def _questions(model: Model, environment: SearchEnvironment, settings: Retrieval
 
 
 def _context7_http(base_url: str, api_key: str) -> httpx.AsyncClient:
-    """Redirects stay unfollowed; the API's prefix is ours, so an address given with it is cut."""
+    """Follows no redirects. `Context7` adds the API's prefix, so it is cut from the address."""
     address = base_url.rstrip("/").removesuffix("/v2").removesuffix("/api")
     headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
     return httpx.AsyncClient(base_url=address, headers=headers, follow_redirects=False, timeout=10)

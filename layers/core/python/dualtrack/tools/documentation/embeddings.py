@@ -31,10 +31,10 @@ _LOOK_AT: Final = {
 
 
 class VoyageEmbedder:
-    """Texts to vectors. ``model`` is part of every cache key, so two models never mix.
+    """Texts to vectors. ``model`` is part of every cache key, so vectors of two models never mix.
 
-    Keeps one connection pool for its event loop; follows no redirect, retries nothing: keywords
-    alone are a good substitute, waiting is not.
+    Keeps one connection pool for its event loop. Follows no redirects and never retries: ranking by keywords alone is
+    better than waiting.
     """
 
     def __init__(self, api_key: str, base_url: str, model: str, settings: RetrievalSettings) -> None:
@@ -51,13 +51,13 @@ class VoyageEmbedder:
             answers = await asyncio.gather(*(self._batch(batch, input_type, timeout) for batch in batches))
         except Degraded:
             raise
-        except Exception as error:  # the client lets KeyError and the like out of bad answers
+        except Exception as error:  # for a bad answer the client raises KeyError and the like
             name = type(error).__name__
             raise Degraded(f"Voyage: {name}{_LOOK_AT.get(name, '')}") from error
         return tuple(vector for answer in answers for vector in answer)
 
     async def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         if self._session:
             await self._session.close()
             self._session = None
@@ -83,12 +83,12 @@ class VoyageEmbedder:
 
 
 async def _refuse_redirect(*_: object) -> NoReturn:
-    """Only the configured address is ever asked."""
+    """Requests go only to the configured address."""
     raise Degraded("Voyage: redirected")
 
 
 def _versioned(base_url: str) -> str:
-    """The client's base address ends in the version; an address without a path gets it."""
+    """The client's base address must end in the version; it is added to an address without a path."""
     address = base_url.rstrip("/")
     return address if not address or urlsplit(address).path else f"{address}/v1"
 

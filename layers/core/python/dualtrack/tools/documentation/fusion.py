@@ -1,6 +1,6 @@
 """Merging two rankings of the same chunks. Pure.
 
-A ranking is given as scores, one per chunk in chunk order, greater is better.
+A ranking is a list of scores, one per chunk in chunk order; greater is better.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 def ranked(scores: Sequence[float]) -> tuple[int, ...]:
-    """Indexes by falling score; equal scores keep page order."""
+    """Indexes in descending order of score; equal scores keep page order."""
     return tuple(sorted(range(len(scores)), key=lambda index: -scores[index]))
 
 
 def reciprocal_rank_scores(score_lists: Sequence[Sequence[float]], k: int) -> tuple[float, ...]:
     """Sum of 1 / (k + rank), rank from 1 (Cormack, Clarke and Buettcher 2009).
 
-    A chunk that a ranker scored zero is not in that ranker's list: a ranking in which nothing
-    matched has no say, instead of voting for page order.
+    A chunk with score zero is not in that ranking: so a ranking in which nothing matched has no effect, instead of
+    favouring page order.
     """
     fused = [0.0] * _size(score_lists)
     for scores in score_lists:
@@ -33,7 +33,7 @@ def reciprocal_rank_scores(score_lists: Sequence[Sequence[float]], k: int) -> tu
 
 
 def min_max_scores(score_lists: Sequence[Sequence[float]]) -> tuple[float, ...]:
-    """Sum of the scores, each ranker's stretched to 0..1. Equal scores all count 0."""
+    """Sum of the scores, each ranking's scaled to 0..1. If all its scores are equal, they count 0."""
     fused = [0.0] * _size(score_lists)
     for scores in score_lists:
         low, high = min(scores, default=0.0), max(scores, default=0.0)
@@ -44,7 +44,7 @@ def min_max_scores(score_lists: Sequence[Sequence[float]]) -> tuple[float, ...]:
 
 
 def fuse(score_lists: Sequence[Sequence[float]], settings: RetrievalSettings) -> tuple[int, ...]:
-    """Chunk indexes, best first, from keywords alone or from keywords and meaning. One ranker keeps its own order."""
+    """Chunk indexes, best first, by keywords alone or by keywords and meaning. A single ranking keeps its order."""
     keywords, *meaning = score_lists
     if not meaning:
         return ranked(keywords)

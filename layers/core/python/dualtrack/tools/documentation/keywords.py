@@ -1,4 +1,4 @@
-"""Ranking by keywords: BM25 (rank-bm25) over words, identifiers taken apart as well as whole."""
+"""Ranking by keywords: BM25 (rank-bm25) over words; identifiers count whole and in parts."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _SUFFIXES: Final = (("sses", "ss"), ("ies", "y"), ("ing", ""), ("ed", ""), ("s",
 
 
 class Terms(dict[str, tuple[str, ...]]):
-    """The search terms of each word that was met: a word is taken apart once, however often it stands in the texts."""
+    """A cache of each word's search terms, so that a word is split once however often it occurs."""
 
     def __missing__(self, word: str) -> tuple[str, ...]:
-        """A word that was not met before."""
+        """Split a new word."""
         whole = word.lower()
         parts = [part.lower() for part in _PART.findall(word)]
         stems = [_stem(part) for part in (parts or [whole]) if part not in _STOP]
@@ -33,16 +33,16 @@ class Terms(dict[str, tuple[str, ...]]):
         return terms
 
 
-def words(text: str, met: Terms | None = None) -> list[str]:
-    """Lower-case search terms: ``setAccessToken`` gives itself and set, access, token; plurals and
-    simple verb endings are cut; stop words are left out. ``met`` is shared by texts that are read together.
+def words(text: str, known: Terms | None = None) -> list[str]:
+    """Lower-case search terms: ``setAccessToken`` becomes itself and set, access, token; plural and simple verb
+    endings are cut; stop words are left out. ``known``: a cache to share between texts.
     """
-    met = Terms() if met is None else met
-    return [term for word in WORD.findall(text) for term in met[word]]
+    known = Terms() if known is None else known
+    return [term for word in WORD.findall(text) for term in known[word]]
 
 
 def _stem(word: str) -> str:
-    """A light stem: enough that "sessions" finds "session"; never shorter than three letters."""
+    """A light stem, so that "sessions" matches "session"; never shorter than three letters."""
     for suffix, replacement in _SUFFIXES:
         if word.endswith(suffix) and not word.endswith(("ss", "us", "is")):
             stem = word[: -len(suffix)] + replacement
@@ -53,13 +53,13 @@ def _stem(word: str) -> str:
 def keyword_scores(question: str, texts: Sequence[str], *, k1: float, b: float) -> tuple[float, ...]:
     """BM25 scores of ``texts`` for the question, each at least 0; all 0 if no word matches.
 
-    rank-bm25's Plus variant, for its idf log((N + 1) / df): in a small set of sections Okapi's idf is
-    negative for words that more than half of them share, and the floor that rank-bm25 puts there can
-    exceed the weight of rarer words. The constant that Plus adds to every section, whether or not it
-    holds the word, is taken off again, so that a section without any of the words scores 0.
+    Uses rank-bm25's Plus variant for its idf log((N + 1) / df): in a small set of sections Okapi's idf is negative for
+    words that more than half of them share, and rank-bm25's floor for it can exceed the weight of rarer words. Plus
+    adds a constant to every section, even to one without the word; it is subtracted again, so that a section with none
+    of the words scores 0.
     """
-    met = Terms()
-    terms = [words(text, met) for text in texts]
+    known = Terms()
+    terms = [words(text, known) for text in texts]
     if not any(terms):
         return tuple(0.0 for _ in texts)
     index = BM25Plus(terms, k1=k1, b=b)
@@ -68,6 +68,6 @@ def keyword_scores(question: str, texts: Sequence[str], *, k1: float, b: float) 
     present = [not frequencies.keys().isdisjoint(query) for frequencies in index.doc_freqs]
     scores = index.get_scores(query)
     return tuple(
-        max(0.0, float(score) - absent) if found else 0.0
-        for score, found in zip(scores, present, strict=True)
+        max(0.0, float(score) - absent) if matches else 0.0
+        for score, matches in zip(scores, present, strict=True)
     )

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A library and the distinct sections it has for the question, in Context7's order.
+class Sections:
+    """A library and its distinct sections for the question, in Context7's order.
 
-    ``keys``: the cache keys of the pages they came from.
+    ``keys``: the cache keys of their pages.
     """
 
     library: Library
@@ -43,16 +43,16 @@ class Found:
     keys: tuple[str, ...] = ()
 
 
-async def find_sections(question: str, session: Session) -> Found:
+async def find_sections(question: str, session: Session) -> Sections:
     """The cached result for exactly this question, else that of Context7. Raises `Context7Error`."""
     remembered = await _remembered(question, session)
     if remembered:
         return remembered
     request = await _understood(question, session)
-    found = await _first_available(await _candidates(request, session), request, session)
+    sections = await _first_available(await _candidates(request, session), request, session)
     if session.healthy:
-        session.responses[_plan_key(question, session)] = _plan(found)
-    return found
+        session.responses[_plan_key(question, session)] = _plan(sections)
+    return sections
 
 
 async def _understood(question: str, session: Session) -> Request:
@@ -108,8 +108,8 @@ async def _search(name: str, question: str, session: Session) -> tuple[Library, 
     return await session.stages.required("search", session.deps.settings.limits.search, search)
 
 
-async def _first_available(libraries: Sequence[Library], request: Request, session: Session) -> Found:
-    """The sections of the first library that has any. Raises the first refusal if none has."""
+async def _first_available(libraries: Sequence[Library], request: Request, session: Session) -> Sections:
+    """The sections of the first library that has any. Raises the first error if none has."""
     refusals: list[LibraryUnavailable] = []
     for library in libraries:
         try:
@@ -119,41 +119,45 @@ async def _first_available(libraries: Sequence[Library], request: Request, sessi
     raise refusals[0]
 
 
-async def _sections(library: Library, request: Request, session: Session) -> Found:
-    """Several phrasings at once, and more of them only if they brought too few sections while each
-    still brought others. Raises `Context7Error` if there is nothing at all.
+async def _sections(library: Library, request: Request, session: Session) -> Sections:
+    """The sections for several phrasings, asked at once; for more phrasings only if these returned too few sections,
+    and not all the same ones. Raises `Context7Error` if there are none.
     """
     settings = session.deps.settings
     ways = phrasings(request)[: settings.max_phrasings]
     first, more = ways[: settings.first_phrasings], ways[settings.first_phrasings :]
-    found, largest = await _wave(library, first, session)
-    if not found.chunks:
+    sections, largest = await _wave(library, first, session)
+    if not sections.chunks:
         raise LibraryUnavailable("Context7 has no documentation of this library for the question")
-    if more and largest < len(found.chunks) < settings.top_fused:
+    if more and largest < len(sections.chunks) < settings.top_fused:
         try:
-            further, _ = await _wave(found.library, more, session)
+            further, _ = await _wave(sections.library, more, session)
         except Context7Error:
             session.healthy = False
         else:
-            found = replace(
-                found, chunks=distinct([found.chunks, further.chunks]), keys=(*found.keys, *further.keys)
+            sections = replace(
+                sections,
+                chunks=distinct([sections.chunks, further.chunks]),
+                keys=(*sections.keys, *further.keys),
             )
-    return replace(found, chunks=found.chunks[: settings.bounds.chunks])
+    return replace(sections, chunks=sections.chunks[: settings.bounds.chunks])
 
 
-async def _wave(library: Library, ways: Sequence[str], session: Session) -> tuple[Found, int]:
-    """The sections for some phrasings, asked in parallel, and the size of the largest answer.
+async def _wave(library: Library, ways: Sequence[str], session: Session) -> tuple[Sections, int]:
+    """The sections for phrasings that are asked in parallel, and the size of the largest answer.
 
-    A phrasing that fails is left out. Raises the first failure if all fail.
+    A failed phrasing is left out. Raises the first failure if all fail.
     """
     settings = session.deps.settings
     await session.recall_pages((CONTEXT, context_params(library.id, way, settings)) for way in ways)
 
-    async def ask(_: float) -> list[Found | BaseException]:
-        return await asyncio.gather(*(_one(library, way, session) for way in ways), return_exceptions=True)
+    async def ask(_: float) -> list[Sections | BaseException]:
+        return await asyncio.gather(
+            *(_of_phrasing(library, way, session) for way in ways), return_exceptions=True
+        )
 
     answers = await session.stages.required("context", settings.limits.context, ask)
-    pages = [answer for answer in answers if isinstance(answer, Found)]
+    pages = [answer for answer in answers if isinstance(answer, Sections)]
     failures = [answer for answer in answers if isinstance(answer, BaseException)]
     for failure in failures:
         if not pages or not isinstance(failure, Context7Error):
@@ -161,11 +165,11 @@ async def _wave(library: Library, ways: Sequence[str], session: Session) -> tupl
     session.healthy = session.healthy and not failures
     merged = distinct(page.chunks for page in pages)
     keys = tuple(key for page in pages for key in page.keys)
-    return Found(pages[0].library, merged, keys), max(len(page.chunks) for page in pages)
+    return Sections(pages[0].library, merged, keys), max(len(page.chunks) for page in pages)
 
 
-async def _one(library: Library, way: str, session: Session) -> Found:
-    """One phrasing: JSON, or text where the JSON cannot be read."""
+async def _of_phrasing(library: Library, way: str, session: Session) -> Sections:
+    """The sections for a phrasing, from JSON, or from text if the JSON cannot be parsed."""
     try:
         return await _page(library, way, "json", session)
     except _Unreadable:
@@ -173,10 +177,10 @@ async def _one(library: Library, way: str, session: Session) -> Found:
 
 
 class _Unreadable(Context7Error):
-    """The page is not of its declared type."""
+    """The page cannot be parsed as its declared type."""
 
 
-async def _page(library: Library, way: str, kind: str, session: Session) -> Found:
+async def _page(library: Library, way: str, kind: str, session: Session) -> Sections:
     settings = session.deps.settings
 
     async def ask(identity: str) -> Page:
@@ -189,11 +193,11 @@ async def _page(library: Library, way: str, kind: str, session: Session) -> Foun
     except Context7Error as error:
         session.responses.pop(key, None)
         raise _Unreadable(str(error)) from error
-    return Found(replace(library, id=identity), chunks, (key,))
+    return Sections(replace(library, id=identity), chunks, (key,))
 
 
-async def _remembered(question: str, session: Session) -> Found | None:
-    """The sections that this question led to before, if all their pages are still remembered."""
+async def _remembered(question: str, session: Session) -> Sections | None:
+    """The sections of an earlier search for this question, if all their pages are still cached."""
     settings = session.deps.settings
     key = _plan_key(question, session)
     plan = unpacked_json((await session.recall([key])).get(key, b""))
@@ -208,11 +212,13 @@ async def _remembered(question: str, session: Session) -> Found | None:
         chunks = distinct(chunks_of(page, settings) for page in kept)[: settings.bounds.chunks]
     except Context7Error:
         return None
-    return Found(Library(plan["id"], plan["title"]), chunks, tuple(plan["keys"])) if chunks else None
+    return Sections(Library(plan["id"], plan["title"]), chunks, tuple(plan["keys"])) if chunks else None
 
 
-def _plan(found: Found) -> bytes:
-    return packed_json({"id": found.library.id, "title": found.library.title, "keys": list(found.keys)})
+def _plan(sections: Sections) -> bytes:
+    return packed_json(
+        {"id": sections.library.id, "title": sections.library.title, "keys": list(sections.keys)}
+    )
 
 
 def _is_plan(value: Any) -> bool:
@@ -226,7 +232,7 @@ def _is_plan(value: Any) -> bool:
 
 
 def _plan_key(question: str, session: Session) -> str:
-    """The key of the question and of everything else that affects the result."""
+    """The cache key of the question and everything else that affects the result."""
     deps = session.deps
     settings: RetrievalSettings = deps.settings
     return plan_key(

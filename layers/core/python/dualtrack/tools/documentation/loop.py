@@ -1,5 +1,5 @@
-"""An event loop in a thread of its own, so that plain code can wait for asynchronous work with a hard
-limit, from any thread, and connections live as long as the container.
+"""An event loop in its own thread: synchronous code can wait for asynchronous work with a hard limit, from any
+thread, and connections live as long as the container.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class BackgroundLoop:
             raise
 
     def close(self) -> None:
-        """Stop the thread. What still runs is cancelled."""
+        """Stop the thread and cancel what still runs."""
         with self._lock:
             loop, thread, self._loop = self._loop, self._thread, None
         if loop and thread:

@@ -3,7 +3,7 @@
     understand ─► search ─► choose ─► context (phrasings in parallel) ─► keywords ∥ embeddings
     ─► fusion ─► 30 ─► rerank ─► 6 ─► markdown
 
-The question is embedded while the first three run. A question asked before skips to the ranking.
+The question is embedded during the first three stages. A cached question skips to the ranking.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from dualtrack.tool import ToolResult
     from dualtrack.tools.documentation.dependencies import Dependencies, SearchNeeds
-    from dualtrack.tools.documentation.library import Found
+    from dualtrack.tools.documentation.library import Sections
     from dualtrack.tools.documentation.values import Chunk
     from dualtrack.tools.running import Running
 
@@ -36,29 +36,29 @@ if TYPE_CHECKING:
 _PARTS: Final = MappingProxyType(
     {"understand": "understand", "choose": "choose", "embed": "meaning", "rerank": "rerank"}
 )
-"""The optional stages that improve the result, by the part that is counted (`dualtrack.runtime.metrics.PARTS`)."""
+"""The optional stages, and the names under which their failures are counted (`dualtrack.runtime.metrics.PARTS`)."""
 
 
 def run(running: Running, needs: SearchNeeds) -> ToolResult:
-    """One call of the tool."""
+    """Run a call of the tool."""
     return retrieve_documentation(running.call.input["query"], needs.documentation)
 
 
 def retrieve_documentation(query: str, deps: Dependencies) -> ToolResult:
-    """The best sections of the documentation that answers the query, with their sources.
+    """The best sections of documentation for the query, with their sources.
 
-    Takes at most ``settings.limits.total`` seconds (28, inside the contract's 30) and never raises:
-    failures become an error result with the reason.
+    Takes at most ``settings.limits.total`` seconds (28, within the contract's 30) and never raises: a failure becomes
+    an error result with the reason.
     """
     question = " ".join(query.split())[:MAX_QUERY_CHARACTERS]
     if not question:
         return failed("the query is empty")
     total = deps.settings.limits.total
     session = Session(deps, Stages(deps.settings.limits))
-    return replace(_found(question, session, total), left_out=_left_out(session))
+    return replace(_searched(question, session, total), left_out=_left_out(session))
 
 
-def _found(question: str, session: Session, total: float) -> ToolResult:
+def _searched(question: str, session: Session, total: float) -> ToolResult:
     deps = session.deps
     try:
         return deps.loop.run(_search(question, session), timeout=total)
@@ -78,23 +78,23 @@ def _found(question: str, session: Session, total: float) -> ToolResult:
 async def _search(question: str, session: Session) -> ToolResult:
     query_vector = begin_query_vector(question, session)
     try:
-        found = await find_sections(question, session)
-        order = await fused_order(question, found.chunks, query_vector, session)
+        sections = await find_sections(question, session)
+        order = await fused_order(question, sections.chunks, query_vector, session)
     finally:
         if query_vector:
             query_vector.cancel()
             await asyncio.gather(query_vector, return_exceptions=True)
     remembering = asyncio.create_task(session.remember())
     try:
-        best = await _best([found.chunks[index] for index in order], question, session)
+        best = await _best([sections.chunks[index] for index in order], question, session)
         with session.stages.timed("format"):
-            return documentation_result(found.library, best, _notes(found, session))
+            return documentation_result(sections.library, best, _notes(sections, session))
     finally:
         await remembering
 
 
 async def _best(chunks: Sequence[Chunk], question: str, session: Session) -> Sequence[Chunk]:
-    """The final few: Claude's choice among the first ``top_fused``, else the first."""
+    """The final sections: Claude's choice from the first ``top_fused``, else the first ``top_final``."""
     questions, settings = session.deps.questions, session.deps.settings
     candidates = chunks[: settings.top_fused]
     if questions is None or len(candidates) <= settings.top_final:
@@ -107,9 +107,9 @@ async def _best(chunks: Sequence[Chunk], question: str, session: Session) -> Seq
     return candidates[: settings.top_final] if order is None else [candidates[index] for index in order]
 
 
-def _notes(found: Found, session: Session) -> tuple[str, ...]:
+def _notes(sections: Sections, session: Session) -> tuple[str, ...]:
     """A note if there were too few sections to choose from."""
-    settings, size = session.deps.settings, len(found.chunks)
+    settings, size = session.deps.settings, len(sections.chunks)
     if size <= settings.top_final:
         return (f"only {size} distinct sections were found for this question; all of them are shown.",)
     if size < settings.top_fused:
@@ -119,15 +119,15 @@ def _notes(found: Found, session: Session) -> tuple[str, ...]:
 
 
 def _left_out(session: Session) -> tuple[str, ...]:
-    """The configured parts that failed, by the names that are counted."""
-    missed = {
+    """The configured parts that failed, under the names of the metric."""
+    failed_parts = {
         _PARTS[stage.name] for stage in session.stages.done if stage.name in _PARTS and not stage.went_well
     }
-    return tuple(sorted(missed | (set() if session.has_documentation else {"context7"})))
+    return tuple(sorted(failed_parts | (set() if session.has_documentation else {"context7"})))
 
 
 def _log(session: Session) -> None:
-    """One line per search: milliseconds and outcome of every stage, no text."""
+    """Log a line per search: milliseconds and outcome of every stage, and no text."""
     stages = session.stages
     session.deps.logger.info(
         "documentation search",

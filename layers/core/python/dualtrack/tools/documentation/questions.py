@@ -1,4 +1,4 @@
-"""One structured question to the model: a pydantic model in, a value of it out, or `Degraded`."""
+"""A structured question to the model, answered by a value of a Pydantic class, or `Degraded`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """The model, its name, and the maximum tokens of a written answer. Each question is tried once: all of them have a
+    """The model, its name, and the maximum tokens of an answer. Each question is asked once, because each has a
     fallback that is better than waiting.
     """
 
@@ -31,8 +31,7 @@ class Questions:
     async def ask(self, system: str, prompt: str, form: type[Form], timeout: float) -> Form:
         """The answer in the requested form. Raises `Degraded` if there is none.
 
-        Uses the same client as turns, in a thread: if a stage stops waiting, it continues, and the call ends by
-        its own timeout.
+        Uses the same client as turns, in a thread. If a stage stops waiting, the call continues until its own timeout.
         """
         request = {
             **short_fields(self.model_name, self.max_tokens, self.thinking),
@@ -45,7 +44,7 @@ class Questions:
             raise Degraded(str(error)) from error
 
     def _parsed(self, request: Mapping[str, Any], form: type[Form], timeout: float) -> Form:
-        """Runs in the thread, also after the stage stopped waiting; the usage of the call is always reported."""
+        """Runs in the thread, even after the stage stopped waiting, so that the call's usage is always reported."""
         with asking("model", self.model_name) as question:
             answer, question.usage = self.model.parse(request, form, timeout)
         return answer

@@ -1,4 +1,4 @@
-"""The order of the sections: keywords while the embeddings are fetched, then the fusion of both."""
+"""The order of the sections: by keywords while the embeddings are fetched, then the fusion of both."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def begin_query_vector(question: str, session: Session) -> asyncio.Task[bytes] | None:
-    """Embed the question while the documentation is still being looked for; None without an embedder."""
+    """Embed the question while the documentation is being fetched; None without an embedder."""
     embedder = session.deps.embedder
     if embedder is None:
         return None
@@ -30,7 +30,7 @@ def begin_query_vector(question: str, session: Session) -> asyncio.Task[bytes] |
 async def fused_order(
     question: str, chunks: Sequence[Chunk], query_vector: asyncio.Task[bytes] | None, session: Session
 ) -> tuple[int, ...]:
-    """Indexes of the chunks, best first: both rankings fused, or keywords alone."""
+    """Indexes of the chunks, best first, by both rankings or by keywords alone."""
     settings, stages = session.deps.settings, session.stages
     vectors = asyncio.create_task(_vector_ranking(chunks, query_vector, session))
     try:
@@ -47,7 +47,7 @@ async def fused_order(
 async def _vector_ranking(
     chunks: Sequence[Chunk], query_vector: asyncio.Task[bytes] | None, session: Session
 ) -> tuple[float, ...] | None:
-    """Closeness of each chunk to the question; None where embeddings are not to be had."""
+    """Closeness of each chunk to the question; None without embeddings."""
     settings, stages, embedder = session.deps.settings, session.stages, session.deps.embedder
     if query_vector is None or embedder is None:
         return None
@@ -64,9 +64,9 @@ async def _vector_ranking(
             else {}
         )
         _keep(fresh, "document", embedder, session)
-        every = {**usable, **fresh}
+        by_text = {**usable, **fresh}
         with stages.timed("vectors"):
-            return vector_scores(query, [every[text] for text in texts], settings.distance)
+            return vector_scores(query, [by_text[text] for text in texts], settings.distance)
 
     return await stages.optional("embed", settings.limits.embed, vectors)
 
@@ -84,8 +84,8 @@ async def _known(
     texts: Sequence[str], input_type: InputType, embedder: Embedder, session: Session
 ) -> dict[str, bytes]:
     keys = {embedding_key(embedder.model, input_type, text): text for text in texts}
-    found = await session.recall(keys)
-    return {keys[key]: vector for key, vector in found.items()}
+    cached = await session.recall(keys)
+    return {keys[key]: vector for key, vector in cached.items()}
 
 
 def _keep(vectors: dict[str, bytes], input_type: InputType, embedder: Embedder, session: Session) -> None:

@@ -1,4 +1,4 @@
-"""The last ordering: one call, Claude reads the question and a short excerpt of each candidate."""
+"""The final ranking: in one call, Claude reads the question and a short excerpt of each candidate."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ async def rerank_with_claude(
 
 
 def completed(ranking: Sequence[int], size: int, top: int) -> tuple[int, ...] | None:
-    """Numbers from 1 to indexes from 0: strangers and repeats left out, filled up in the fused order.
-    None if no number is usable.
+    """Numbers from 1 to indexes from 0, without unknown numbers and duplicates, filled up in the fused order. None if
+    no number is valid.
     """
     chosen = [number - 1 for number in dict.fromkeys(ranking) if 1 <= number <= size]
     if not chosen:

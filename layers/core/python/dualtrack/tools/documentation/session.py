@@ -1,4 +1,4 @@
-"""A search in progress: its dependencies, its stages, what it has read from the cache and will write to it."""
+"""A search in progress: its dependencies, its stages, and what it reads from and writes to the cache."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Session:
-    """``healthy`` becomes False when a stage degrades: the result is then not cached as the answer to the
-    question, so that the next search can do better.
+    """``healthy`` becomes False if a stage fails: the result is then not cached for the question, so that the next
+    search can do better.
     """
 
     deps: Dependencies
     stages: Stages
     healthy: bool = True
     has_documentation: bool = True
-    """False if Context7 failed or was too slow; a missing library is a valid answer."""
+    """False if Context7 failed or was too slow. A missing library is a valid answer."""
     context7_requests: int = 0
     recalled: dict[str, bytes] = field(default_factory=dict)
     responses: dict[str, bytes] = field(default_factory=dict)
     embeddings: dict[str, bytes] = field(default_factory=dict)
 
     async def recall(self, keys: Iterable[str]) -> dict[str, bytes]:
-        """The cached entries of these keys; empty if there is no cache or it does not answer."""
+        """The cached entries of these keys; empty without a cache, or if it fails."""
         cache = self.deps.cache
         wanted = list(keys)
         if cache is None or not wanted:
@@ -43,13 +43,15 @@ class Session:
         async def read(_: float) -> dict[str, bytes]:
             try:
                 return await asyncio.to_thread(cache.get_many, wanted)
-            except Exception as error:  # botocore's two roots and damaged items: go on without
+            except (
+                Exception
+            ) as error:  # botocore's two base classes, damaged items: continue without the cache
                 raise Degraded(f"cache: {type(error).__name__}") from error
 
         return await self.stages.optional("recall", self.deps.settings.limits.cache, read) or {}
 
     async def remember(self) -> None:
-        """Put what was fetched into the cache."""
+        """Write what was fetched to the cache."""
         cache, settings = self.deps.cache, self.deps.settings
         if cache is None or not (self.responses or self.embeddings):
             return
@@ -71,7 +73,7 @@ class Session:
         self.recalled.update(await self.recall(key for key in keys if key not in self.recalled))
 
     async def page(self, path: str, params: Mapping[str, str]) -> Page:
-        """A Context7 page, from what was recalled or from Context7. Raises `Context7Error`."""
+        """A Context7 page, from the cache or from Context7. Raises `Context7Error`."""
         key = self.key(path, params)
         page = unpacked_page(self.recalled.get(key, b""))
         if page is None:

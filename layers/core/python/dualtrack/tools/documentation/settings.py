@@ -11,8 +11,8 @@ Fusion = Literal["reciprocal_rank", "min_max_sum"]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Seconds. ``total`` ends the search with an error result; each stage may use at most its own
-    limit and never more than what is left of the total, less ``reserve``.
+    """Seconds. After ``total`` the search ends with an error result. Each stage may use its own limit, but no more than
+    what is left of the total less ``reserve``.
     """
 
     total: float = 28.0
@@ -25,14 +25,14 @@ class Limits:
     embed: float = 6.0
     rerank: float = 8.0
     retry_after: float = 3.0
-    """The longest ``Retry-After`` that is waited for; a longer one is reported to the model."""
+    """The longest ``Retry-After`` to wait for; a longer one is reported to the model."""
     least: float = 1.0
-    """An optional stage is not begun with less than this left."""
+    """An optional stage does not start with less time left."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Sizes of untrusted input and of what the model gets. Characters unless named otherwise."""
+    """Limits of untrusted input and of what the model gets, in characters unless the name says otherwise."""
 
     response_bytes: int = 4_000_000
     chunk: int = 8_000
@@ -49,14 +49,12 @@ class Bounds:
 class RetrievalSettings:
     """How documentation is found, ranked and cut.
 
-    ``top_fused`` and ``top_final`` are the two cuts (30 and 6). ``rrf_k`` is the constant of
-    reciprocal rank fusion, in which meaning counts ``meaning_weight`` times; both are what held-out
-    questions chose over the usual 60 and 1 (docs/retrieval.md). ``k1`` and ``b`` are BM25's.
-    ``clear_lead``: how far the best library's score (0 to 1) must be ahead of the second for it to be
-    taken without asking Claude. ``first_phrasings`` questions are put to Context7 at once; the rest,
-    up to ``max_phrasings``, only if fewer than ``top_fused`` distinct chunks came back.
-    ``embedding_batch`` texts and ``embedding_batch_tokens`` (estimated) go in one Voyage request.
-    ``response_ttl`` and ``embedding_ttl`` are seconds.
+    ``top_fused`` and ``top_final`` are the chunks kept after fusion and after the rerank. ``rrf_k`` is the constant of
+    reciprocal rank fusion, in which meaning counts ``meaning_weight`` times; both did better on held-out questions than
+    the usual 60 and 1 (docs/retrieval.md). ``k1`` and ``b`` are BM25's. ``clear_lead``: the lead of the best library's
+    score (0 to 1) from which it is chosen without asking Claude. ``first_phrasings`` go to Context7 at once; the rest,
+    up to ``max_phrasings``, only if fewer than ``top_fused`` distinct chunks came back. ``embedding_batch`` texts and
+    ``embedding_batch_tokens`` (estimated) fit in a Voyage request. ``response_ttl`` and ``embedding_ttl`` are seconds.
     """
 
     fusion: Fusion = "reciprocal_rank"
@@ -81,7 +79,7 @@ class RetrievalSettings:
     bounds: Bounds = field(default_factory=Bounds)
 
     def __post_init__(self) -> None:
-        """Raises ValueError for what would divide by zero or cut nothing."""
+        """Raises ValueError for values that would divide by zero or make no sense."""
         if self.k1 <= 0 or not 0 <= self.b <= 1:
             raise ValueError("k1 must be positive, b between 0 and 1")
         if self.rrf_k < 1 or self.meaning_weight < 1:

@@ -8,7 +8,7 @@ from dualtrack.frozen import freeze
 from dualtrack.tool import ToolSpec
 
 MAX_QUERY_CHARACTERS: Final = 500
-"""Context7 takes queries of 1 to 500 characters."""
+"""Context7 accepts queries of 1 to 500 characters."""
 
 RETRIEVE_DOCUMENTATION: Final = ToolSpec(
     name="retrieve_documentation",

@@ -1,4 +1,4 @@
-"""Time: one deadline for the search, a limit for each stage inside it, and a record of both."""
+"""Times a search: a deadline for all of it, a limit for each stage, and a record of the stages."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Value = TypeVar("Value")
 
 
 class StageLogger(Protocol):
-    """What is asked of a logger: Powertools' and the standard one both do."""
+    """The logger: Powertools' or the standard one."""
 
     def info(self, msg: str, *, extra: Mapping[str, object]) -> None:
-        """One structured line."""
+        """Log a structured line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One stage that ran: milliseconds and how it ended."""
+    """A stage that ran: its milliseconds and its outcome."""
 
     name: str
     milliseconds: float
@@ -41,7 +41,7 @@ class Stage:
 
 @dataclass(slots=True)
 class Stages:
-    """Runs the stages of one search and remembers them. The only mutable value of a search."""
+    """Runs the stages of a search and records them."""
 
     limits: Limits
     monotonic: Callable[[], float] = time.monotonic
@@ -52,7 +52,7 @@ class Stages:
         self.started = self.monotonic()
 
     def left(self) -> float:
-        """Seconds that may still be used."""
+        """Seconds that are left."""
         return self.limits.total - self.limits.reserve - (self.monotonic() - self.started)
 
     async def required(self, name: str, limit: float, work: Callable[[float], Awaitable[Value]]) -> Value:

@@ -1,6 +1,4 @@
-"""What the request is about: by Claude if available, else by a few simple rules. Pure,
-apart from the client that is passed in.
-"""
+"""What the request is about: by Claude if available, else by a few simple rules. Pure, apart from the client."""
 
 from __future__ import annotations
 
@@ -56,8 +54,8 @@ async def understand_with_claude(question: str, questions: Questions, timeout: f
 
 
 def understand_by_rules(question: str) -> Request:
-    """The product is what is quoted, else what follows the last "for", "in", "with" …, else the first
-    capitalised name that does not merely open the sentence, else the whole question.
+    """The product is the quoted text, else what follows the last "for", "in", "with" …, else the first capitalised
+    name apart from words that open a sentence, else the whole question.
     """
     library = _quoted(question) or _after_preposition(question) or _first_name(question) or _short(question)
     topic = _short(re.sub(re.escape(library), " ", question, flags=re.IGNORECASE).strip(" ?!.")) or _short(
@@ -67,8 +65,8 @@ def understand_by_rules(question: str) -> Request:
 
 
 def phrasings(request: Request) -> tuple[str, ...]:
-    """Different ways to put the request to Context7, most important first: it returns about twenty
-    sections for each and has no other means of asking for more.
+    """Different phrasings of the request, most important first: Context7 returns about twenty sections for each, and
+    there is no other way to get more.
     """
     topic = request.topic
     ways = (

@@ -1,10 +1,10 @@
 """The values that pass between the stages, all frozen, and the errors of the search.
 
 SearchError
-├── Context7Error          Context7 said no (or nothing): message for the model
-│   ├── LibraryUnavailable   this library cannot be had; another candidate may
+├── Context7Error          Context7 refused or did not answer; the message is for the model
+│   ├── LibraryUnavailable   this library is not available; another candidate may be
 │   └── TryLater             202, 429, 5xx: the same request may work later
-└── Degraded               an optional stage could not be carried out; the search goes on without it
+└── Degraded               an optional stage failed; the search continues without it
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Context7Error(SearchError):
 
 
 class LibraryUnavailable(Context7Error):
-    """Context7 has nothing usable for this one library (202, 404, 422, empty)."""
+    """Context7 has nothing usable for this library (202, 404, 422, empty)."""
 
 
 class TryLater(Context7Error):
@@ -33,14 +33,14 @@ class TryLater(Context7Error):
 
 
 class Degraded(SearchError):
-    """An optional stage (understanding, choosing, embeddings, rerank) is left out. The message is a
-    short reason for the log, free of user text.
+    """An optional stage (understanding, choosing, embeddings, rerank) failed. The message is a short reason for the
+    log, without user text.
     """
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked: the original question, the product it is about, the topic within it."""
+    """The original question, the product that it is about, and the topic within that."""
 
     question: str
     library: str
@@ -49,7 +49,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """One result of Context7's search. ``trust`` 0 to 10, ``benchmark`` 0 to 100."""
+    """A result of Context7's search. ``trust`` is 0 to 10, ``benchmark`` 0 to 100."""
 
     id: str
     title: str
@@ -62,7 +62,7 @@ class Library:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """One section of documentation: heading, body in markdown, where it comes from."""
+    """A section of documentation: heading, body in Markdown, address."""
 
     title: str
     text: str
@@ -70,5 +70,5 @@ class Chunk:
 
     @property
     def searchable(self) -> str:
-        """Heading and body: what is indexed and embedded."""
+        """Heading and body, as they are indexed and embedded."""
         return f"{self.title}\n{self.text}"

@@ -27,10 +27,10 @@ def pack(vector: Sequence[float]) -> bytes:
 
 
 def vector_scores(query: bytes, vectors: Sequence[bytes], distance: Distance) -> tuple[float, ...]:
-    """Closeness of each vector to the query, in (0, 1], greater is closer.
+    """Closeness of each vector to the query, in (0, 1]; greater is closer.
 
-    Cosine: (1 + cos) / 2. Euclidean: 1 / (1 + distance). Raises `Degraded` where the vectors are
-    not comparable (different lengths, not finite, all zero).
+    Cosine: (1 + cos) / 2. Euclidean: 1 / (1 + distance). Raises `Degraded` if the vectors are not comparable (different
+    lengths, not finite, all zero).
     """
     if not vectors:
         return ()
@@ -45,9 +45,9 @@ def vector_scores(query: bytes, vectors: Sequence[bytes], distance: Distance) ->
 
 
 def to_int8(vector: bytes) -> bytes:
-    """A float32 vector in a quarter of its size: its largest number becomes 127, which no cosine notices.
+    """A float32 vector in a quarter of its size: its largest number becomes 127, which hardly changes a cosine.
 
-    Raises `Degraded` where it is not finite, or all zero.
+    Raises `Degraded` if it is not finite or all zero.
     """
     floats = np.frombuffer(vector, dtype="<f4")
     largest = float(np.abs(floats).max(initial=0.0))

@@ -1,6 +1,6 @@
-"""The types of the tools' arguments, from which their schemas are made (``python -m infra.graph_tools``).
+"""The types of the tools' arguments, from which ``python -m infra.graph_tools`` generates their schemas.
 
-Pydantic reads them there, limits and all; the functions need nothing of it. The string is the description.
+It needs Pydantic for that; the functions do not. The string is the description.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_LIMIT: Final = 200
 
 MAX_OFFSET: Final = 1_000_000
 MAX_DEPTH: Final = 6
-"""Relationships of a chain or a path at most (PROFILES 4)."""
+"""Maximum relationships of a chain or a path (PROFILES 4)."""
 
 _Words = Annotated[str, MinLen(1), MaxLen(MAX_NAME)]
 

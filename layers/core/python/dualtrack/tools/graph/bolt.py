@@ -1,8 +1,8 @@
 """A graph in a server that speaks Bolt (Neo4j), read with our tools' own queries.
 
 Sessions only read (``access_mode`` READ, which the server enforces), and a transaction ends at its time-out
-on the server. What the tools say in the other engine's dialect is translated here and nowhere else
-(`translated`); what a model says the guard has written in the server's (`dialects.NEO4J`).
+on the server. Our tools' queries are in the embedded engine's dialect and are translated here (`translated`);
+the guard writes a model's query in the server's dialect at once (`dialects.NEO4J`).
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ if TYPE_CHECKING:
 
 MAX_ROWS: Final = 200
 MAX_BYTES: Final = 2_000_000
-"""Of a query's rows, as JSON."""
+"""Limit of a query's rows, as JSON."""
 
 SECONDS: Final = 10.0
-"""Of one transaction."""
+"""Time-out of a transaction."""
 
 _TIMED_OUT: Final = "Neo.ClientError.Transaction.TransactionTimedOut"
 _MEMORY: Final = "OutOfMemory"
 
 _RULES: Final = (
-    # one pair of ends: a path, which the other engine's SHORTEST gives of each pair
+    # a path between two nodes; the embedded engine's SHORTEST returns one for each pair
     (
         re.compile(r"p = (\(a:.*?\}\))-\[\* SHORTEST 1\.\.(\d)\]-(\(b:.*?\}\))"),
         r"p = shortestPath(\1-[*1..\2]-\3)",
     ),
-    # all that lead to a node: each counts once by DISTINCT, for which the server follows each node once
+    # all nodes that lead to a node: the queries count DISTINCT ones, so the server visits each node once
     (re.compile(r"\* SHORTEST "), "*"),
     (re.compile(r"\brels\("), "relationships("),
     (re.compile(r"\blabel\(r\)"), "type(r)"),
@@ -53,8 +53,8 @@ _RULES: Final = (
 
 
 def open_driver(url: str, user: str, password: str) -> Driver:
-    """Connects when it is first asked. An instance answers one call at a time; the other connections are for calls that
-    were left behind, and one that slept with the instance is looked at before it is used.
+    """Connects at the first query. An instance answers one call at a time; the other connections are for abandoned
+    calls. A connection that was idle while the instance was frozen is checked before it is used.
     """
     return GraphDatabase.driver(
         url,
@@ -79,11 +79,11 @@ class Bolt:
         return self.rows(translated(query), parameters, min(limit, MAX_ROWS))
 
     def read_foreign(self, query: str, parameters: Mapping[str, Value], limit: int) -> Rows:
-        """The same for what the guard has written. The server keeps queries apart."""
+        """As `read`, for a query that the guard has rewritten. The server isolates queries from each other."""
         return self.rows(query, parameters, min(limit, MAX_ROWS))
 
     def rows(self, query: str, parameters: Mapping[str, Value], most: int) -> Rows:
-        """Of a query in the server's dialect."""
+        """At most ``most`` rows of a query in the server's dialect. Raises `GraphError`."""
         try:
             with self.driver.session(default_access_mode=READ_ACCESS, fetch_size=MAX_ROWS + 1) as session:
                 result = session.run(Query(query, timeout=self.seconds), dict(parameters))
@@ -96,13 +96,13 @@ class Bolt:
             raise NoGraph(f"the graph's server cannot be reached ({type(error).__name__}).") from None
 
 
-def _taken(columns: Iterable[str], found: Iterable[Any], most: int) -> Rows:
+def _taken(columns: Iterable[str], results: Iterable[Any], most: int) -> Rows:
     rows: list[tuple[Value, ...]] = []
     left = MAX_BYTES
-    for one in found:
+    for record in results:
         if len(rows) == most:
             return Rows(tuple(columns), tuple(rows), more=True)
-        row = tuple(plain(value) for value in one.values())
+        row = tuple(plain(value) for value in record.values())
         left -= len(json.dumps(row))
         if left < 0:
             raise QueryFailed("the rows are too large: return fewer or smaller values.")
@@ -121,17 +121,17 @@ def _failure(error: Neo4jError) -> QueryFailed | QueryTimedOut:
 
 def translated(query: str) -> str:
     """A query of our tools in the server's dialect."""
-    for found, instead in _RULES:
-        query = found.sub(instead, query)
+    for pattern, replacement in _RULES:
+        query = pattern.sub(replacement, query)
     return query
 
 
 def plain(value: Any) -> Any:
-    """A JSON value, as the other engine's child writes them."""
+    """The value as JSON, in the form that the embedded engine's child writes."""
     if isinstance(value, Node | Relationship | Path):
         return _of_graph(value)
     if isinstance(value, list):
-        return [plain(one) for one in value]
+        return [plain(element) for element in value]
     if isinstance(value, dict):
         return _plain(value)
     if isinstance(value, float) and not math.isfinite(value):
@@ -146,9 +146,9 @@ def _of_graph(value: Node | Relationship | Path) -> dict[str, Any]:
         return {"nodes": plain(list(value.nodes)), "relationships": plain(list(value.relationships))}
     if isinstance(value, Relationship):
         return {"_type": value.type, **_plain(value)}
-    # tools read both of every node; the server does not know that they must be there
+    # the tools read node_id and name of every node; the server does not enforce that it has them
     return {"_label": min(value.labels, default=""), NODE_ID: "", NAME: "", **_plain(value)}
 
 
 def _plain(value: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: plain(one) for key, one in value.items()}
+    return {key: plain(entry) for key, entry in value.items()}

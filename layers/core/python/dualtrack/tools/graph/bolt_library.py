@@ -1,4 +1,4 @@
-"""The graph of a server over Bolt: one driver for a function instance, and the schema, read again from time to time."""
+"""The graph of a server over Bolt: one driver for each function instance, and a schema that is refreshed."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from dualtrack.tools.graph.library import Log
 
 SCHEMA_SECONDS: Final = 300.0
-"""After which the schema is read again."""
+"""Seconds after which the schema is read again."""
 
 
 @dataclass(slots=True)
 class BoltLibrary:
-    """One for a function instance. ``password``: what it is now; another one gets another driver."""
+    """One for each function instance. ``password`` returns the current one; a new password gets a new driver."""
 
     url: str
     user: str
@@ -39,7 +39,7 @@ class BoltLibrary:
     _read: float = field(default=float("-inf"), init=False)
 
     def needs(self) -> GraphNeeds:
-        """The server's graph. Where its schema cannot be had and never was, what is wrong in place of one."""
+        """The server's graph. If its schema was never read and cannot be now, ``problem`` says why."""
         server = Bolt(self._current_driver())
         problem = ""
         if self.clock() - self._read >= SCHEMA_SECONDS:
@@ -51,7 +51,7 @@ class BoltLibrary:
         return GraphNeeds(server, self._schema, NEO4J, problem)
 
     def close(self) -> None:
-        """Its connections."""
+        """Close its connections."""
         if self._driver:
             self._driver.close()
             self._driver = None

@@ -1,7 +1,7 @@
-"""The schema of a graph in a server, read from the server: bounded in rows, and in what is looked at.
+"""The schema of a graph in a server, read with queries that are bounded in rows and in the data that they visit.
 
-Counts are the server's own. Properties are those of the first 1,000 nodes or relationships of a kind, and the
-labels at a type's ends those of its first 100,000 relationships.
+Counts are the server's own. Properties are those of the first 1,000 nodes of a label or relationships of a type,
+and the labels at a type's ends those of its first 100,000 relationships.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ MAX_LABELS: Final = 50
 MAX_TYPES: Final = 100
 MAX_PROPERTIES: Final = 100
 MAX_PAIRS: Final = 300
-"""As a loaded graph has them at most (docs/graph.md, "Loading")."""
+"""The same limits as for a loaded graph (docs/graph.md, "Loading")."""
 
 _MAX_NAME: Final = 64
 _SAMPLED: Final = 1_000
@@ -48,26 +48,31 @@ _NUMBERS: Final = {"INTEGER", "FLOAT"}
 
 
 def read_schema(server: Bolt) -> Schema:
-    """What the tools are told of the graph. Raises `GraphError`."""
+    """The graph's schema, for the tools. Raises `GraphError`."""
     labels, types = _names(server, _LABELS, MAX_LABELS), _names(server, _TYPES, MAX_TYPES)
     nodes = dict(_each(server, labels, _NODES + _COUNT, MAX_LABELS))
     relationships = dict(_each(server, types, _RELATIONSHIPS + _COUNT, MAX_TYPES))
-    labels, types = [one for one in labels if nodes[one]], [one for one in types if relationships[one]]
+    labels, types = (
+        [label for label in labels if nodes[label]],
+        [name for name in types if relationships[name]],
+    )
     own = _properties(server, labels, _NODES)
     of_types = _properties(server, types, _RELATIONSHIPS)
     ends = _ends(server, types, frozenset(labels))
     return Schema(
-        tuple(Label(one, own[one], nodes[one]) for one in labels),
+        tuple(Label(label, own[label], nodes[label]) for label in labels),
         tuple(
-            RelationshipType(one, ends[one], of_types[one], relationships[one]) for one in types if ends[one]
+            RelationshipType(name, ends[name], of_types[name], relationships[name])
+            for name in types
+            if ends[name]
         ),
     )
 
 
 def _names(server: Bolt, query: str, most: int) -> list[str]:
-    """Those that a query of the tools may have, in order."""
+    """The names that can be written in a query, in order."""
     names = [str(row[0]) for row in server.rows(query, {}, 2 * most).rows]
-    return [one for one in names if _is_plain(one)][:most]
+    return [name for name in names if _is_plain(name)][:most]
 
 
 def _is_plain(name: str) -> bool:
@@ -75,26 +80,27 @@ def _is_plain(name: str) -> bool:
 
 
 def _each(server: Bolt, names: Sequence[str], query: str, most: int) -> Iterable[tuple[Any, ...]]:
-    """The rows of a query of each name in one: its text has the name as ``{name}``, and the name's number as
+    """The rows of a query for every name, as one UNION. Its text has the name as ``{name}`` and the name's index as
     ``{at}``."""
     if not names:
         return ()
-    asked = [query.format(name=quoted(one), at=at) for at, one in enumerate(names)]
-    return server.rows(" UNION ALL ".join(asked), {f"n{at}": one for at, one in enumerate(names)}, most).rows
+    queries = [query.format(name=quoted(name), at=at) for at, name in enumerate(names)]
+    parameters = {f"n{at}": name for at, name in enumerate(names)}
+    return server.rows(" UNION ALL ".join(queries), parameters, most).rows
 
 
 def _properties(server: Bolt, names: Sequence[str], match: str) -> dict[str, tuple[Property, ...]]:
-    found: dict[str, list[Property]] = defaultdict(list)
+    properties: dict[str, list[Property]] = defaultdict(list)
     most = len(names) * (MAX_PROPERTIES + 2)
     for owner, key, types in _each(server, names, match + _PROPERTIES, most):
-        if key not in (NODE_ID, NAME) and _is_plain(key) and len(found[owner]) < MAX_PROPERTIES:
-            found[owner].append(Property(key, _type(types)))
-    return {one: tuple(found[one]) for one in names}
+        if key not in (NODE_ID, NAME) and _is_plain(key) and len(properties[owner]) < MAX_PROPERTIES:
+            properties[owner].append(Property(key, _type(types)))
+    return {name: tuple(properties[name]) for name in names}
 
 
 def _type(types: Sequence[str]) -> PropertyType:
-    """Of the server's types of a property's values: ``INTEGER NOT NULL``, ``LIST<STRING NOT NULL> NOT NULL``."""
-    names = {one.removesuffix(" NOT NULL") for one in types}
+    """Our type for the types that the server reports, such as ``INTEGER NOT NULL`` and ``LIST<STRING>``."""
+    names = {kind.removesuffix(" NOT NULL") for kind in types}
     if names <= _NUMBERS:
         return "INT64" if names == {"INTEGER"} else "DOUBLE"
     return "BOOL" if names == {"BOOLEAN"} else "STRING"
@@ -103,8 +109,8 @@ def _type(types: Sequence[str]) -> PropertyType:
 def _ends(
     server: Bolt, types: Sequence[str], labels: frozenset[str]
 ) -> dict[str, tuple[tuple[str, str], ...]]:
-    found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    pairs: dict[str, list[tuple[str, str]]] = defaultdict(list)
     for owner, start, end in _each(server, types, _ENDS, MAX_PAIRS):
         if start in labels and end in labels:
-            found[owner].append((start, end))
-    return {one: tuple(sorted(found[one])) for one in types}
+            pairs[owner].append((start, end))
+    return {name: tuple(sorted(pairs[name])) for name in types}

@@ -1,12 +1,12 @@
-"""Runs queries in a process of its own, until its input ends. Nothing of dualtrack is imported here.
+"""Runs queries in a separate process until its input ends. Imports nothing of dualtrack.
 
 Started as ``python -I -S -B child.py`` with an empty environment and three descriptors
-(`tools.graph.ladybug`). Lines of JSON, first ``{"package", "database", "threads", "pool", "reserve",
-"address_space", "seconds"}``, then for each query ``{"query", "parameters", "limit", "bytes"}`` in, and out
-``{"columns", "rows", "more"}``, ``{"failed": words}`` or ``{"exhausted": words}``.
+(`tools.graph.ladybug`). It reads lines of JSON: first ``{"package", "database", "threads", "pool", "reserve",
+"address_space", "seconds"}``, then ``{"query", "parameters", "limit", "bytes"}`` for each query. It answers each query
+with ``{"columns", "rows", "more"}``, ``{"failed": words}`` or ``{"exhausted": words}``.
 
-The engine's read-only handle does not keep a query from reading and writing other files (PROFILES 4), so the limits of
-the operating system come first: no file can be written to, no core is dumped, memory and processor time end.
+The engine's read-only handle does not prevent a query from reading and writing other files (PROFILES 4), so limits of
+the operating system are set first: on memory and processor time, and no file can be written, no core dumped.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from typing import Any
 
 TOO_MUCH = ("buffer manager", "bad_alloc", "bad alloc", "memory", "interrupted")
-"""What the engine says where its memory or its time is used up."""
+"""Parts of the engine's messages when memory or time has run out."""
 
 
 class TooLarge(Exception):
-    """The rows would take more than their bytes."""
+    """The rows are larger than the query's ``bytes``."""
 
 
 def limit_process(address_space: int) -> None:
@@ -43,62 +43,62 @@ def limit_process(address_space: int) -> None:
 
 
 def limit_query(seconds: int) -> None:
-    """Processor time from now on, that of all threads; the system counts from the process's start."""
+    """Limit the processor time of all threads from now on; the system counts from the process's start."""
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + 1 + seconds, hard))
 
 
 def engine(package: str) -> Any:
-    """The engine's extension module without its package, which would load asyncio and with it twice as much."""
+    """The engine's extension module without its package, which would also load asyncio and double the memory."""
     ladybug = ModuleType("ladybug")
     ladybug.__path__ = [package]
     sys.modules["ladybug"] = ladybug
-    sys.setdlopenflags(os.RTLD_GLOBAL | os.RTLD_LAZY)  # as the package does it
+    sys.setdlopenflags(os.RTLD_GLOBAL | os.RTLD_LAZY)  # as the package does
     from ladybug import _lbug  # noqa: PLC0415 - the limits come first
 
     return _lbug
 
 
-def opened(asked: dict[str, Any]) -> Any:
+def opened(settings: dict[str, Any]) -> Any:
     """A connection to the database."""
-    library = engine(asked["package"])
+    library = engine(settings["package"])
     database = library.Database(
-        database_path=asked["database"],
-        buffer_pool_size=asked["pool"],
-        max_num_threads=asked["threads"],
+        database_path=settings["database"],
+        buffer_pool_size=settings["pool"],
+        max_num_threads=settings["threads"],
         compression=True,
         read_only=True,
-        max_db_size=asked["reserve"],
+        max_db_size=settings["reserve"],
         auto_checkpoint=False,
         checkpoint_threshold=-1,
         throw_on_wal_replay_failure=True,
         enable_checksums=True,
         enable_multi_writes=False,
     )
-    return library.Connection(database, asked["threads"])
+    return library.Connection(database, settings["threads"])
 
 
-def answer(connection: Any, asked: dict[str, Any]) -> dict[str, Any]:
-    """The rows, at most ``limit`` and one more to know of."""
-    prepared = connection.prepare(asked["query"], asked["parameters"])
+def answer(connection: Any, request: dict[str, Any]) -> dict[str, Any]:
+    """At most ``limit`` rows, and whether there are more."""
+    prepared = connection.prepare(request["query"], request["parameters"])
     if not prepared.is_success():
         return failure(prepared.get_error_message())
-    result = connection.execute(prepared, asked["parameters"])
+    result = connection.execute(prepared, request["parameters"])
     rows: list[list[Any]] = []
-    left = asked["bytes"]
-    while result.hasNext() and len(rows) < asked["limit"]:
+    left = request["bytes"]
+    while result.hasNext() and len(rows) < request["limit"]:
         row = [plain(value) for value in result.getNext()]
         left -= len(json.dumps(row))
         if left < 0:
             raise TooLarge
         rows.append(row)
-    told = {"columns": result.getColumnNames(), "rows": rows, "more": result.hasNext()}
+    reply = {"columns": result.getColumnNames(), "rows": rows, "more": result.hasNext()}
     result.close()
-    return told
+    return reply
 
 
 def plain(value: Any) -> Any:
-    """A JSON value: nodes as ``{"_label", …}``, relationships as ``{"_type", …}``, paths as both in order."""
+    """The value as JSON: nodes as ``{"_label", …}``, relationships as ``{"_type", …}``, paths as lists of both."""
     if value is None or isinstance(value, (bool, int, str)):
         return value
     if isinstance(value, float):
@@ -106,7 +106,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, dict):
         return plain_object(value)
     if isinstance(value, (list, tuple)):
-        return [plain(one) for one in value]
+        return [plain(element) for element in value]
     if isinstance(value, (bytes, bytearray)):
         return value.hex()
     return value.isoformat() if hasattr(value, "isoformat") else str(value)
@@ -117,9 +117,12 @@ def plain_object(value: dict[Any, Any]) -> dict[str, Any]:
         return {"nodes": plain(value["_NODES"]), "relationships": plain(value["_RELS"])}
     if "_ID" in value and "_LABEL" in value:
         label = "_type" if "_SRC" in value else "_label"
-        own = {key: one for key, one in value.items() if key not in ("_ID", "_LABEL", "_SRC", "_DST")}
-        return {label: value["_LABEL"], **{key: plain(one) for key, one in own.items() if one is not None}}
-    return {str(key): plain(one) for key, one in value.items()}
+        own = {key: entry for key, entry in value.items() if key not in ("_ID", "_LABEL", "_SRC", "_DST")}
+        return {
+            label: value["_LABEL"],
+            **{key: plain(entry) for key, entry in own.items() if entry is not None},
+        }
+    return {str(key): plain(entry) for key, entry in value.items()}
 
 
 def failure(words: str) -> dict[str, Any]:
@@ -127,35 +130,35 @@ def failure(words: str) -> dict[str, Any]:
     return {"exhausted" if any(sign in words.lower() for sign in TOO_MUCH) else "failed": words}
 
 
-def said(asked: dict[str, Any], connection: Any) -> dict[str, Any]:
+def reply_to(request: dict[str, Any], connection: Any) -> dict[str, Any]:
     """The rows, or the error."""
     try:
-        return answer(connection, asked)
+        return answer(connection, request)
     except TooLarge:
         return {"failed": "The rows are too large: return fewer or smaller values."}
     except MemoryError:
         return {"exhausted": ""}
-    except Exception as error:  # noqa: BLE001 - whatever it is, the parent is told
+    except Exception as error:  # noqa: BLE001 - the parent gets any error
         return failure(str(error))
 
 
 def main() -> None:
-    asked = json.loads(sys.stdin.buffer.readline())
-    limit_process(asked["address_space"])
-    limit_query(asked["seconds"])
+    settings = json.loads(sys.stdin.buffer.readline())
+    limit_process(settings["address_space"])
+    limit_query(settings["seconds"])
     try:
-        connection = opened(asked)
-    except Exception as error:  # noqa: BLE001 - whatever it is, the parent is told
+        connection = opened(settings)
+    except Exception as error:  # noqa: BLE001 - the parent gets any error
         write(failure(str(error)))
         os._exit(0)
     for line in sys.stdin.buffer:
-        limit_query(asked["seconds"])
-        write(said(json.loads(line), connection))
-    os._exit(0)  # the engine's own end takes time and may touch files
+        limit_query(settings["seconds"])
+        write(reply_to(json.loads(line), connection))
+    os._exit(0)  # the engine's own shutdown takes time and may touch files
 
 
-def write(told: dict[str, Any]) -> None:
-    data = json.dumps(told).encode() + b"\n"
+def write(reply: dict[str, Any]) -> None:
+    data = json.dumps(reply).encode() + b"\n"
     while data:
         data = data[os.write(1, data) :]
 

@@ -1,6 +1,6 @@
-"""A read statement of Cypher is parsed, checked, and rewritten.
+"""Parses, checks and rewrites a read statement of Cypher.
 
-text ─► `lexer.words` ─► parser of ``cypher.lark`` ─► tree ─► text again: known words, escaped names, no literals
+text ─► `lexer.words` ─► parser of ``cypher.lark`` ─► tree ─► new text: known words, escaped names, no literals
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
     from dualtrack.tools.graph.lexer import Word
 
 MAX_HOPS: Final = 30
-"""The engine's own upper bound of a path's length."""
+"""The engine's own maximum length of a path."""
 
 MAX_PARAMETERS: Final = 20_000
-"""Characters of all given parameters as JSON."""
+"""Maximum characters of all parameters as JSON."""
 
 _HARMLESS: Final = re.compile(r"[\w .,:;@/+#%&()=*-]{0,200}")
 _BEGIN: Final = frozenset({"MATCH", "OPTIONAL", "UNWIND", "WITH", "RETURN"})
@@ -48,9 +48,7 @@ _CLOSE: Final = "\0"
 _LONGEST_INTEGER: Final = len(str(2**63 - 1))
 
 
-def written_anew(
-    text: str, parameters: Mapping[str, Value], dialect: Dialect
-) -> tuple[str, dict[str, Value]]:
+def rewritten(text: str, parameters: Mapping[str, Value], dialect: Dialect) -> tuple[str, dict[str, Value]]:
     """See `tools.graph.guard.guarded`."""
     read = words(text)
     if len(json.dumps(parameters)) > MAX_PARAMETERS:
@@ -61,12 +59,12 @@ def written_anew(
         raise
     except UnexpectedInput as error:
         raise _refusal(read, error) from None
-    except Exception as error:  # whatever a parser does not expect is refused
+    except Exception as error:  # refuse what the parser did not expect
         raise QueryRefused from error
 
 
 class _Words(Lexer):
-    """Hands the parser the tokens that `lexer.words` has read."""
+    """Passes the tokens of `lexer.words` to the parser."""
 
     def __init__(self, configuration: Any) -> None:
         self._types = {terminal.pattern.value: terminal.name for terminal in configuration.terminals}
@@ -83,49 +81,49 @@ def _parser() -> Lark:
 
 
 def _parsed(read: Sequence[Word]) -> Tree[Token]:
-    return _parser().parse(read)  # handed to the lexer as it is
+    return _parser().parse(read)  # Lark passes it to the lexer unchanged
 
 
 def _refusal(read: Sequence[Word], error: UnexpectedInput) -> GraphError:
     """The error: a statement of another kind is refused as such, a mistake is reported with its position."""
-    said = {word.text.upper() for word in read if word.type in {"NAME", "FUNCTION"}}
+    names = {word.text.upper() for word in read if word.type in {"NAME", "FUNCTION"}}
     begins = read[0].type if read else ""
     several = any(word.type == ";" for word in read[:-1])
-    if begins not in _BEGIN or several or said & _NOT_READ:
+    if begins not in _BEGIN or several or names & _NOT_READ:
         return QueryRefused()
     if not isinstance(error, UnexpectedToken) or error.token.type == "$END":
         return QueryFailed("syntax error: the query is not complete.")
-    place, word = error.token.start_pos or 0, str(error.token)
-    return QueryFailed(f"syntax error at character {place + 1}: unexpected {word[:40]!r}.")
+    position, word = error.token.start_pos or 0, str(error.token)
+    return QueryFailed(f"syntax error at character {position + 1}: unexpected {word[:40]!r}.")
 
 
 class _Writer:
-    """Writes a tree as text. ``given``: the parameters that the query may name."""
+    """Writes a tree as text. ``parameters``: those that the query may name."""
 
-    def __init__(self, given: Mapping[str, Value], dialect: Dialect) -> None:
-        self._given = given
+    def __init__(self, parameters: Mapping[str, Value], dialect: Dialect) -> None:
+        self._parameters = parameters
         self._dialect = dialect
         self._used: dict[str, Value] = {}
         self._names: dict[tuple[str, object], str] = {}
         self._in_lambda = False
 
     def write(self, tree: Tree[Token]) -> tuple[str, dict[str, Value]]:
-        return " ".join(self._said(tree)).replace(f" {_CLOSE}", ""), self._used
+        return " ".join(self._words_of(tree)).replace(f" {_CLOSE}", ""), self._used
 
-    def _said(self, tree: Tree[Token]) -> Iterator[str]:
+    def _words_of(self, tree: Tree[Token]) -> Iterator[str]:
         special = _SPECIAL.get(tree.data)
         return special(self, tree) if special else self._plain(tree)
 
     def _plain(self, tree: Tree[Token]) -> Iterator[str]:
         for child in tree.children:
             if isinstance(child, Tree):
-                yield from self._said(child)
+                yield from self._words_of(child)
             elif child == "=~" and not self._dialect.patterns:
                 raise QueryFailed("there is no =~ here: use CONTAINS, STARTS WITH or ENDS WITH.")
             elif child == ",":
-                yield f"{_CLOSE},"  # after DESC the engine takes no space before it
+                yield f"{_CLOSE},"  # after DESC the engine accepts no space before it
             elif child.type != "SEMICOLON":
-                yield child.upper()  # a symbol or one of the grammar's words
+                yield child.upper()  # a symbol or a keyword
 
     def _name(self, tree: Tree[Token]) -> Iterator[str]:
         yield f"`{tree.children[0]}`"
@@ -143,39 +141,41 @@ class _Writer:
         yield name
 
     def _suffix(self, tree: Tree[Token]) -> Iterator[str]:
-        """The engine takes no space around the brackets of an element and around the colon of a slice."""
+        """The engine accepts no space around the brackets of an element or around the colon of a slice."""
         if tree.children[0] != "[":
             yield from self._plain(tree)
             return
         for child in tree.children:
             words_ = (
-                list(self._said(child)) if isinstance(child, Tree) else [":" if child == ".." else str(child)]
+                list(self._words_of(child))
+                if isinstance(child, Tree)
+                else [":" if child == ".." else str(child)]
             )
             yield _CLOSE + words_[0]
             yield from words_[1:]
 
     def _subquery(self, tree: Tree[Token]) -> Iterator[str]:
-        """The engine wants the MATCH that the language leaves out."""
+        """The engine requires the MATCH that the language makes optional."""
         kind, bracket, *rest = tree.children
-        stated = [one for one in rest if isinstance(one, Tree) or one.type != "MATCH"]
-        yield from self._said(Tree("inside", [kind, bracket, Token("MATCH", "MATCH"), *stated]))
+        stated = [child for child in rest if isinstance(child, Tree) or child.type != "MATCH"]
+        yield from self._words_of(Tree("inside", [kind, bracket, Token("MATCH", "MATCH"), *stated]))
 
     def _quantifier(self, tree: Tree[Token]) -> Iterator[str]:
         *before, condition, bracket = tree.children
-        yield from self._said(Tree("before", before))
+        yield from self._words_of(Tree("before", before))
         yield from self._as_lambda(condition)
-        yield from self._said(Tree("after", [bracket]))
+        yield from self._words_of(Tree("after", [bracket]))
 
     def _argument(self, tree: Tree[Token]) -> Iterator[str]:
         *before, body = tree.children
-        is_lambda = any(isinstance(one, Token) and one == "->" for one in before)
-        yield from self._said(Tree("before", before))
-        yield from self._as_lambda(body) if is_lambda else self._said(_tree(body))
+        is_lambda = any(isinstance(child, Token) and child == "->" for child in before)
+        yield from self._words_of(Tree("before", before))
+        yield from self._as_lambda(body) if is_lambda else self._words_of(_tree(body))
 
     def _as_lambda(self, body: Tree[Token] | Token) -> Iterator[str]:
-        """The engine takes no parameters here: literals are written out (`_written`)."""
+        """The engine accepts no parameters here: literals are written out (`_written`)."""
         outside, self._in_lambda = self._in_lambda, True
-        yield from self._said(_tree(body))
+        yield from self._words_of(_tree(body))
         self._in_lambda = outside
 
     def _bound(self, tree: Tree[Token]) -> Iterator[str]:
@@ -187,9 +187,9 @@ class _Writer:
 
     def _parameter(self, tree: Tree[Token]) -> Iterator[str]:
         name = str(tree.children[0])[1:]
-        if name not in self._given:
+        if name not in self._parameters:
             raise QueryFailed(f"the parameter ${name[:40]} is not given.")
-        yield self._value("given", name, self._given[name])
+        yield self._value("given", name, self._parameters[name])
 
     def _literal(self, tree: Tree[Token]) -> Iterator[str]:
         (token,) = tree.children
@@ -202,7 +202,7 @@ class _Writer:
             yield self._value("number", str(token), _number(str(token)))
 
     def _value(self, kind: str, key: object, value: Value) -> str:
-        """The parameter of a value. Equal ones share it: what is grouped and ordered by must be the same expression."""
+        """The parameter for a value. Equal values share one: an expression must be the same in RETURN and ORDER BY."""
         if self._in_lambda:
             return _written(value)
         name = self._names.setdefault((kind, key), f"p{len(self._names)}")

@@ -1,4 +1,4 @@
-"""What engines call the functions that a model's query may name, and what they must not be asked."""
+"""The engines' names for the functions that a model's query may call, and operators that are not allowed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """``functions``: the engine's name by that in lower case. ``patterns``: whether it takes ``=~``."""
+    """``functions``: the engine's name by the name in lower case. ``patterns``: whether ``=~`` is allowed."""
 
     functions: Mapping[str, str]
     patterns: bool = True
@@ -30,11 +30,11 @@ _NEO4J: Final = (
     "trim type"
 )
 _OTHERWISE: Final = {"lower": "toLower", "upper": "toUpper", "ceiling": "ceil", "rels": "relationships"}
-"""Names of the embedded engine that have the same meaning."""
+"""The server's names for functions that the embedded engine names differently."""
 
 NEO4J: Final = Dialect(
     MappingProxyType({**{name.lower(): name for name in _NEO4J.split()}, **_OTHERWISE}),
-    # Java's patterns take exponential time, and no time-out of a transaction ends one
+    # Java's patterns may take exponential time, and a transaction's time-out does not end a match
     patterns=False,
 )
 """Cypher 5 (Neo4j Cypher Manual, "Functions"): those that compute from their arguments and the clock alone."""

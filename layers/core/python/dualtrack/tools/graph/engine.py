@@ -5,7 +5,7 @@ An engine runs trusted query text: that of our tools, or a model's after the gua
 GraphError
 ├─ NoGraph         nothing is loaded, or its server cannot be reached
 ├─ QueryRefused    the guard: not one read statement
-├─ QueryFailed     the engine's own words
+├─ QueryFailed     the query has a mistake, in the engine's or the guard's words
 └─ QueryTimedOut   it took too long, or too much memory
 """
 
@@ -21,7 +21,7 @@ Value: TypeAlias = bool | int | float | str | list[Any] | dict[str, Any] | None
 """A JSON value. Nodes are objects with ``_label`` and their properties, times are ISO 8601."""
 
 MAX_WORDS: Final = 300
-"""Characters of the engine's own words in an error (PROFILES 4)."""
+"""Maximum characters of the engine's own words in an error (PROFILES 4)."""
 
 
 class GraphError(Exception):
@@ -29,7 +29,7 @@ class GraphError(Exception):
 
 
 class NoGraph(GraphError):
-    """There is nothing to read."""
+    """There is no graph to read."""
 
     def __init__(self, words: str = "no graph is loaded.") -> None:
         super().__init__(words)
@@ -43,14 +43,14 @@ class QueryRefused(GraphError):
 
 
 class QueryFailed(GraphError):
-    """The query is wrong; ``words`` say how, at most `MAX_WORDS` characters of them are kept."""
+    """The query has a mistake; ``words`` say which, cut to `MAX_WORDS` characters."""
 
     def __init__(self, words: str) -> None:
         super().__init__(words[:MAX_WORDS])
 
 
 class QueryTimedOut(GraphError):
-    """The query was ended."""
+    """The query took too long or too much memory, and was stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +66,10 @@ class Engine(Protocol):
     """A graph that can be read."""
 
     def read(self, query: str, parameters: Mapping[str, Value], limit: int) -> Rows:
-        """At most ``limit`` rows of a trusted query; values come as ``parameters`` (``$name``), never in its text.
+        """At most ``limit`` rows of a trusted query; values are in ``parameters`` (``$name``), never in its text.
 
         Raises `GraphError`.
         """
 
     def read_foreign(self, query: str, parameters: Mapping[str, Value], limit: int) -> Rows:
-        """As `read`, for an untrusted query that the guard has rewritten: isolated from
-        all others."""
+        """As `read`, for an untrusted query that the guard has rewritten: isolated from all others."""

@@ -1,7 +1,7 @@
 """The functions and types that a model's query may name: those of the engine that compute from their arguments alone.
 
-Left out: what reads or changes settings, sequences and the state of the session (``nextval``, ``setseed``, ``error``),
-and every table function.
+Left out: functions that read or change settings, sequences or the state of the session (``nextval``, ``setseed``,
+``error``), and every table function.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _VALUES: Final = (
 )
 
 _OTHERWISE: Final = {"type": "label"}
-"""Names of openCypher that the engine has another one for."""
+"""The engine's names for functions of openCypher that it names differently."""
 
 FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -51,8 +51,8 @@ FUNCTIONS: Final[Mapping[str, str]] = MappingProxyType(
         for name in " ".join((_AGGREGATES, _GRAPH, _LISTS, _NUMBERS, _TEXT, _TIME, _VALUES)).split()
     }
 )
-"""By their names in lower case, what the engine calls them."""
+"""The engine's name of each function by its name in lower case."""
 
 _TYPES: Final = "BOOL BOOLEAN DATE DOUBLE FLOAT INT16 INT32 INT64 INTERVAL STRING TIMESTAMP"
 TYPES: Final = frozenset(_TYPES.split())
-"""That ``CAST(… AS TYPE)`` may name."""
+"""Types that ``CAST(… AS TYPE)`` may name."""

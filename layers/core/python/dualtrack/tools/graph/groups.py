@@ -1,7 +1,6 @@
-"""Tools that count by category and by place, system and context, and show the tree of categories.
+"""Tools that count by category, location, system and context, and show the tree of categories.
 
-They ask for the labels Category, Location, System and Context; a graph without one of them gets a refusal that names
-its labels.
+They need the labels Category, Location, System and Context; if the graph lacks one, the error lists its labels.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ CATEGORY: Final = "Category"
 SCOPES: Final = {"location": ("Location",), "system": ("System",), "both": ("Location", "System")}
 DIMENSIONS: Final = ("Location", "System", "Context")
 COUNTED: Final = "Asset"
-"""What a breakdown counts by default, where the graph has it."""
+"""The label that a breakdown counts by default, if the graph has it."""
 
 MAX_CATEGORIES: Final = 1_000
 MAX_ROWS: Final = 4_000
@@ -44,17 +43,19 @@ def list_categories(graph: GraphNeeds, scope: ForScope | None = None) -> Result:
     members = _members(graph, category)
     tree = [
         {
-            "node_id": one,
-            "name": names[one],
+            "node_id": node_id,
+            "name": names[node_id],
             "depth": depth,
-            "parent_id": parents.get(one),
-            "members": members.get(one, {}),
+            "parent_id": parents.get(node_id),
+            "members": members.get(node_id, {}),
         }
-        for one, depth in _in_order(names, parents)
+        for node_id, depth in _in_order(names, parents)
     ]
     if scope:
-        kept = _with_ancestors({one for one in members if members[one].keys() & set(labels)}, parents)
-        tree = [one for one in tree if one["node_id"] in kept]
+        kept = _with_ancestors(
+            {node_id for node_id in members if members[node_id].keys() & set(labels)}, parents
+        )
+        tree = [entry for entry in tree if entry["node_id"] in kept]
     return {"scope": scope, **page(tree[:MAX_LIMIT], len(tree), 0)}
 
 
@@ -66,8 +67,8 @@ def count_by_category(graph: GraphNeeds, scope: ForScope, target_label: TargetLa
     labels = _scope_labels(graph.schema, scope)
     target = label_named(graph.schema, target_label) if target_label else None
     names = _names(graph, category)
-    found = {label.lower(): _per_category(graph, category, label, target, names) for label in labels}
-    return {"scope": scope, "target_label": target, **found}
+    by_label = {label.lower(): _per_category(graph, category, label, target, names) for label in labels}
+    return {"scope": scope, "target_label": target, **by_label}
 
 
 def count_breakdown(
@@ -79,50 +80,50 @@ def count_breakdown(
     """
     target = _target(graph.schema, target_label)
     if name is None:
-        total = next(one.count for one in graph.schema.labels if one.name == target)
+        total = next(label.count for label in graph.schema.labels if label.name == target)
         match, parameters = f"MATCH (m:{quoted(target)}) ", dict[str, Any]()
-        told: Result = {}
+        named: Result = {}
     else:
         starts = starts_named(graph, name)
         if not starts:
             return not_found(graph, name)
-        made = related_to(graph, starts, target, tuple(one.name for one in graph.schema.types))
-        total = sum(counts(graph.engine, made).values())
-        told = {"found": True, "named_nodes": list(starts[:DEFAULT_LIMIT])}
+        ways = related_to(graph, starts, target, tuple(kind.name for kind in graph.schema.types))
+        total = sum(counts(graph.engine, ways).values())
+        named = {"found": True, "named_nodes": list(starts[:DEFAULT_LIMIT])}
         if not total:
-            return {**told, "target_label": target, "total_count": 0, "by": {}}
-        match, parameters = of_label(graph.engine, made, target)
+            return {**named, "target_label": target, "total_count": 0, "by": {}}
+        match, parameters = of_label(graph.engine, ways, target)
     by = dict(_by_dimension(graph, target, match, parameters))
-    return {**told, "target_label": target, "total_count": total, "by": by}
+    return {**named, "target_label": target, "total_count": total, "by": by}
 
 
 def _by_dimension(
     graph: GraphNeeds, target: str, match: str, parameters: dict[str, Any]
 ) -> Iterator[tuple[str, Result]]:
     for dimension in DIMENSIONS:
-        types = [one.name for one in graph.schema.types if (target, dimension) in one.ends]
+        types = [kind.name for kind in graph.schema.types if (target, dimension) in kind.ends]
         if not types:
             continue
-        found = graph.engine.read(
+        counted = graph.engine.read(
             f"{match}WITH DISTINCT m MATCH (m)-[:{either(types)}]->(g:{quoted(dimension)}) "
             "RETURN g.node_id, g.name, count(DISTINCT m.node_id) AS count "
             f"ORDER BY count DESC, g.name, g.node_id LIMIT {DEFAULT_LIMIT + 1}",
             parameters,
             DEFAULT_LIMIT,
         )
-        rows = [{"node_id": one, "name": named, "count": count} for one, named, count in found.rows]
-        yield dimension, {"groups": rows, **({"more": True} if found.more else {})}
+        rows = [{"node_id": node_id, "name": name, "count": count} for node_id, name, count in counted.rows]
+        yield dimension, {"groups": rows, **({"more": True} if counted.more else {})}
 
 
 def _target(schema: Schema, target: str | None) -> str:
-    """The label that is counted: the one asked for, else Asset, else the largest that leads to a place or a system."""
+    """The label to count: the requested one, else Asset, else the largest that leads to one of `DIMENSIONS`."""
     labels = labels_of(schema)
     if target:
         return label_named(schema, target)
     leads = {
         start
-        for one in schema.types
-        for start, end in one.ends
+        for kind in schema.types
+        for start, end in kind.ends
         if end in DIMENSIONS and start not in DIMENSIONS
     }
     if COUNTED in leads:
@@ -131,15 +132,15 @@ def _target(schema: Schema, target: str | None) -> str:
         raise BadArgumentError(
             f"nothing in this graph leads to a Location, System or Context; its labels are: {', '.join(labels[:50])}."
         )
-    return max((one for one in schema.labels if one.name in leads), key=lambda one: one.count).name
+    return max((label for label in schema.labels if label.name in leads), key=lambda label: label.count).name
 
 
 def _scope_labels(schema: Schema, scope: Scope) -> tuple[str, ...]:
-    return tuple(label_named(schema, one) for one in SCOPES[scope])
+    return tuple(label_named(schema, label) for label in SCOPES[scope])
 
 
 def _names(graph: GraphNeeds, category: str) -> dict[str, str]:
-    """The categories' names by id, by name."""
+    """The categories' names by id, in the order of the names."""
     rows, more = all_rows(
         graph.engine,
         f"MATCH (c:{quoted(category)}) RETURN c.node_id, c.name ORDER BY c.name, c.node_id",
@@ -150,12 +151,12 @@ def _names(graph: GraphNeeds, category: str) -> dict[str, str]:
         raise BadArgumentError(
             f"there are more than {MAX_CATEGORIES} categories: use list_nodes or run_query."
         )
-    return {str(one): str(name) for one, name in rows}
+    return {str(node_id): str(name) for node_id, name in rows}
 
 
 def _parents(graph: GraphNeeds, category: str) -> dict[str, str]:
-    """The category above each, the first by id where there are several."""
-    types = [one.name for one in graph.schema.types if (category, category) in one.ends]
+    """Each category's parent; the first by id if there are several."""
+    types = [kind.name for kind in graph.schema.types if (category, category) in kind.ends]
     if not types:
         return {}
     label = quoted(category)
@@ -171,8 +172,10 @@ def _parents(graph: GraphNeeds, category: str) -> dict[str, str]:
 
 def _members(graph: GraphNeeds, category: str) -> dict[str, dict[str, int]]:
     """How many nodes of each label lead directly to each category."""
-    types = leading_types(graph.schema, category, [one.name for one in graph.schema.types])
-    labels = {start for one in graph.schema.types for start, end in one.ends if end == category} - {category}
+    types = leading_types(graph.schema, category, [kind.name for kind in graph.schema.types])
+    labels = {start for kind in graph.schema.types for start, end in kind.ends if end == category} - {
+        category
+    }
     if not labels:
         return {}
     rows, _ = all_rows(
@@ -182,54 +185,54 @@ def _members(graph: GraphNeeds, category: str) -> dict[str, dict[str, int]]:
         {},
         MAX_ROWS,
     )
-    found: dict[str, dict[str, int]] = {}
+    members: dict[str, dict[str, int]] = {}
     for own, label, count in rows:
-        found.setdefault(str(own), {})[str(label)] = int(count)
-    return found
+        members.setdefault(str(own), {})[str(label)] = int(count)
+    return members
 
 
 def _in_order(names: dict[str, str], parents: dict[str, str]) -> Iterator[tuple[str, int]]:
-    """Each category with its depth, those below it after it; one in a circle stands at the top."""
+    """Each category with its depth, before its descendants; a cycle begins at the top."""
     below: dict[str, list[str]] = {}
-    for one in names:
-        below.setdefault(parents.get(one, ""), []).append(one)
+    for node_id in names:
+        below.setdefault(parents.get(node_id, ""), []).append(node_id)
     seen: set[str] = set()
     for top in (*below.get("", ()), *names):
         stack = [(top, 0)]
         while stack:
-            one, depth = stack.pop()
-            if one not in seen:
-                seen.add(one)
-                yield one, depth
-                stack += [(under, depth + 1) for under in reversed(below.get(one, ()))]
+            node_id, depth = stack.pop()
+            if node_id not in seen:
+                seen.add(node_id)
+                yield node_id, depth
+                stack += [(under, depth + 1) for under in reversed(below.get(node_id, ()))]
 
 
 def _with_ancestors(kept: set[str], parents: dict[str, str]) -> set[str]:
-    found: set[str] = set()
+    ancestors: set[str] = set()
     for start in kept:
-        one: str | None = start
-        while one is not None and one not in found:
-            found.add(one)
-            one = parents.get(one)
-    return found
+        node_id: str | None = start
+        while node_id is not None and node_id not in ancestors:
+            ancestors.add(node_id)
+            node_id = parents.get(node_id)
+    return ancestors
 
 
 def _per_category(
     graph: GraphNeeds, category: str, label: str, target: str | None, names: dict[str, str]
 ) -> Result:
-    """The categories that have nodes of the label, with how many, or how many of the target are in those."""
-    types = leading_types(graph.schema, category, [one.name for one in graph.schema.types])
-    if not names or not any((label, category) in one.ends for one in graph.schema.types):
+    """The categories that have nodes of the label, with their number, or the number of target nodes in them."""
+    types = leading_types(graph.schema, category, [kind.name for kind in graph.schema.types])
+    if not names or not any((label, category) in kind.ends for kind in graph.schema.types):
         return page([], 0, 0)
     part = Part(category, tuple(names), inward(types), (label,))
     counted = "RETURN n.node_id AS own, count(DISTINCT m.node_id) ORDER BY own"
     if target and target != label:
-        within = leading_types(graph.schema, label, [one.name for one in graph.schema.types])
+        within = leading_types(graph.schema, label, [kind.name for kind in graph.schema.types])
         counted = (
             f"WITH DISTINCT n.node_id AS own, m MATCH (m){inward(within)}(x:{quoted(target)}) "
             "RETURN own, count(DISTINCT x.node_id) ORDER BY own"
         )
     rows, _ = all_rows(graph.engine, part.match() + counted, part.parameters, MAX_CATEGORIES)
-    found = [{"node_id": own, "name": names[own], "count": count} for own, count in rows]
-    found.sort(key=lambda one: (-one["count"], one["name"], one["node_id"]))
-    return page(found[:MAX_LIMIT], len(found), 0)
+    categories = [{"node_id": own, "name": names[own], "count": count} for own, count in rows]
+    categories.sort(key=lambda entry: (-entry["count"], entry["name"], entry["node_id"]))
+    return page(categories[:MAX_LIMIT], len(categories), 0)

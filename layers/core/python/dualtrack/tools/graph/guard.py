@@ -1,4 +1,4 @@
-"""The guard before the engine: a model's query is rewritten as a single read statement, or refused (PROFILES 4).
+"""The guard in front of the engine: rewrites a model's query as a single read statement, or refuses it (PROFILES 4).
 
 A grammar (``cypher.lark``) defines what is allowed, and nothing else can be parsed. The engine never sees a model's
 text: names are written between backticks, functions are those of its dialect (`dialects`), and literals become
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 def guarded(
     text: str, parameters: Mapping[str, Value], dialect: Dialect = LADYBUG
 ) -> tuple[str, dict[str, Value]]:
-    """The statement that the engine is given, and its parameters: the given ones that it names, and its literals.
+    """The statement for the engine, and its parameters: those that it names, and its literals.
 
-    Raises `QueryRefused` for what is not one read statement, `QueryFailed` for one that has a mistake.
+    Raises `QueryRefused` if the text is not one read statement, `QueryFailed` if that has a mistake.
     """
-    from dualtrack.tools.graph.cypher import written_anew  # noqa: PLC0415 - the parser is made in 0.2 s, for few calls
+    from dualtrack.tools.graph.cypher import rewritten  # noqa: PLC0415 - the parser is made in 0.2 s, for few calls
 
-    return written_anew(text, parameters, dialect)
+    return rewritten(text, parameters, dialect)

@@ -1,8 +1,8 @@
-"""The engine ``ladybug`` in a child process that has little more than the database file.
+"""The engine ``ladybug`` in a child process that can reach little more than the database file.
 
-The child (`child.py`) has nothing of the function's memory, no environment, and only three descriptors. This module
-limits its time; its own limits bound memory and writing. One child answers the queries of our tools until one of them
-fails; an untrusted query gets its own child, and no other child runs at the same time.
+The child (`child.py`) shares none of the function's memory, has no environment, and only three descriptors. This module
+limits its time; the child's own limits bound memory and writing. One child answers the queries of our tools until one
+fails; an untrusted query gets its own child, and only one child runs at a time.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ if TYPE_CHECKING:
     from dualtrack.tools.graph.engine import Value
 
 MAX_ROWS: Final = 200
-"""Of one query (PROFILES 4)."""
+"""Maximum rows of a query (PROFILES 4)."""
 
 _CHILD: Final = Path(__file__).with_name("child.py")
 _KEPT: Final = ("LD_LIBRARY_PATH",)
-"""Of the environment, where it is set: where the interpreter's own libraries lie."""
+"""Variables that the child gets if they are set: the path of the interpreter's own libraries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Of one query. ``seconds`` from its start to its last row, ``threads`` of the engine, and in bytes: ``pool`` for
-    what it has in memory, ``reserve`` for the largest database that it can open, ``result`` for its rows."""
+    """Limits of a query: ``seconds`` from its start to its last row, the engine's ``threads``, and in bytes the buffer
+    ``pool``, the largest database that can be opened (``reserve``), and the ``result`` as JSON."""
 
     seconds: float = 10.0
     threads: int = 2
@@ -49,7 +49,7 @@ class Limits:
 
     @property
     def address_space(self) -> int:
-        """What the child may map: the reserve is address space alone, and the pool is mapped beside what is read."""
+        """What the child may map: the reserve takes no memory, and the pool is mapped beside the data that is read."""
         return self.reserve + 2 * self.pool + (1 << 30)
 
 
@@ -58,7 +58,7 @@ DEFAULT_LIMITS: Final = Limits()
 
 @dataclass(eq=False, slots=True)
 class Ladybug:
-    """A database file, opened read-only. Its child ends with this object."""
+    """A database file, opened read-only. Its child process ends with this object."""
 
     database: Path
     limits: Limits = DEFAULT_LIMITS
@@ -72,18 +72,18 @@ class Ladybug:
             if child is None or child.is_dead:
                 child = _Child(self.database, self.limits)
             rows = child.read(query, parameters, limit)
-            self._child = child  # what brought none is not asked again
+            self._child = child  # a child whose query failed is not used again
             return rows
 
     def read_foreign(self, query: str, parameters: Mapping[str, Value], limit: int) -> Rows:
-        """As `read`, in a child that lives for this query alone."""
+        """As `read`, in a child for this query alone."""
         with self._lock:
             self._child = None
             return _Child(self.database, self.limits).read(query, parameters, limit)
 
 
 class _Child:
-    """The process. It is killed when this object is collected, which is at once if there is no reference to it."""
+    """The child process. It is killed when this object is collected: as soon as nothing refers to it."""
 
     def __init__(self, database: Path, limits: Limits) -> None:
         self._limits = limits
@@ -99,7 +99,7 @@ class _Child:
             start_new_session=True,
         )
         self.end: Final = weakref.finalize(self, _end, self._process)
-        self._tell(
+        self._send(
             {
                 "package": _package(),
                 "database": str(database),
@@ -113,27 +113,27 @@ class _Child:
 
     @property
     def is_dead(self) -> bool:
-        """Whether it has ended: by a signal, for example if the system is out of memory."""
+        """Whether it has ended, for example by a signal when the system ran out of memory."""
         return self._process.poll() is not None
 
     def read(self, query: str, parameters: Mapping[str, Value], limit: int) -> Rows:
         """See `Ladybug.read`. After any error, this child is not used again."""
         try:
-            told = self._asked(query, parameters, min(limit, MAX_ROWS))
+            reply = self._reply(query, parameters, min(limit, MAX_ROWS))
         except BaseException:
             self.end()
             raise
-        if "rows" in told:
-            rows = tuple(tuple(row) for row in told["rows"])
-            return Rows(tuple(told["columns"]), rows, told["more"])
+        if "rows" in reply:
+            rows = tuple(tuple(row) for row in reply["rows"])
+            return Rows(tuple(reply["columns"]), rows, reply["more"])
         self.end()
-        if "failed" in told:
-            raise QueryFailed(_one_line(told["failed"]))
+        if "failed" in reply:
+            raise QueryFailed(_one_line(reply["failed"]))
         raise QueryTimedOut("the query took too much memory: ask for less.")
 
-    def _asked(self, query: str, parameters: Mapping[str, Value], limit: int) -> dict[str, Any]:
+    def _reply(self, query: str, parameters: Mapping[str, Value], limit: int) -> dict[str, Any]:
         deadline = time.monotonic() + self._limits.seconds
-        self._tell(
+        self._send(
             {
                 "query": query,
                 "parameters": dict(parameters),
@@ -142,37 +142,37 @@ class _Child:
             }
         )
         try:
-            told: dict[str, Any] = json.loads(self._line(deadline))
+            reply: dict[str, Any] = json.loads(self._line(deadline))
         except ValueError:
-            # killed by a limit, or a crash of the engine's
+            # killed by a limit, or the engine crashed
             raise QueryTimedOut("the engine gave up on the query: ask for less.") from None
-        return told
+        return reply
 
-    def _tell(self, line: Mapping[str, Any]) -> None:
+    def _send(self, line: Mapping[str, Any]) -> None:
         assert self._process.stdin is not None
-        with suppress(BrokenPipeError):  # it died: what it says is then empty
+        with suppress(BrokenPipeError):  # it died: its answer is empty then
             self._process.stdin.write(json.dumps(line).encode() + b"\n")
             self._process.stdin.flush()
 
     def _line(self, deadline: float) -> bytes:
-        """Its answer to a query, a line; incomplete if it died."""
+        """Its answer to a query as a line; incomplete if it died."""
         assert self._process.stdout is not None
-        said = bytearray()
+        received = bytearray()
         poll = select.poll()
         poll.register(self._process.stdout, select.POLLIN | select.POLLHUP)
-        while len(said) <= 2 * self._limits.result:
+        while len(received) <= 2 * self._limits.result:
             if not poll.poll(max(0, (deadline - time.monotonic()) * 1000)):
                 raise QueryTimedOut("the query took too long: ask for less.")
             chunk = os.read(self._process.stdout.fileno(), 1 << 16)
-            said += chunk
+            received += chunk
             if not chunk or chunk.endswith(b"\n"):
-                return bytes(said)
+                return bytes(received)
         raise QueryFailed("the rows are too large: return fewer or smaller values.")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     process.kill()
-    with process, suppress(BrokenPipeError):  # closes what was not flushed
+    with process, suppress(BrokenPipeError):  # unflushed input
         pass
 
 

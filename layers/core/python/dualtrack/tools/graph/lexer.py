@@ -1,4 +1,4 @@
-"""A query's text as tokens: one regular expression, linear in the text, and what words mean where they stand."""
+"""A query's text as tokens: one regular expression, linear in the text, then each word's type from its neighbours."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 MAX_CHARACTERS: Final = 4_000
 MAX_DEPTH: Final = 24
-"""Brackets and CASEs within each other."""
+"""Maximum nesting of brackets and CASEs."""
 
 MAX_NAME: Final = 200
 
@@ -55,7 +55,7 @@ _CLOSED_BY: Final = {"(": ")", "[": "]", "{": "}", "CASE": "END"}
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One token: its type in the grammar (a symbol is its own), what it says, and where it begins."""
+    """A token: its type in the grammar (a symbol's type is the symbol), its text, and its offset."""
 
     type: str
     text: str
@@ -63,47 +63,47 @@ class Word:
 
 
 def words(text: str) -> tuple[Word, ...]:
-    """The tokens of a query. Raises `QueryFailed` for what is no token, too long or nested too deep."""
+    """The tokens of a query. Raises `QueryFailed` if it is too long, nested too deep, or has an invalid token."""
     if len(text) > MAX_CHARACTERS:
         raise QueryFailed(f"a query has at most {MAX_CHARACTERS:,} characters.")
     read = tuple(_read(text))
-    return _patterns_marked([_in_place(read, place) for place in range(len(read))])
+    return _patterns_marked([_typed(read, index) for index in range(len(read))])
 
 
 def unescaped(literal: str) -> str:
-    """What a string literal with its quotation marks says. Raises `QueryFailed` for an unknown escape."""
+    """The value of a quoted string literal. Raises `QueryFailed` for an unknown escape."""
     return _ESCAPE.sub(_escape, literal[1:-1])
 
 
-def _escape(found: re.Match[str]) -> str:
-    code, sign = found.groups()
-    said = chr(int(code, 16)) if code else _ESCAPED.get(sign)
-    if said is None or "\ud800" <= said <= "\udfff":
-        raise QueryFailed(f"unknown escape {found[0]!r} in a string.")
-    return said
+def _escape(match: re.Match[str]) -> str:
+    code, sign = match.groups()
+    character = chr(int(code, 16)) if code else _ESCAPED.get(sign)
+    if character is None or "\ud800" <= character <= "\udfff":
+        raise QueryFailed(f"unknown escape {match[0]!r} in a string.")
+    return character
 
 
 def _read(text: str) -> Iterator[Word]:
-    place = 0
-    while place < len(text):
-        found = _TOKEN.match(text, place)
-        if found is None:
-            raise QueryFailed(f"unexpected {text[place : place + 20]!r} at character {place + 1}.")
-        kind = str(found.lastgroup)
+    position = 0
+    while position < len(text):
+        match = _TOKEN.match(text, position)
+        if match is None:
+            raise QueryFailed(f"unexpected {text[position : position + 20]!r} at character {position + 1}.")
+        kind = str(match.lastgroup)
         if kind != "SPACE":
-            yield Word(found[0] if kind == "SYMBOL" else kind, found[0], place)
-        place = found.end()
+            yield Word(match[0] if kind == "SYMBOL" else kind, match[0], position)
+        position = match.end()
 
 
-def _in_place(read: Sequence[Word], place: int) -> Word:
-    """The word with the type that it has here: most keywords are names where a name must stand."""
-    word = read[place]
+def _typed(read: Sequence[Word], index: int) -> Word:
+    """The word with its type in this context: most keywords are names where the grammar wants a name."""
+    word = read[index]
     if word.type == "ESCAPED":
         return Word("NAME", _name(word.text[1:-1], word.at), word.at)
     if word.type != "WORD":
         return word
-    before = read[place - 1].type if place else ""
-    after = read[place + 1].type if place + 1 < len(read) else ""
+    before = read[index - 1].type if index else ""
+    after = read[index + 1].type if index + 1 < len(read) else ""
     return Word(_type_of(word.text, before, after), _name(word.text, word.at), word.at)
 
 
@@ -129,21 +129,21 @@ def _name(text: str, at: int) -> str:
 
 
 def _patterns_marked(read: list[Word]) -> tuple[Word, ...]:
-    """With another type for each bracket that opens a pattern: one whose other end has an arrow behind it.
+    """Gives each bracket that opens a pattern, with an arrow after its closing bracket, a type of its own.
 
-    ``(a)-[`` and ``(a)--``, ``(a)->``, ``(a)<-`` begin a pattern, ``(a)-(b)`` and ``(a)-1`` are differences. Inside
-    an expression the grammar cannot tell them by looking one word ahead; in a MATCH both types begin a node.
+    ``(a)-[`` and ``(a)--``, ``(a)->``, ``(a)<-`` begin a pattern; ``(a)-(b)`` and ``(a)-1`` are subtractions. In an
+    expression the grammar cannot tell them apart with one token of lookahead; in a MATCH both types begin a node.
     """
     marked = list(read)
     open_: list[int] = []
-    for place, word in enumerate(read):
+    for index, word in enumerate(read):
         if word.type in _CLOSED_BY:
-            open_.append(place)
+            open_.append(index)
             if len(open_) > MAX_DEPTH:
                 raise QueryFailed(f"a query is nested at most {MAX_DEPTH} levels deep.")
         elif open_ and word.type == _CLOSED_BY[read[open_[-1]].type]:
             start = open_.pop()
-            if word.type == ")" and _is_arrow(read[place + 1 : place + 3]) and not _calls(read, start):
+            if word.type == ")" and _is_arrow(read[index + 1 : index + 3]) and not _calls(read, start):
                 marked[start] = Word("OPEN_NODE", "(", read[start].at)
     return tuple(marked)
 

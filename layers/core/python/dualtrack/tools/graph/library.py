@@ -35,7 +35,7 @@ FOLDER: Final = Path(tempfile.gettempdir()) / "graph"
 
 
 class Log(Protocol):
-    """What is told of."""
+    """The logger."""
 
     def info(self, msg: str, *, extra: Mapping[str, object]) -> None: ...
 
@@ -54,8 +54,8 @@ NOTHING: Final = GraphNeeds(_NothingLoaded(), Schema())
 
 @dataclass(slots=True)
 class GraphLibrary:
-    """One for each function instance. A version is fetched once and replaces the old one when it is complete, so
-    the disk has to hold both for a moment."""
+    """One for each function instance. A version is fetched once and replaces the old one when it is complete, so the
+    disk needs room for both."""
 
     store: CorpusStore
     log: Log
@@ -67,7 +67,7 @@ class GraphLibrary:
     _checked: float = float("-inf")
 
     def needs(self) -> GraphNeeds:
-        """The graph that is published, as it was at most `CHECKED_EVERY` seconds ago."""
+        """The published graph, at most `CHECKED_EVERY` seconds old."""
         with self._lock:
             if self.clock() - self._checked >= CHECKED_EVERY:
                 self._look()
@@ -89,9 +89,9 @@ class GraphLibrary:
 
     def _fetched(self, version: str) -> GraphNeeds:
         schema = schema_from_json(self.store.schema(CORPUS, version))
-        folder = self._place(version)
+        folder = self._folder_of(version)
         self._remove_abandoned()
-        shutil.rmtree(folder, ignore_errors=True)  # what an earlier attempt has left
+        shutil.rmtree(folder, ignore_errors=True)  # of an earlier attempt
         folder.mkdir(parents=True)
         try:
             with (folder / "graph.lbug").open("wb") as file:
@@ -104,13 +104,13 @@ class GraphLibrary:
     def _swap(self, version: str, needs: GraphNeeds) -> None:
         former, self._version, self._needs = self._version, version, needs
         if former:
-            shutil.rmtree(self._place(former), ignore_errors=True)
+            shutil.rmtree(self._folder_of(former), ignore_errors=True)
 
-    def _place(self, version: str) -> Path:
+    def _folder_of(self, version: str) -> Path:
         return self.folder / f"{os.getpid()}-{version}"
 
     def _remove_abandoned(self) -> None:
-        """Folders of processes that are gone: an instance whose process died keeps its disk."""
+        """Remove folders of dead processes: an instance whose process died keeps its disk."""
         for path in self.folder.glob("*-*"):
             process = path.name.partition("-")[0]
             if process.isdecimal() and not _lives(int(process)):
@@ -122,6 +122,6 @@ def _lives(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # somebody else's
+    except OSError:  # another user's process
         return True
     return True

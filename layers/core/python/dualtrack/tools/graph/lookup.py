@@ -1,4 +1,4 @@
-"""Nodes by id and by name, and names that are like one that is not there."""
+"""Nodes by id and by name, and names similar to one that does not exist."""
 
 from __future__ import annotations
 
@@ -18,68 +18,70 @@ MAX_SIMILAR: Final = 5
 MAX_CANDIDATES: Final = 100
 MAX_FRAGMENTS: Final = 8
 FRAGMENT: Final = 3
-"""Letters of a word that a similar name shares."""
+"""Letters of a word that a similar name must have."""
 
 _WORD: Final = re.compile(r"\w+")
 
 
 def plain(text: str) -> str:
-    """A name as it is looked for."""
+    """A name in the form in which it is searched."""
     return one_line(clean(text))[:MAX_NAME]
 
 
 def by_id(graph: GraphNeeds, node_id: str) -> Result | None:
-    """The node with this id. Each label has an index of its ids, and nothing has one of all labels."""
-    given = {"id": clean(node_id)}
+    """The node with this id. Each label has its own index of ids; there is none across labels."""
+    parameters = {"id": clean(node_id)}
     of_labels = [f"MATCH (n:{quoted(label)} {{node_id: $id}}) RETURN " for label in labels_of(graph.schema)]
-    labels = graph.engine.read(" UNION ALL ".join(f"{one}label(n) AS label" for one in of_labels), given, 1)
+    labels = graph.engine.read(
+        " UNION ALL ".join(f"{match}label(n) AS label" for match in of_labels), parameters, 1
+    )
     if not labels.rows:
         return None
     label = quoted(str(labels.rows[0][0]))
-    found = graph.engine.read(f"MATCH (n:{label} {{node_id: $id}}) RETURN n", given, 1)
-    return node(found.rows[0][0])
+    nodes = graph.engine.read(f"MATCH (n:{label} {{node_id: $id}}) RETURN n", parameters, 1)
+    return node(nodes.rows[0][0])
 
 
 def by_name(graph: GraphNeeds, name: str, label: str | None = None) -> tuple[tuple[Result, ...], bool]:
-    """The nodes of this very name in any case, by their ids, at most 200, and whether there are more."""
-    found = graph.engine.read(
+    """The nodes of exactly this name, in any case, at most 200 ordered by id, and whether there are more."""
+    nodes = graph.engine.read(
         f"MATCH (n{of(label)}) WHERE lower(n.name) = lower($name) RETURN n ORDER BY n.node_id LIMIT {MAX_LIMIT + 1}",
         {"name": plain(name)},
         MAX_LIMIT,
     )
-    return tuple(node(row[0]) for row in found.rows), found.more
+    return tuple(node(row[0]) for row in nodes.rows), nodes.more
 
 
 def of(label: str | None) -> str:
-    """The label in a pattern of nodes; nothing for any."""
+    """The label in a node pattern; empty for any label."""
     return f":{quoted(label)}" if label else ""
 
 
 def not_found(graph: GraphNeeds, name: str, label: str | None = None) -> Result:
-    """``found: false`` with the names that are most like it."""
+    """``found: false`` with the most similar names."""
     return {"found": False, "name": plain(name), "similar_names": similar(graph, name, label)}
 
 
 def similar(graph: GraphNeeds, name: str, label: str | None = None) -> list[str]:
-    """At most five names that are like this one, best first.
+    """At most five similar names, best first.
 
-    The engine looks through the names once and gives at most 100 that share most beginnings of words with it; those
-    are compared by their groups of three letters.
+    The engine scans the names once and returns at most 100 that share the most beginnings of words; these are compared
+    by their groups of three letters.
     """
     fragments = _fragments(plain(name))
     if not fragments:
         return []
     parameters: dict[str, Any] = {f"part{at}": part for at, part in enumerate(fragments)}
     hits = " + ".join(f"CASE WHEN lower(n.name) CONTAINS ${part} THEN 1 ELSE 0 END" for part in parameters)
-    found = graph.engine.read(
+    candidates = graph.engine.read(
         f"MATCH (n{of(label)}) WITH n.name AS name, {hits} AS hits WHERE hits > 0 "
         f"RETURN DISTINCT name, hits ORDER BY hits DESC, size(name), name LIMIT {MAX_CANDIDATES}",
         parameters,
         MAX_CANDIDATES,
     )
     wanted = _groups(plain(name))
-    likeness = {str(row[0]): _likeness(wanted, _groups(str(row[0]))) for row in found.rows}
-    return sorted(likeness, key=lambda one: (-likeness[one], one))[:MAX_SIMILAR]
+    likeness = {str(row[0]): _likeness(wanted, _groups(str(row[0]))) for row in candidates.rows}
+    return sorted(likeness, key=lambda candidate: (-likeness[candidate], candidate))[:MAX_SIMILAR]
 
 
 def _fragments(name: str) -> list[str]:
@@ -94,5 +96,5 @@ def _groups(text: str) -> frozenset[str]:
     return frozenset(marked[at : at + 3] for at in range(len(marked) - 2))
 
 
-def _likeness(one: frozenset[str], other: frozenset[str]) -> float:
-    return len(one & other) / (len(one | other) or 1)
+def _likeness(wanted: frozenset[str], groups: frozenset[str]) -> float:
+    return len(wanted & groups) / (len(wanted | groups) or 1)

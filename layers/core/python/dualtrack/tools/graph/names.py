@@ -1,4 +1,4 @@
-"""Names of the schema in query text: the only text of a query that is not ours, checked and quoted."""
+"""Names of the schema, checked and quoted: the only text in our queries that is not our own."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from dualtrack.tools.graph.schema import Schema
 
 MAX_LISTED: Final = 50
-"""Names that a refusal lists."""
+"""Maximum names that an error lists."""
 
 
 class BadArgumentError(Exception):
@@ -22,7 +22,7 @@ class BadArgumentError(Exception):
 
 
 def quoted(name: str) -> str:
-    """A label, type or property as Cypher's quoted identifier. A name of the schema never has the quote in it."""
+    """A label, type or property as a quoted identifier of Cypher. Names of a schema never contain the quote."""
     if "`" in name or "\\" in name:
         raise BadArgumentError(f"{name!r} is no name that a query may have")
     return f"`{name}`"
@@ -34,7 +34,7 @@ def either(names: Iterable[str]) -> str:
 
 
 def inward(types: Sequence[str]) -> str:
-    """A chain of 1 to 6 relationships that lead to its left end: each node at its right end once."""
+    """A chain of 1 to 6 relationships that lead to its left end; each node at its right end occurs once."""
     return f"<-[:{either(types)}* SHORTEST 1..{MAX_DEPTH}]-"
 
 
@@ -42,29 +42,29 @@ def labels_of(schema: Schema) -> tuple[str, ...]:
     """All labels. Raises `NoGraph` before a graph is loaded."""
     if not schema.labels:
         raise NoGraph
-    return tuple(one.name for one in schema.labels)
+    return tuple(label.name for label in schema.labels)
 
 
 def label_named(schema: Schema, label: str) -> str:
-    """The schema's label that is meant, whatever its case, or `BadArgumentError` with those there are."""
+    """The schema's label of this name, in any case. Raises `BadArgumentError`, which lists the labels."""
     return _named("label", label, labels_of(schema))
 
 
 def types_named(schema: Schema, types: Sequence[str] | None) -> tuple[str, ...]:
-    """The relationship types that are meant, or `BadArgumentError` with those there are; None means all."""
-    known = tuple(one.name for one in schema.types)
+    """The schema's relationship types of these names; all for None. Raises `BadArgumentError`, which lists them."""
+    known = tuple(kind.name for kind in schema.types)
     if types is None:
         return known
-    return tuple(dict.fromkeys(_named("relationship type", one, known) for one in types))
+    return tuple(dict.fromkeys(_named("relationship type", name, known) for name in types))
 
 
 def _named(kind: str, name: str, known: Sequence[str]) -> str:
     wanted = one_line(clean(name))
     if wanted in known:
         return wanted
-    alike = [one for one in known if one.casefold() == wanted.casefold()]
-    if alike:
-        return alike[0]
+    for known_name in known:
+        if known_name.casefold() == wanted.casefold():
+            return known_name
     more = f" and {len(known) - MAX_LISTED} more" if len(known) > MAX_LISTED else ""
     raise BadArgumentError(
         f"there is no {kind} '{wanted}'; there are: {', '.join(known[:MAX_LISTED])}{more}."

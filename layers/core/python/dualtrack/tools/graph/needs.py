@@ -1,4 +1,4 @@
-"""What the graph's tools are given for a call."""
+"""What the graph tools need for a call."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class GraphNeeds:
-    """One version of the graph: what reads it, and what is in it. Before a graph is loaded the schema is
-    empty and reading raises `NoGraph`. ``dialect``: what the guard writes; ``problem``: why nothing can be
-    read, for the model."""
+    """A version of the graph. Before one is loaded the schema is empty and reading raises `NoGraph`.
+
+    ``dialect``: the one that the guard writes. ``problem``: why nothing can be read, for the model; or empty."""
 
     engine: Engine
     schema: Schema

@@ -30,11 +30,11 @@ def find_node(graph: GraphNeeds, name: Name, label: Label | None = None) -> Resu
     questions about one thing. If there is none of that name it gives similar names.
     """
     known = _label(graph, label)
-    found, more = by_name(graph, name, known)
-    if not found:
+    nodes, more = by_name(graph, name, known)
+    if not nodes:
         return not_found(graph, name, known)
-    total = _count(graph, known, "lower(n.name) = lower($name)", plain(name)) if more else len(found)
-    return {"found": True, **page(found[:DEFAULT_LIMIT], total, 0)}
+    total = _count(graph, known, "lower(n.name) = lower($name)", plain(name)) if more else len(nodes)
+    return {"found": True, **page(nodes[:DEFAULT_LIMIT], total, 0)}
 
 
 def count_nodes(graph: GraphNeeds, name: PartOfName, label: Label | None = None) -> Result:
@@ -65,7 +65,7 @@ def count_by_label(graph: GraphNeeds, label: OfLabel) -> Result:
     known = label_named(graph.schema, label)
     return {
         "label": known,
-        "total_count": next(one.count for one in graph.schema.labels if one.name == known),
+        "total_count": next(counted.count for counted in graph.schema.labels if counted.name == known),
     }
 
 
@@ -86,13 +86,13 @@ def list_nodes(
         if name_prefix
         else count_by_label(graph, known)["total_count"]
     )
-    found = graph.engine.read(
+    listed = graph.engine.read(
         f"MATCH (n{of(known)}) {f'WHERE {begins} ' if name_prefix else ''}"
         f"RETURN n ORDER BY n.name, n.node_id SKIP {offset} LIMIT {limit}",
         {"name": plain(name_prefix)} if name_prefix else {},
         limit,
     )
-    return {"label": known, **page([node(row[0]) for row in found.rows], total, offset)}
+    return {"label": known, **page([node(row[0]) for row in listed.rows], total, offset)}
 
 
 def get_node_connections(
@@ -107,23 +107,23 @@ def get_node_connections(
         return _connections(graph, start) if start else missing_id(graph, node_id)
     if not name:
         raise BadArgumentError("give node_id or name.")
-    found, more = by_name(graph, name)
-    if not found:
+    nodes, more = by_name(graph, name)
+    if not nodes:
         return not_found(graph, name)
-    if len(found) > 1:
-        return ambiguous(found, more=more)
-    return _connections(graph, found[0])
+    if len(nodes) > 1:
+        return ambiguous(nodes, more=more)
+    return _connections(graph, nodes[0])
 
 
 def missing_id(graph: GraphNeeds, node_id: str) -> Result:
-    """What is told of a node_id that is not there; it may have been a name."""
+    """The answer for a node_id that does not exist, with similar names, as it may have been a name."""
     return {"found": False, "node_id": clean(node_id), "similar_names": similar(graph, node_id)}
 
 
-def ambiguous(found: tuple[Result, ...], *, more: bool) -> Result:
-    """What is told where one node is asked for by a name that several have."""
-    shown = list(found[:DEFAULT_LIMIT])
-    rest = {"more": True} if more or len(found) > len(shown) else {}
+def ambiguous(nodes: tuple[Result, ...], *, more: bool) -> Result:
+    """The answer if a tool for a single node gets a name that several nodes have."""
+    shown = list(nodes[:DEFAULT_LIMIT])
+    rest = {"more": True} if more or len(nodes) > len(shown) else {}
     return {
         "found": True,
         "ambiguous": "Several nodes have this name: call again with a node_id.",
@@ -138,8 +138,8 @@ def _label(graph: GraphNeeds, label: str | None) -> str | None:
 
 
 def _count(graph: GraphNeeds, label: str | None, condition: str, name: str) -> int:
-    found = graph.engine.read(f"MATCH (n{of(label)}) WHERE {condition} RETURN count(*)", {"name": name}, 1)
-    return int(str(found.rows[0][0]))
+    counted = graph.engine.read(f"MATCH (n{of(label)}) WHERE {condition} RETURN count(*)", {"name": name}, 1)
+    return int(str(counted.rows[0][0]))
 
 
 def _connections(graph: GraphNeeds, start: Result) -> Result:
@@ -147,21 +147,23 @@ def _connections(graph: GraphNeeds, start: Result) -> Result:
     shown: list[Result] = []
     for direction, arrow in (("out", "-[r]->"), ("in", "<-[r]-")):
         match = f"MATCH (n:{quoted(start['label'])} {{node_id: $id}}){arrow}(m) "
-        given = {"id": start["node_id"]}
+        parameters = {"id": start["node_id"]}
         counted = graph.engine.read(
             f"{match}RETURN label(r) AS type, label(m) AS label, count(*) ORDER BY type, label",
-            given,
+            parameters,
             MAX_LIMIT,
         )
         counts += [
             {"direction": direction, "type": kind, "label": label, "count": count}
             for kind, label, count in counted.rows
         ]
-        found = graph.engine.read(
+        connected = graph.engine.read(
             f"{match}RETURN label(r) AS type, m ORDER BY type, m.name, m.node_id LIMIT {DEFAULT_LIMIT}",
-            given,
+            parameters,
             DEFAULT_LIMIT,
         )
-        shown += [{"direction": direction, "type": kind, "node": node(other)} for kind, other in found.rows]
-    total = sum(one["count"] for one in counts)
+        shown += [
+            {"direction": direction, "type": kind, "node": node(other)} for kind, other in connected.rows
+        ]
+    total = sum(row["count"] for row in counts)
     return {"found": True, "node": start, "total_count": total, "counts": counts, "connections": shown}

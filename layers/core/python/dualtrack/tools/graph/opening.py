@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def open_graph(settings: Settings, store: CorpusStore, log: Log) -> Callable[[], GraphNeeds]:
-    """What gives the tools their graph at each call."""
+    """The function that returns the tools' graph at each call."""
     if settings.dualtrack_graph_engine != BOLT:
         return GraphLibrary(store, log).needs
     from dualtrack.tools.graph.bolt_library import BoltLibrary  # noqa: PLC0415 - the driver costs time, if used

@@ -1,4 +1,4 @@
-"""The tool that finds how two nodes are connected."""
+"""The tool that finds a shortest path between two nodes."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def find_path(graph: GraphNeeds, from_: Place, to: Place, max_depth: Depth = MAX
     """
     labels_of(graph.schema)
     ends = []
-    for place in (from_, to):
-        found = _at(graph, place)
-        if "ambiguous" in found or not found["found"]:
-            return found
-        ends.append(found["node"])
+    for id_or_name in (from_, to):
+        end_node = _at(graph, id_or_name)
+        if "ambiguous" in end_node or not end_node["found"]:
+            return end_node
+        ends.append(end_node["node"])
     start, end = ends
     if start["node_id"] == end["node_id"]:
         return _path([start], [])
@@ -43,24 +43,24 @@ def find_path(graph: GraphNeeds, from_: Place, to: Place, max_depth: Depth = MAX
     nodes, relationships = rows[0]
     assert isinstance(nodes, list)
     assert isinstance(relationships, list)
-    passed = [node(one) for one in nodes]
+    passed = [node(value) for value in nodes]
     return _path(
         passed, [_step(graph, *pair) for pair in zip(passed, passed[1:], relationships, strict=False)]
     )
 
 
-def _at(graph: GraphNeeds, place: str) -> Result:
-    """``{"found": True, "node"}``, or what is told instead."""
-    if one := by_id(graph, place):
-        return {"found": True, "node": one}
-    found, more = by_name(graph, place)
-    if len(found) == 1:
-        return {"found": True, "node": found[0]}
-    return ambiguous(found, more=more) if found else not_found(graph, place)
+def _at(graph: GraphNeeds, id_or_name: str) -> Result:
+    """``{"found": True, "node"}``, or the tool's answer if no node or several have this id or name."""
+    if node_of_id := by_id(graph, id_or_name):
+        return {"found": True, "node": node_of_id}
+    nodes, more = by_name(graph, id_or_name)
+    if len(nodes) == 1:
+        return {"found": True, "node": nodes[0]}
+    return ambiguous(nodes, more=more) if nodes else not_found(graph, id_or_name)
 
 
 def _step(graph: GraphNeeds, start: Result, end: Result, relationship: dict[str, str]) -> Result:
-    """One relationship of the path, with the direction that it has in the graph."""
+    """A relationship of the path, in its direction in the graph."""
     kind = relationship["_type"]
     forward = _is_forward(graph, start, end, kind)
     first, second = (start, end) if forward else (end, start)
@@ -68,8 +68,8 @@ def _step(graph: GraphNeeds, start: Result, end: Result, relationship: dict[str,
 
 
 def _is_forward(graph: GraphNeeds, start: Result, end: Result, kind: str) -> bool:
-    """The schema tells, or the graph itself where both directions may be."""
-    ends = next(one.ends for one in graph.schema.types if one.name == kind)
+    """From the schema, or from the graph where the schema allows both directions."""
+    ends = next(relationship.ends for relationship in graph.schema.types if relationship.name == kind)
     labels = start["label"], end["label"]
     if (labels in ends) != (labels[::-1] in ends):
         return labels in ends

@@ -1,4 +1,4 @@
-"""Tools for what no other tool answers: the schema, and read-only Cypher."""
+"""Tools for questions that no other tool answers: the schema, and read-only Cypher."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def get_schema(graph: GraphNeeds) -> Result:
     labels_of(graph.schema)
     return {
         "labels": [
-            {"label": one.name, "count": one.count, "properties": _properties(one.properties)}
-            for one in graph.schema.labels[:MAX_LIMIT]
+            {"label": label.name, "count": label.count, "properties": _properties(label.properties)}
+            for label in graph.schema.labels[:MAX_LIMIT]
         ],
         "relationship_types": [
             {
-                "type": one.name,
-                "count": one.count,
-                "from_to": [list(pair) for pair in one.ends[:MAX_LIMIT]],
-                "properties": _properties(one.properties),
+                "type": kind.name,
+                "count": kind.count,
+                "from_to": [list(pair) for pair in kind.ends[:MAX_LIMIT]],
+                "properties": _properties(kind.properties),
             }
-            for one in graph.schema.types[:MAX_LIMIT]
+            for kind in graph.schema.types[:MAX_LIMIT]
         ],
         "note": "Every node also has node_id and name.",
     }
@@ -45,15 +45,15 @@ def run_query(graph: GraphNeeds, query: Query, parameters: Parameters | None = N
     """
     labels_of(graph.schema)
     text, values = guarded(query, thaw(parameters or {}), graph.dialect)
-    found = graph.engine.read_foreign(text, values, MAX_LIMIT)
-    more = {"more": "There are more rows: narrow the query, or use SKIP and LIMIT."} if found.more else {}
+    answer = graph.engine.read_foreign(text, values, MAX_LIMIT)
+    more = {"more": "There are more rows: narrow the query, or use SKIP and LIMIT."} if answer.more else {}
     return {
-        "columns": list(found.columns),
-        "row_count": len(found.rows),
+        "columns": list(answer.columns),
+        "row_count": len(answer.rows),
         **more,
-        "rows": [list(row) for row in found.rows],
+        "rows": [list(row) for row in answer.rows],
     }
 
 
 def _properties(own: tuple[Property, ...]) -> dict[str, str]:
-    return {one.name: one.type for one in own[:MAX_LIMIT]}
+    return {column.name: column.type for column in own[:MAX_LIMIT]}

@@ -1,4 +1,4 @@
-"""More rows than one read gives."""
+"""Reads more rows than fit in one result."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 def all_rows(
     engine: Engine, query: str, parameters: Mapping[str, Value], most: int
 ) -> tuple[list[tuple[Any, ...]], bool]:
-    """The rows of a query whose order is total, at most ``most``, and whether there are more."""
+    """At most ``most`` rows of a query with a total order, and whether there are more."""
     rows: list[tuple[Any, ...]] = []
     while len(rows) < most:
         room = min(MAX_LIMIT, most - len(rows))
-        found = engine.read(f"{query} SKIP {len(rows)} LIMIT {room + 1}", parameters, room)
-        rows += found.rows
-        if not found.more:
+        page = engine.read(f"{query} SKIP {len(rows)} LIMIT {room + 1}", parameters, room)
+        rows += page.rows
+        if not page.more:
             return rows, False
     return rows, True

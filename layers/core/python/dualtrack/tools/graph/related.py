@@ -1,9 +1,9 @@
-"""What is related to a node: what leads to it, through what is nested in it, and what it leads to itself.
+"""The nodes that are related to a node: those in it, nested ones included, and those that it leads to.
 
-A node is in another if a chain of at most six relationships leads from it there, each of a type that leads to the
-other's label: an asset LOCATED_IN a room LOCATED_IN a hall is in the hall, and an asset IN_CATEGORY of a category
-SUBCATEGORY_OF another is in both. Nodes of labels from which nothing leads there are related if a single relationship
-leads to them. So a place's own surroundings are not in it. Each node counts once.
+A node is in another if a chain of at most six relationships leads from the first to the second, each of a type that
+can end at the second's label: an asset LOCATED_IN a room LOCATED_IN a hall is in the hall, and an asset IN_CATEGORY of
+a category SUBCATEGORY_OF another is in both. Nodes of labels that cannot be in a node are related to it if it has a
+relationship to them. So what surrounds a location is not in it. Each node counts once.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from dualtrack.tools.graph.schema import Schema
 
 MAX_ROWS: Final = 10_000
-"""Counts that are read: of start nodes by label."""
+"""Maximum counts that are read: one for each start node and label."""
 
 MAX_JOINED: Final = 5_000
-"""Nodes that are counted here, where nodes of several labels share a name and so what is related to them overlaps."""
+"""Maximum ids that are read to count distinct nodes: what is related to start nodes of several labels may overlap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,50 +50,50 @@ class Part:
 
     @property
     def parameters(self) -> dict[str, Value]:
-        """Of that."""
+        """The parameters of `match`."""
         return {"roots": list(self.starts)}
 
 
 def parts(
     schema: Schema, label: str, starts: Sequence[str], target: str | None, types: Sequence[str]
 ) -> tuple[Part, ...]:
-    """How nodes of the target label (None: of any) are related to the start nodes, over these types: at most two parts
-    whose labels differ."""
+    """How nodes of the target label (None: any label) are related to the start nodes over these types: at most two
+    parts, which share no label."""
     leading = leading_types(schema, label, types)
     within = _labels_within(schema, label, leading)
     outward = [
-        (one.name, end)
-        for one in schema.types
-        if one.name in types
-        for start, end in one.ends
+        (kind.name, end)
+        for kind in schema.types
+        if kind.name in types
+        for start, end in kind.ends
         if start == label
     ]
     beyond = tuple(
         dict.fromkeys(end for _, end in outward if end not in within and end in (target or end, end))
     )
-    made = []
+    ways = []
     if wanted := _wanted(within, target):
-        made.append(Part(label, tuple(starts), inward(leading), wanted))
+        ways.append(Part(label, tuple(starts), inward(leading), wanted))
     if wanted := _wanted(beyond, target):
         over = tuple(dict.fromkeys(name for name, end in outward if end in wanted))
-        made.append(Part(label, tuple(starts), f"-[:{either(over)}]->", wanted))
-    return tuple(made)
+        ways.append(Part(label, tuple(starts), f"-[:{either(over)}]->", wanted))
+    return tuple(ways)
 
 
 def leading_types(schema: Schema, label: str, types: Sequence[str]) -> tuple[str, ...]:
     """Those of the types that lead to the label."""
     return tuple(
-        one.name for one in schema.types if one.name in types and any(end == label for _, end in one.ends)
+        kind.name for kind in schema.types if kind.name in types and any(end == label for _, end in kind.ends)
     )
 
 
 def _wanted(labels: Sequence[str], target: str | None) -> tuple[str, ...]:
-    return tuple(one for one in labels if target in (None, one))
+    return tuple(label for label in labels if target in (None, label))
 
 
 def _labels_within(schema: Schema, label: str, types: Sequence[str]) -> tuple[str, ...]:
     """The labels from which a chain of these types leads to the label."""
-    ends = [pair for one in schema.types if one.name in types for pair in one.ends]
+    ends = [pair for kind in schema.types if kind.name in types for pair in kind.ends]
     reached, edge = dict[str, None](), {label}
     for _ in range(MAX_DEPTH):
         edge = {start for start, end in ends if end in edge and start not in reached}
@@ -101,54 +101,54 @@ def _labels_within(schema: Schema, label: str, types: Sequence[str]) -> tuple[st
     return tuple(reached)
 
 
-def counts_by_start(engine: Engine, made: Sequence[Part]) -> dict[str, dict[str, int]]:
+def counts_by_start(engine: Engine, ways: Sequence[Part]) -> dict[str, dict[str, int]]:
     """How many nodes of each label are related to each start node."""
-    found: dict[str, dict[str, int]] = {}
-    for part in made:
+    by_start: dict[str, dict[str, int]] = {}
+    for part in ways:
         counted = "RETURN n.node_id, label(m) AS label, count(DISTINCT m.node_id) ORDER BY n.node_id, label"
         for start, label, count in _rows(engine, part, counted):
-            found.setdefault(str(start), {})[str(label)] = count
-    return found
+            by_start.setdefault(str(start), {})[str(label)] = count
+    return by_start
 
 
 def _rows(engine: Engine, part: Part, returned: str) -> list[tuple[Any, ...]]:
     return all_rows(engine, part.match() + returned, part.parameters, MAX_ROWS)[0]
 
 
-def counts(engine: Engine, made: Sequence[Part]) -> dict[str, int]:
+def counts(engine: Engine, ways: Sequence[Part]) -> dict[str, int]:
     """How many distinct nodes of each label are related to any start node."""
-    if overlap(made):
-        return {label: len(ids) for label, ids in _joined(engine, made).items()}
-    found: dict[str, int] = {}
-    for part in made:
+    if overlap(ways):
+        return {label: len(ids) for label, ids in _joined(engine, ways).items()}
+    by_label: dict[str, int] = {}
+    for part in ways:
         counted = "RETURN label(m) AS label, count(DISTINCT m.node_id) ORDER BY label"
-        found |= {str(label): int(count) for label, count in _rows(engine, part, counted)}
-    return dict(sorted(found.items()))
+        by_label |= {str(label): int(count) for label, count in _rows(engine, part, counted)}
+    return dict(sorted(by_label.items()))
 
 
-def overlap(made: Sequence[Part]) -> bool:
-    """Whether several parts bring nodes of one label."""
-    labels = [label for part in made for label in part.targets]
+def overlap(ways: Sequence[Part]) -> bool:
+    """Whether several parts have nodes of the same label."""
+    labels = [label for part in ways for label in part.targets]
     return len(set(labels)) < len(labels)
 
 
-def _joined(engine: Engine, made: Sequence[Part]) -> dict[str, list[str]]:
-    """The ids of each label, each once."""
-    found: dict[str, set[str]] = {}
-    for part in made:
+def _joined(engine: Engine, ways: Sequence[Part]) -> dict[str, list[str]]:
+    """The distinct ids of related nodes, by label."""
+    ids_by_label: dict[str, set[str]] = {}
+    for part in ways:
         collected = f"WITH DISTINCT label(m) AS label, m.node_id AS id LIMIT {MAX_JOINED + 1} RETURN label, collect(id)"
         for label, ids in _rows(engine, part, f"{collected} ORDER BY label"):
-            found.setdefault(str(label), set()).update(ids)
-    if sum(map(len, found.values())) > MAX_JOINED:
+            ids_by_label.setdefault(str(label), set()).update(ids)
+    if sum(map(len, ids_by_label.values())) > MAX_JOINED:
         raise BadArgumentError(
             "nodes of several labels have this name, and too much is related to them: name the label."
         )
-    return {label: sorted(ids) for label, ids in sorted(found.items()) if ids}
+    return {label: sorted(ids) for label, ids in sorted(ids_by_label.items()) if ids}
 
 
-def listed(graph: GraphNeeds, made: Sequence[Part], limit: int, offset: int) -> tuple[list[Result], int]:
+def listed(graph: GraphNeeds, ways: Sequence[Part], limit: int, offset: int) -> tuple[list[Result], int]:
     """A page of the related nodes, by label, name and id, and how many there are in all."""
-    totals = counts(graph.engine, made)
+    totals = counts(graph.engine, ways)
     nodes: list[Result] = []
     before = 0
     for label, count in totals.items():
@@ -157,20 +157,20 @@ def listed(graph: GraphNeeds, made: Sequence[Part], limit: int, offset: int) -> 
         room = limit - len(nodes)
         if skipped >= count or not room:
             continue
-        match, parameters = of_label(graph.engine, made, label)
-        found = graph.engine.read(
+        match, parameters = of_label(graph.engine, ways, label)
+        rows = graph.engine.read(
             f"{match}WITH DISTINCT m RETURN m ORDER BY m.name, m.node_id SKIP {skipped} LIMIT {room}",
             parameters,
             room,
         )
-        nodes += [node(row[0]) for row in found.rows]
+        nodes += [node(row[0]) for row in rows.rows]
     return nodes, sum(totals.values())
 
 
-def of_label(engine: Engine, made: Sequence[Part], label: str) -> tuple[str, dict[str, Value]]:
+def of_label(engine: Engine, ways: Sequence[Part], label: str) -> tuple[str, dict[str, Value]]:
     """The beginning of a query whose `m` are the related nodes of a label, and its parameters."""
-    if overlap(made):
-        ids = _joined(engine, made).get(label, [])
+    if overlap(ways):
+        ids = _joined(engine, ways).get(label, [])
         return f"UNWIND $ids AS id MATCH (m:{quoted(label)}) WHERE m.node_id = id ", {"ids": list(ids)}
-    part = next(one for one in made if label in one.targets)
+    part = next(candidate for candidate in ways if label in candidate.targets)
     return part.match(label), part.parameters

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dualtrack.tools.graph.results import Result
 
 MAX_NODES: Final = 20
-"""Nodes of one name that are shown, each with its own count."""
+"""Maximum nodes of one name that are shown, each with its own count."""
 
 
 def count_related(
@@ -36,8 +36,8 @@ def count_related(
     start = by_id(graph, node_id)
     if start is None:
         return missing_id(graph, node_id)
-    found = counts(graph.engine, related_to(graph, (start,), target, types))
-    return {"found": True, "node": start, **_counted(found)}
+    by_label = counts(graph.engine, related_to(graph, (start,), target, types))
+    return {"found": True, "node": start, **_counted(by_label)}
 
 
 def count_related_by_name(
@@ -54,8 +54,8 @@ def count_related_by_name(
     starts = _starts(graph, name, label)
     if not starts:
         return not_found(graph, name, _known(graph, label))
-    made = related_to(graph, starts, target, types)
-    return {"found": True, **_counted(counts(graph.engine, made)), **_each(graph, starts, made)}
+    ways = related_to(graph, starts, target, types)
+    return {"found": True, **_counted(counts(graph.engine, ways)), **_each(graph, starts, ways)}
 
 
 def list_related(
@@ -93,15 +93,15 @@ def list_related_by_name(
     starts = _starts(graph, name, label)
     if not starts:
         return not_found(graph, name, _known(graph, label))
-    made = related_to(graph, starts, target, types)
-    nodes, total = listed(graph, made, limit, offset)
-    return {"found": True, **page(nodes, total, offset), **_each(graph, starts, made)}
+    ways = related_to(graph, starts, target, types)
+    nodes, total = listed(graph, ways, limit, offset)
+    return {"found": True, **page(nodes, total, offset), **_each(graph, starts, ways)}
 
 
 def related_to(
     graph: GraphNeeds, starts: Iterable[Result], target: str | None, types: tuple[str, ...]
 ) -> tuple[Part, ...]:
-    """How nodes are related to these, label by label."""
+    """How nodes are related to the start nodes, by the start nodes' labels."""
     ids: dict[str, list[str]] = {}
     for start in starts:
         ids.setdefault(start["label"], []).append(start["node_id"])
@@ -111,11 +111,11 @@ def related_to(
 
 
 def starts_named(graph: GraphNeeds, name: str, label: str | None = None) -> tuple[Result, ...]:
-    """All nodes of a name, or a refusal where they are too many."""
-    found, more = by_name(graph, name, label)
+    """All nodes of a name. Raises `BadArgumentError` if there are too many."""
+    nodes, more = by_name(graph, name, label)
     if more:
-        raise BadArgumentError(f"more than {len(found)} nodes have this name: ask for one by its node_id.")
-    return found
+        raise BadArgumentError(f"more than {len(nodes)} nodes have this name: ask for one by its node_id.")
+    return nodes
 
 
 def _asked(
@@ -133,14 +133,14 @@ def _starts(graph: GraphNeeds, name: str, label: str | None) -> tuple[Result, ..
     return starts_named(graph, name, _known(graph, label))
 
 
-def _counted(found: dict[str, int]) -> dict[str, Any]:
-    return {"total_count": sum(found.values()), "by_label": found}
+def _counted(by_label: dict[str, int]) -> dict[str, Any]:
+    return {"total_count": sum(by_label.values()), "by_label": by_label}
 
 
-def _each(graph: GraphNeeds, starts: tuple[Result, ...], made: tuple[Part, ...]) -> dict[str, Any]:
-    """The nodes of the name, each with its own count where there are several."""
+def _each(graph: GraphNeeds, starts: tuple[Result, ...], ways: tuple[Part, ...]) -> dict[str, Any]:
+    """The nodes of the name, each with its own count if there are several."""
     if len(starts) == 1:
         return {"node": starts[0]}
-    own = counts_by_start(graph.engine, made)
-    shown = [{**one, **_counted(own.get(one["node_id"], {}))} for one in starts[:MAX_NODES]]
+    own = counts_by_start(graph.engine, ways)
+    shown = [{**start, **_counted(own.get(start["node_id"], {}))} for start in starts[:MAX_NODES]]
     return {"named_nodes_count": len(starts), "named_nodes": shown}

@@ -1,4 +1,4 @@
-"""What the tools give: nodes, pages of a list, in JSON values."""
+"""Parts of the tools' results as JSON values: nodes, and pages of a list."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ Result: TypeAlias = dict[str, Any]
 """A tool's result, a JSON object."""
 
 MAX_TEXT: Final = 500
-"""Characters of a property's text; ``run_query`` gives it whole."""
+"""Maximum characters of a property's text; ``run_query`` returns it whole."""
 
 
 def node(value: Value) -> Result:
-    """``{"node_id", "label", "name", "properties"}`` of a node as the engine gives it; empty properties left out."""
+    """``{"node_id", "label", "name", "properties"}`` of a node from the engine, without empty properties."""
     assert isinstance(value, dict)
-    own = {key: one for key, one in value.items() if key not in ("_label", "node_id", "name")}
+    own = {key: entry for key, entry in value.items() if key not in ("_label", "node_id", "name")}
     return {
         "node_id": value["node_id"],
         "label": value["_label"],
         "name": value["name"],
-        "properties": {key: _shortened(one) for key, one in own.items() if one is not None},
+        "properties": {key: _shortened(entry) for key, entry in own.items() if entry is not None},
     }
 
 
 def page(nodes: Sequence[Mapping[str, Any]], total: int, offset: int) -> Result:
-    """A part of a list, with the offset to read on from if there is more."""
+    """A part of a list, with the offset of the next part if there is one."""
     after = offset + len(nodes)
     more = {"next_offset": after} if nodes and after < total else {}
     return {"total_count": total, "offset": offset, "count": len(nodes), **more, "nodes": list(nodes)}

@@ -1,8 +1,8 @@
-"""What is in a graph: its labels, relationship types and properties, with counts.
+"""A graph's schema: its labels, relationship types and properties, with counts.
 
 A loaded graph has one node table per label, with ``node_id STRING PRIMARY KEY`` (unique over the whole graph),
-``name STRING`` and its typed property columns, and one relationship table (group) per type. The schema lies as JSON
-beside the database, version by version.
+``name STRING`` and its typed property columns, and one relationship table (group) per type. The schema is stored as
+JSON beside each version of the database.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Property:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """One node table. ``properties`` beside ``node_id`` and ``name``; ``count`` of its nodes."""
+    """A node table. ``properties``: those besides ``node_id`` and ``name``. ``count``: its nodes."""
 
     name: str
     properties: tuple[Property, ...]
@@ -36,7 +36,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class RelationshipType:
-    """One relationship table. ``ends``: the pairs of labels it goes from and to; ``count`` of its relationships."""
+    """A relationship table. ``ends``: its pairs of start and end labels. ``count``: its relationships."""
 
     name: str
     ends: tuple[tuple[str, str], ...]
@@ -57,19 +57,19 @@ class Schema:
 
 
 def schema_from_json(text: str | bytes) -> Schema:
-    """What `Schema.to_json` wrote."""
+    """The schema that `Schema.to_json` wrote."""
     read = json.loads(text)
     return Schema(
-        tuple(Label(one["name"], _properties(one), one["count"]) for one in read["labels"]),
+        tuple(Label(label["name"], _properties(label), label["count"]) for label in read["labels"]),
         tuple(
-            RelationshipType(one["name"], tuple(map(_pair, one["ends"])), _properties(one), one["count"])
-            for one in read["types"]
+            RelationshipType(kind["name"], tuple(map(_pair, kind["ends"])), _properties(kind), kind["count"])
+            for kind in read["types"]
         ),
     )
 
 
 def _properties(read: dict[str, Any]) -> tuple[Property, ...]:
-    return tuple(Property(one["name"], one["type"]) for one in read["properties"])
+    return tuple(Property(column["name"], column["type"]) for column in read["properties"])
 
 
 def _pair(read: list[str]) -> tuple[str, str]:

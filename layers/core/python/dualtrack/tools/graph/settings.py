@@ -16,26 +16,25 @@ _PLAIN: Final = ("bolt", "neo4j")
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 
 
-def engine_from(given: str) -> str:
-    """The engine's name, `LADYBUG` for an empty one. Raises ValueError for one that is not there."""
-    engine = given or LADYBUG
+def engine_from(name: str) -> str:
+    """The engine's name, `LADYBUG` if empty. Raises ValueError for an unknown one."""
+    engine = name or LADYBUG
     if engine not in ENGINES:
         raise ValueError(f"{engine} is none of {', '.join(ENGINES)}")
     return engine
 
 
-def address_from(engine: str, given: str) -> str:
-    """The server's address; empty where the engine needs none. Raises ValueError for one that Bolt must not
-    be spoken to: a password is sent there, so it is encrypted, with a certificate that is checked, or does
-    not leave the machine.
+def address_from(engine: str, address: str) -> str:
+    """The server's address; empty if the engine needs none. Raises ValueError for an insecure one: a password is
+    sent there, so the connection must be encrypted with a verified certificate, or must not leave the machine.
     """
-    if not given and engine != BOLT:
+    if not address and engine != BOLT:
         return ""
-    parts = urlsplit(given)
+    parts = urlsplit(address)
     if not parts.hostname or parts.scheme not in _ENCRYPTED + _PLAIN:
         raise ValueError(f"must be an address such as neo4j+s://graph.example.org ({', '.join(_ENCRYPTED)})")
     if parts.username or parts.password:
-        raise ValueError("no user and no password stand in the address")
+        raise ValueError("must not contain a user or a password")
     if parts.scheme in _PLAIN and parts.hostname not in _LOOPBACK:
-        raise ValueError(f"{parts.scheme}:// is for this machine alone: use {parts.scheme}+s://")
-    return given
+        raise ValueError(f"{parts.scheme}:// is only for this machine: use {parts.scheme}+s://")
+    return address

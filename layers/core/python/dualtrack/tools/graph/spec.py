@@ -1,7 +1,7 @@
 """The tools as the model sees them, read from ``tools.json``. Light: imported by the functions that only offer them.
 
-The file is made from the functions of `tools.graph.tools` by ``python -m infra.graph_tools``, and a test compares: so
-that offering a tool loads neither Pydantic nor what the tools need.
+``python -m infra.graph_tools`` generates the file from the functions of `tools.graph.tools`, and a test compares them.
+So offering a tool loads neither Pydantic nor the tools' dependencies.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ def _specs() -> tuple[ToolSpec, ...]:
     text = (resources.files(__package__) / "tools.json").read_text(encoding="utf-8")
     return tuple(
         ToolSpec(
-            name=one["name"],
-            description=one["description"],
-            input_schema=freeze(one["input_schema"]),
+            name=tool["name"],
+            description=tool["description"],
+            input_schema=freeze(tool["input_schema"]),
             kind="graph",
             runner=RUNNER,
         )
-        for one in json.loads(text)
+        for tool in json.loads(text)
     )
 
 

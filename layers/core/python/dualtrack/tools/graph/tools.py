@@ -1,4 +1,4 @@
-"""The fifteen tools by name (PROFILES 4), and what runs a call of any of them."""
+"""The fifteen tools by name (PROFILES 4), and the runner of their calls."""
 
 from __future__ import annotations
 
@@ -55,23 +55,23 @@ TOOLS: Final[Mapping[str, Callable[..., dict[str, Any]]]] = MappingProxyType(
         )
     }
 )
-"""A tool is one of these functions: its name, its docstring and its arguments are what the model sees (`spec`)."""
+"""The model sees each function's name, docstring and arguments as a tool (`spec`)."""
 
 
 def run(running: Running, needs: GraphNeeds) -> ToolResult:
-    """One call of any of them: its result as JSON, or an error result."""
+    """Run a call: its result as JSON, or an error result."""
     if needs.problem:
         return failed(needs.problem)
     try:
-        given = {parameter_of(name): value for name, value in thaw(running.call.input).items()}
-        found = TOOLS[running.call.tool](
-            needs, **{name: one for name, one in given.items() if one is not None}
+        arguments = {parameter_of(name): value for name, value in thaw(running.call.input).items()}
+        result = TOOLS[running.call.tool](
+            needs, **{name: value for name, value in arguments.items() if value is not None}
         )
     except (BadArgumentError, GraphError) as error:
         return failed(str(error))
-    return ToolResult(dumps(found))
+    return ToolResult(dumps(result))
 
 
 def parameter_of(argument: str) -> str:
-    """The function's name for an argument: ``from`` is a word of Python's."""
+    """The function's parameter for an argument: ``from`` is a keyword in Python."""
     return f"{argument}_" if iskeyword(argument) else argument

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def run_mcp_call(running: Running, stores: Stores, deps: McpDeps) -> ToolResult:
-    """Run the call with the schema that the model has seen: that of the catalogue that the chat has pinned."""
+    """Run the call with the schema that the model has seen, from the catalogue that the chat has pinned."""
     pinned = running.chat.pin.catalogue if running.chat.pin else ""
     catalogue = load_catalogue(stores.cache, stores.clock(), version=pinned)
     spec = find_tool(catalogue, running.call.tool)

@@ -2,12 +2,12 @@
 
 It has two parts (storage/cache.py):
 
-- versions: the tools of one server as they were listed. A version is the hash of its content, so it
-  never changes and a chat can pin it for all its turns.
-- listings: which version each server has now, and how long that is valid.
+- versions: the tools of a server as they were listed. A version is the hash of its content, so it never changes, and a
+  chat can pin it for all its turns.
+- listings: each server's current version, and when it was listed.
 
-A server that cannot be listed keeps its last version until that expires; then its tools are not
-offered, which is never an error (DESIGN 5).
+A server that cannot be listed keeps its last version until that expires; then its tools are not offered, which is never
+an error (DESIGN 5).
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ STALE_AFTER: Final = 6 * 3600
 """Seconds for which a listing is valid; the schedule renews it every hour."""
 
 KEEP_VERSION: Final = 7 * 86_400
-"""Seconds for which a version outlives its last listing; a chat that pinned it lives 15 minutes."""
+"""Seconds for which a version is kept after its last listing; a chat that pinned it lives 15 minutes."""
 
 MAX_STORED: Final = 350_000
-"""Bytes of one version, compressed: an item of DynamoDB holds 400 KB in all."""
+"""Maximum compressed bytes of a version; a DynamoDB item has at most 400 KB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """The tools on offer. ``version`` names exactly these (``""`` for none) and can be pinned."""
+    """The tools on offer. ``version`` identifies them (``""`` for none) and can be pinned."""
 
     version: str = ""
     tools: tuple[ToolSpec, ...] = ()
@@ -46,7 +46,7 @@ class Catalogue:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One server's version and when it was listed, in epoch seconds."""
+    """A server's version and when it was listed, in epoch seconds."""
 
     server: str
     version: str
@@ -54,27 +54,31 @@ class Listing:
 
 
 class CatalogueTooLarge(ValueError):
-    """A server lists more than one item can hold; the configuration must name fewer tools."""
+    """A server lists more than fits in an item; the configuration must name fewer tools."""
 
 
 def load_catalogue(cache: CacheStore, now: float, *, version: str | None = None) -> Catalogue:
     """The tools on offer now, or those of a pinned ``version``.
 
-    One read of the pointer and, once per process and version, one read per server.
+    Reads the pointer and, once per process, the version of each server.
     """
     versions = tuple(filter(None, version.split("+"))) if version is not None else _fresh(cache, now)
-    found = [(one, tools) for one in versions if (tools := _tools_of(cache, one)) is not None]
-    tools = tuple(tool for _, tools in found for tool in tools)
-    return Catalogue("+".join(one for one, _ in found), tools)
+    readable = [
+        (server_version, tools)
+        for server_version in versions
+        if (tools := _tools_of(cache, server_version)) is not None
+    ]
+    tools = tuple(tool for _, tools in readable for tool in tools)
+    return Catalogue("+".join(server_version for server_version, _ in readable), tools)
 
 
 def load_listings(cache: CacheStore) -> tuple[Listing, ...]:
-    """What the pointer says about each server, stale or not."""
+    """Each server's listing from the pointer, stale or not."""
     return tuple(Listing(**entry) for entry in cache.listings())
 
 
 def store_version(cache: CacheStore, tools: Sequence[ToolSpec], now: float) -> str:
-    """Store the tools of one server under the hash of their content; returns the version."""
+    """Store the tools of a server under the hash of their content. Returns the version."""
     content = dumps([_plain(tool) for tool in tools]).encode()
     version = hashlib.sha256(content).hexdigest()[:32]
     body = zlib.compress(content, 9)
@@ -86,7 +90,7 @@ def store_version(cache: CacheStore, tools: Sequence[ToolSpec], now: float) -> s
 
 def store_listings(cache: CacheStore, listings: Sequence[Listing]) -> None:
     """Make these the current ones."""
-    cache.save_listings([asdict(one) for one in listings])
+    cache.save_listings([asdict(listing) for listing in listings])
 
 
 def is_fresh(listing: Listing, now: float) -> bool:
@@ -95,12 +99,12 @@ def is_fresh(listing: Listing, now: float) -> bool:
 
 
 def find_tool(catalogue: Catalogue, name: str) -> ToolSpec | None:
-    """The tool that is offered under this name, or None."""
+    """The tool with this name, or None."""
     return next((tool for tool in catalogue.tools if tool.name == name), None)
 
 
 def _fresh(cache: CacheStore, now: float) -> tuple[str, ...]:
-    return tuple(one.version for one in load_listings(cache) if is_fresh(one, now))
+    return tuple(listing.version for listing in load_listings(cache) if is_fresh(listing, now))
 
 
 # Content-addressed, so an entry can never be wrong; bounded, because a process may live for hours.

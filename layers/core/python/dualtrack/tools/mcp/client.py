@@ -1,10 +1,10 @@
-"""Calls to MCP servers over streamable HTTP: one POST per call where the server allows it.
+"""Calls to MCP servers over streamable HTTP: one POST per call if the server allows it.
 
-A server of the 2026-07-28 protocol needs no handshake, so a call is one POST; one that does not
-speak it is asked by the handshake (three requests more) and remembered for the life of the process.
+The 2026-07-28 protocol needs no handshake, so a call is one POST. A server of an older protocol is called with a
+handshake (three more requests), which is remembered for the life of the process.
 
-The SDK loses the HTTP status of an error and wraps whatever escapes in nested exception groups:
-a response hook keeps the status, `_failure` unwraps.
+The SDK loses the HTTP status of an error and wraps exceptions in nested groups: a response hook keeps the status, and
+`_cause` unwraps the groups.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from dualtrack.tool import ToolResult, ToolSpec
     from dualtrack.tools.mcp.config import McpServer
 
-# The SDK logs what it cannot parse, and that is the text of users' data.
+# The SDK logs what it cannot parse, which may be users' data.
 logging.getLogger("mcp").setLevel(logging.CRITICAL)
 logging.getLogger("httpx2").setLevel(logging.WARNING)
 
@@ -47,18 +47,18 @@ MAX_EVENT_BYTES: Final = 16 * 1024 * 1024
 MAX_PAGES: Final = 20
 _TIMED_OUT: Final = -32001
 _NOT_SPOKEN: Final = frozenset({400, 404, 405, 406, 415, 426})
-"""What servers of an older protocol answer to a call without a handshake: the tool did not run."""
+"""Statuses with which older servers refuse a call without a handshake: the tool did not run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retries:
-    """How often a call is made in all, and the longest wait before each repetition, in seconds."""
+    """The longest wait before each retry, in seconds; there is one retry for each."""
 
     waits: tuple[float, ...] = (0.25, 0.5, 1.0, 2.0)
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
 
     def wait(self, attempt: int) -> bool:
-        """Wait before the next attempt; false when there is none."""
+        """Wait before the next attempt; false if there is none left."""
         if attempt >= len(self.waits):
             return False
         self.sleep(random.uniform(self.waits[attempt] / 2, self.waits[attempt]))  # noqa: S311 - jitter
@@ -67,10 +67,10 @@ class Retries:
 
 @dataclass(frozen=True, slots=True)
 class McpClient:
-    """Calls MCP servers. ``seconds``: for a whole call, its repetitions included.
+    """Calls MCP servers. ``seconds``: for a whole call, including retries.
 
-    ``transport`` is the seam: tests hand in an ``httpx2.MockTransport``. ``handshake`` remembers the
-    servers that do not speak the stateless protocol.
+    ``transport``: tests pass an ``httpx2.MockTransport``. ``handshake``: addresses of servers that do not support the
+    stateless protocol.
     """
 
     seconds: float = 48.0
@@ -86,13 +86,15 @@ class McpClient:
     def call_tool(
         self, server: McpServer, spec: ToolSpec, arguments: Mapping[str, Any], token: str | None
     ) -> ToolResult:
-        """One call of a tool; ``arguments`` are valid already. Raises `McpFailure`.
+        """Call a tool; ``arguments`` have been validated. Raises `McpFailure`.
 
-        Repeated while the server is down and the tool is repeatable or was not reached.
+        Retries if the server is down, and the tool is repeatable or was not reached.
         """
 
         async def call(client: Client) -> ToolResult:
-            await client.list_tools()  # from `_KnownTool`: no request, the client learns the headers
+            await (
+                client.list_tools()
+            )  # from `_KnownTool`, without a request, so that the client knows the headers
             return tool_result(await client.call_tool(spec.remote_name, thaw(arguments)))
 
         return self._with_retries(server, token, call, repeatable=spec.repeatable, known=spec)
@@ -141,10 +143,9 @@ class McpClient:
 
 
 def _may_shake_hands(failure: Failure, known: ToolSpec | None) -> bool:
-    """Whether to ask again with a handshake: the server may be an older one, and nothing runs twice.
+    """Whether to retry with a handshake: the server may be an older one, and no tool runs twice that must not.
 
-    Some older servers answer a call without a handshake by running it, in a form that the new
-    protocol does not have.
+    Some older servers run a call without a handshake, and answer in a form that is invalid in the new protocol.
     """
     if failure.kind == "protocol":
         return known is None or known.repeatable
@@ -153,7 +154,7 @@ def _may_shake_hands(failure: Failure, known: ToolSpec | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """What a connection is opened with."""
+    """The parameters of a connection."""
 
     server: McpServer
     token: str | None
@@ -163,7 +164,7 @@ class _Request:
 
 @dataclass(slots=True)
 class _Seen:
-    """The HTTP answers of one connection: the last error status and its Retry-After."""
+    """The HTTP responses of a connection: the last error status and its Retry-After."""
 
     status: int | None = None
     retry_after: str = ""
@@ -174,7 +175,7 @@ class _Seen:
             self.status = None
 
     async def response(self, response: httpx2.Response) -> None:
-        # A GET or DELETE belongs to the handshake era's sessions: optional, often answered 405.
+        # GET and DELETE belong to the older protocols' sessions: optional, and often answered with 405.
         if response.request.method != "POST":
             return
         self.answered = True
@@ -250,10 +251,10 @@ def _listed(tool: Tool) -> ListedTool:
 
 @dataclass(frozen=True, slots=True)
 class _KnownTool:
-    """The client's response cache, holding the one tool we call, from our catalogue.
+    """The client's response cache, with only the tool to call, from our catalogue.
 
-    The client mirrors some arguments in headers and looks for an output schema after a call; without
-    a listing it would send one more request, of all tools, with every call.
+    The client copies some arguments to headers and looks for an output schema after a call; without a listing it would
+    request the list of all tools for every call.
     """
 
     listing: ListToolsResult
@@ -264,7 +265,7 @@ class _KnownTool:
         return CacheEntry(self.listing, "private", expires_at=time.time() + 3600)
 
     async def set(self, key: CacheKey, entry: CacheEntry) -> None:
-        """What the server says meanwhile is not kept: a connection lives for one call."""
+        """Stores nothing: a connection lives for one call."""
 
     async def delete(self, key: CacheKey) -> None:
         """As `set`."""
@@ -292,7 +293,7 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 
 def _cause(error: BaseException) -> BaseException | None:
-    """The most specific exception, or None if one of them is not a failure of the server."""
+    """The most specific exception, or None if any of them is not a failure of the server."""
     leaves = list(_leaves(error))
     if not all(isinstance(leaf, _KNOWN_CAUSES) for leaf in leaves):
         return None

@@ -1,12 +1,12 @@
 """The MCP servers of a deployment, parsed from the setting ``MCP_SERVERS`` (a JSON list).
 
-One entry::
+An entry::
 
     {"name": "github", "url": "http://github-mcp.dualtrack.internal:8082/",
      "auth": {"type": "github_connection"}, "price_class": "github", "tool_prefix": "github",
      "tools": ["list_issues"], "headers": {"X-MCP-Toolsets": "repos,issues"}, "read_only": true}
 
-Only ``name`` and ``url`` are required. A second server is a second entry and nothing else.
+Only ``name`` and ``url`` are required.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from dualtrack.tool import PriceClass
 
 AuthType = Literal["none", "github_connection", "secret"]
-"""No token; the user's GitHub connection (or the deployment's token); a bearer token of the deployment."""
+"""No token; the user's GitHub token, else the deployment's; or a bearer token of the deployment."""
 
 NAME_PATTERN: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
 PREFIX_PATTERN: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
 MAX_SERVERS: Final = 20
 
 GITHUB_READ_TOOLSETS: Final = "repos,git,issues,pull_requests"
-"""What a reader of code and discussions needs; every further toolset costs tokens in each model call."""
+"""Enough to read code and discussions; each further toolset costs tokens in every model call."""
 
 _FIELDS: Final = {
     "name",
@@ -51,7 +51,7 @@ _OWN_HEADERS: Final = {"authorization", "content-type", "accept", "host", "conte
 
 @dataclass(frozen=True, slots=True)
 class Auth:
-    """Whose token a call carries. ``secret_id``: the secret's name or ARN, for type ``secret`` alone."""
+    """Which token a call carries. ``secret_id``: the secret's name or ARN, only for type ``secret``."""
 
     type: AuthType = "none"
     secret_id: str = ""
@@ -59,11 +59,11 @@ class Auth:
 
 @dataclass(frozen=True, slots=True)
 class McpServer:
-    """One server. ``tools``: the remote names that are offered, empty for all of them.
+    """A server. ``tools``: the remote names to offer; empty for all.
 
-    ``headers`` go with every request (never a secret: those are read at run time). ``read_only``:
-    only tools that the server itself marks as read-only are offered. ``handshake``: the server speaks
-    only protocols before 2026-07-28, which begin with one; without it that is found out.
+    ``headers`` are sent with every request (never secrets, which are read at run time). ``read_only``: offer only tools
+    that the server marks as read-only. ``handshake``: the server supports only protocols before 2026-07-28, which begin
+    with a handshake; if not set, the client detects it.
     """
 
     name: str
@@ -78,16 +78,16 @@ class McpServer:
 
     @property
     def prefix(self) -> str:
-        """What stands before the remote name, ``github`` in ``github_list_issues``."""
+        """The part before the remote name: ``github`` in ``github_list_issues``."""
         return self.tool_prefix or self.name.replace("-", "_")
 
     def allows(self, remote_name: str, *, read_only: bool) -> bool:
-        """Whether a tool that the server lists is offered."""
+        """Whether to offer a tool that the server lists."""
         return (not self.tools or remote_name in self.tools) and (read_only or not self.read_only)
 
 
 def github_server(url: str, *, toolsets: str = GITHUB_READ_TOOLSETS, read_only: bool = True) -> McpServer:
-    """GitHub's own MCP server; by default it only reads, with the toolsets of a reader."""
+    """GitHub's own MCP server; by default read-only, with `GITHUB_READ_TOOLSETS`."""
     headers = {"X-MCP-Toolsets": toolsets, **({"X-MCP-Readonly": "true"} if read_only else {})}
     auth = Auth("github_connection")
     return McpServer(
@@ -96,10 +96,10 @@ def github_server(url: str, *, toolsets: str = GITHUB_READ_TOOLSETS, read_only: 
 
 
 def parse_servers(text: str) -> tuple[McpServer, ...]:
-    """The servers of a JSON list; an empty string means none.
+    """The servers of a JSON list; none for an empty string.
 
-    Raises ValueError with the entry's position for anything that is not as documented above:
-    a deployment with a wrong list must not start half configured.
+    Raises ValueError with the entry's position for anything not documented above: a deployment with an invalid list
+    must not start partly configured.
     """
     entries = json.loads(text) if text.strip() else []
     if not isinstance(entries, list) or len(entries) > MAX_SERVERS:
@@ -118,13 +118,13 @@ def dump_servers(servers: tuple[McpServer, ...]) -> str:
 
 
 def find_server(servers: tuple[McpServer, ...], name: str) -> McpServer | None:
-    """The server of that name, or None."""
+    """The server with this name, or None."""
     return next((server for server in servers if server.name == name), None)
 
 
 def _server(position: int, entry: Any) -> McpServer:
     if not isinstance(entry, dict) or not set(entry) <= _FIELDS:
-        raise ValueError(f"MCP_SERVERS[{position}]: an object with fields out of {sorted(_FIELDS)}.")
+        raise ValueError(f"MCP_SERVERS[{position}] must be an object with only the fields {sorted(_FIELDS)}.")
     try:
         return McpServer(
             name=_matching(NAME_PATTERN, entry.get("name"), "name"),
@@ -166,7 +166,7 @@ def _auth(value: Any) -> Auth:
     kind: AuthType = _one_of(get_args(AuthType), value.get("type"), "auth.type")
     secret_id = value.get("secret_id", "")
     if not isinstance(secret_id, str) or bool(secret_id) != (kind == "secret"):
-        raise ValueError("auth.secret_id belongs to auth.type secret, and only to it.")
+        raise ValueError("auth.secret_id is required for auth.type secret, and not allowed for any other.")
     return Auth(kind, secret_id)
 
 
@@ -183,9 +183,9 @@ def _tools(value: Any) -> tuple[str, ...]:
 def _headers(value: Any) -> Mapping[str, str]:
     if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
         raise ValueError("headers must be an object of strings.")
-    taken = {name for name in value if name.lower() in _OWN_HEADERS or name.lower().startswith("mcp-")}
-    if taken:
-        raise ValueError(f"headers must not set {', '.join(sorted(taken))}.")
+    reserved = {name for name in value if name.lower() in _OWN_HEADERS or name.lower().startswith("mcp-")}
+    if reserved:
+        raise ValueError(f"headers must not set {', '.join(sorted(reserved))}.")
     return MappingProxyType(dict(value))
 
 

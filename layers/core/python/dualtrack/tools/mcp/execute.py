@@ -1,4 +1,4 @@
-"""A call of an MCP tool for a user: token, valid arguments, the call, a result for the model."""
+"""Runs an MCP tool call for a user: checks the arguments, finds the token, calls, returns a result for the model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CONNECT: Final = (
 
 
 class CallsTools(Protocol):
-    """What `McpClient` does; the seam of this module."""
+    """The part of `McpClient` that this module uses."""
 
     def call_tool(
         self, server: McpServer, spec: ToolSpec, arguments: Mapping[str, Any], token: str | None
@@ -37,9 +37,8 @@ class CallsTools(Protocol):
 class McpDeps:
     """What a call needs.
 
-    ``user_token``: the user's GitHub token or None. ``secret``: the string of a secret by its id,
-    empty if the operator has not set it. ``github_secret``: the id of the deployment's own GitHub
-    token, empty where the operator has not opted in.
+    ``user_token`` returns the user's GitHub token or None. ``secret`` returns a secret by its id, empty if the operator
+    has not set it. ``github_secret``: the id of the deployment's own GitHub token, empty unless the operator opted in.
     """
 
     servers: tuple[McpServer, ...]
@@ -50,7 +49,7 @@ class McpDeps:
 
 
 class NoToken(Exception):
-    """There is no token to call this server with; the text tells the model what to do."""
+    """There is no token for this server; the text tells the model what to do."""
 
 
 def execute_mcp_call(spec: ToolSpec, arguments: Mapping[str, Any], user: str, deps: McpDeps) -> ToolResult:
@@ -72,7 +71,7 @@ def execute_mcp_call(spec: ToolSpec, arguments: Mapping[str, Any], user: str, de
 
 
 def token_for(server: McpServer, user: str, deps: McpDeps) -> str | None:
-    """The token of one call: the user's own before the deployment's. Raises `NoToken`."""
+    """The token of a call: the user's own, else the deployment's. Raises `NoToken`."""
     if server.auth.type == "none":
         return None
     if server.auth.type == "secret":
@@ -122,21 +121,21 @@ def _sourced(result: ToolResult, server: McpServer, arguments: Mapping[str, Any]
 
 
 def _subject(arguments: Mapping[str, Any]) -> str:
-    """``octo/hello``, ``octo/hello/README.md``, ``octo/hello#7``, or what was searched for."""
-    given = {name: str(value) for name, value in arguments.items() if isinstance(value, str | int)}
-    if "owner" in given and "repo" in given:
-        path = given.get("path", "").strip("/")
-        number = given.get("issue_number") or given.get("pullNumber")
+    """``octo/hello``, ``octo/hello/README.md``, ``octo/hello#7``, or the search query."""
+    values = {name: str(value) for name, value in arguments.items() if isinstance(value, str | int)}
+    if "owner" in values and "repo" in values:
+        path = values.get("path", "").strip("/")
+        number = values.get("issue_number") or values.get("pullNumber")
         return (
-            f"{given['owner']}/{given['repo']}"
+            f"{values['owner']}/{values['repo']}"
             + (f"/{path}" if path else "")
             + (f"#{number}" if number else "")
         )
-    return f"GitHub: {given['query']}" if "query" in given else ""
+    return f"GitHub: {values['query']}" if "query" in values else ""
 
 
 def _redacted(result: ToolResult, token: str | None) -> ToolResult:
-    """Remove the token from text, sources and media types: a server that echoes headers must not put it in records."""
+    """Remove the token from text, sources and media types: a server that echoes headers must not leak it to records."""
     if not token:
         return result
 
@@ -146,6 +145,8 @@ def _redacted(result: ToolResult, token: str | None) -> ToolResult:
     return replace(
         result,
         content=without(result.content),
-        sources=tuple(replace(one, title=without(one.title), url=without(one.url)) for one in result.sources),
-        media=tuple(replace(one, media_type=without(one.media_type)) for one in result.media),
+        sources=tuple(
+            replace(source, title=without(source.title), url=without(source.url)) for source in result.sources
+        ),
+        media=tuple(replace(file, media_type=without(file.media_type)) for file in result.media),
     )

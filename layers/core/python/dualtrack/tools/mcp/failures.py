@@ -1,7 +1,7 @@
-"""Why an MCP call did not give a result, in words the model can act on.
+"""Why an MCP call failed, in words that the model can act on.
 
-A failure is a value: what happened (`Kind`), the HTTP status behind it if there was one, and
-whether the request can have reached the tool (then a tool that changes something is not repeated).
+A failure is a value: what happened (`FailureKind`), the HTTP status if there was one, and whether the request may have
+reached the tool (then a tool that changes something is not retried).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ DOWN_STATUSES: Final = frozenset({500, 502, 503, 504, 529})
 
 
 class McpFailure(Exception):
-    """One call or listing failed. ``reached``: the tool may have run."""
+    """A call or listing failed."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.text)
@@ -26,7 +26,8 @@ class McpFailure(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What is known of a failed request. ``retry_after``: seconds, as the server said it."""
+    """What is known about a failed request. ``retry_after``: seconds, as sent by the server. ``reached``: the tool may
+    have run."""
 
     kind: FailureKind
     server: str
@@ -37,12 +38,12 @@ class Failure:
 
     @property
     def text(self) -> str:
-        """One sentence for the model; no token and no address of ours in it."""
-        said = _SENTENCES[self.kind].format(server=self.server)
+        """The message for the model, without tokens and internal addresses."""
+        sentence = _SENTENCES[self.kind].format(server=self.server)
         status = f" (HTTP {self.status})" if self.status else ""
         wait = f" It says: retry after {self.retry_after} s." if self.retry_after else ""
         detail = f" {self.detail}" if self.detail else ""
-        return f"{said}{status}.{wait}{detail}"
+        return f"{sentence}{status}.{wait}{detail}"
 
 
 _SENTENCES: Final[dict[FailureKind, str]] = {
@@ -58,19 +59,19 @@ _SENTENCES: Final[dict[FailureKind, str]] = {
 
 
 def kind_of_status(status: int) -> FailureKind:
-    """How an HTTP status of an MCP server is understood."""
+    """The kind of failure for an HTTP status of an MCP server."""
     if status in DOWN_STATUSES:
         return "down"
-    named: dict[int, FailureKind] = {
+    kinds: dict[int, FailureKind] = {
         401: "unauthorized",
         403: "forbidden",
         404: "not_found",
         408: "timeout",
         429: "rate_limited",
     }
-    return named.get(status, "refused")
+    return kinds.get(status, "refused")
 
 
 def may_repeat(failure: Failure, *, repeatable: bool) -> bool:
-    """Whether to call again: the server was down, and the tool did not run or may run twice."""
+    """Whether to retry: the server was down, and the tool did not run or may run twice."""
     return failure.kind == "down" and (repeatable or not failure.reached)

@@ -25,7 +25,7 @@ LISTING_TOKEN: Final = "github_pat_listing_only"  # noqa: S105 - no secret: see 
 
 
 class ListsTools(Protocol):
-    """What `McpClient` does; the seam of this module."""
+    """The part of `McpClient` that this module uses."""
 
     def list_tools(self, server: McpServer, token: str | None) -> tuple[ListedTool, ...]:
         """Every tool of a server; raises `McpFailure`."""
@@ -39,9 +39,9 @@ def refresh_catalogue(
     secret: Callable[[str], str],
     now: float,
 ) -> dict[str, str]:
-    """Store what the servers offer now; returns one word per server for the log and the caller.
+    """Store what the servers offer now. Returns an outcome for each server, for the log and the caller.
 
-    ``listed 23``, or why not: then the server keeps what it had, until that is stale.
+    ``listed 23``, or ``failed: <reason>``: then the server keeps its earlier tools until they are stale.
     """
     before = {listing.server: listing for listing in load_listings(cache)}
     outcomes: dict[str, str] = {}
@@ -66,10 +66,10 @@ def refresh_catalogue(
 
 
 def listing_token(server: McpServer, secret: Callable[[str], str]) -> str | None:
-    """The token to list with. GitHub's server lists the same tools for every well-formed token.
+    """The token for listing. GitHub's server lists the same tools for every well-formed token.
 
-    It asks GitHub nothing while it lists (seen with 2.1.0), so a placeholder does; a real classic token
-    would even hide the tools that its own scopes do not allow, for every user.
+    It does not call GitHub to list them (observed with 2.1.0), so a placeholder is enough. A real classic token would
+    hide the tools that its own scopes do not allow, and so from every user.
     """
     if server.auth.type == "none":
         return None

@@ -1,4 +1,4 @@
-"""From an MCP result to a `ToolResult`: text whole, everything binary as media."""
+"""Converts an MCP result to a `ToolResult`: all text, and everything binary as media."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 def tool_result(result: CallToolResult) -> ToolResult:
-    """The result of one call. What the server marks as an error is an error result."""
+    """The result of a call; an error result if the server marks it as an error."""
     parts = [part for block in result.content if (part := _text(block))]
     if not parts and result.structured_content is not None:
-        # With text beside it, it is the same once more: the specification asks servers to repeat it.
+        # Beside text it would be a repetition: the specification asks servers to send it as text, too.
         parts.append(_structured(result.structured_content))
     content = "\n\n".join(parts)
     media = tuple(media for block in result.content if (media := _media(block)))
@@ -64,7 +64,7 @@ def _structured(content: Any) -> str:
 
 
 def _media(block: ContentBlock) -> Media | None:
-    """Whatever is binary; what of it can be shown is decided where it is recorded."""
+    """Anything binary; whether it can be shown is decided when it is recorded."""
     match block:
         case ImageContent() | AudioContent():
             return Media(block.mime_type, block.data)
@@ -75,8 +75,8 @@ def _media(block: ContentBlock) -> Media | None:
 
 
 def _sources(content: Sequence[ContentBlock]) -> tuple[Source, ...]:
-    """The web addresses that the server itself names as resources."""
-    found: dict[str, Source] = {}
+    """The web addresses that the server names as resources."""
+    by_address: dict[str, Source] = {}
     for block in content:
         if isinstance(block, ResourceLink):
             uri, title = str(block.uri), block.title or block.name
@@ -85,5 +85,5 @@ def _sources(content: Sequence[ContentBlock]) -> tuple[Source, ...]:
         else:
             continue
         if uri.startswith(("https://", "http://")):
-            found.setdefault(uri, Source(title or uri, uri))
-    return tuple(found.values())
+            by_address.setdefault(uri, Source(title or uri, uri))
+    return tuple(by_address.values())

@@ -1,4 +1,4 @@
-"""From what an MCP server lists to a `ToolSpec`: its name, its schema, whether a repeat does harm."""
+"""Converts the tools that an MCP server lists to `ToolSpec`: name, schema, and whether they may be repeated."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ class ListedTool:
 
 
 def offered_name(prefix: str, remote_name: str) -> str:
-    """``github_list_issues``: what the model calls. Signs that Claude refuses become ``_``."""
+    """The name for the model: ``github_list_issues``. Characters that Claude refuses become ``_``."""
     return name_of(f"{prefix}_{remote_name}")
 
 
 def specs_of(server: McpServer, listed: Iterable[ListedTool]) -> tuple[ToolSpec, ...]:
-    """The tools that this deployment offers of a server, by name, so the same list has the same bytes.
+    """The tools of a server that this deployment offers, sorted by name, so that the same list has the same bytes.
 
-    Left out: what the configuration does not allow, a schema that Claude's service would refuse, and with it
-    every tool (no object schema, invalid, too large or too deep), a name that another tool of the server
-    already has after the signs were replaced, what exceeds `MAX_TOOLS`.
+    Left out: tools that the configuration does not allow; those with a schema for which Claude's service would refuse
+    all tools (not an object schema, invalid, too large or too deep); those whose offered name is already in use; and
+    those beyond `MAX_TOOLS`.
     """
     specs: dict[str, ToolSpec] = {}
     for tool in sorted(listed, key=lambda tool: tool.name):
@@ -57,7 +57,7 @@ def _spec(server: McpServer, tool: ListedTool) -> ToolSpec | None:
         return None
     if tool.input_schema.get("type") != "object":
         return None
-    # Claude refuses these at the top of a schema; the server still checks what they said.
+    # Claude refuses these at the top level of a schema; the server still checks them.
     schema = {key: value for key, value in tool.input_schema.items() if key not in _NOT_AT_TOP}
     if clean(tool.name) != tool.name or not is_usable(schema):
         return None

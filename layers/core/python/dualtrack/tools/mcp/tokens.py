@@ -1,8 +1,7 @@
 """Users' GitHub connections: their own token, encrypted with KMS, in the cache table.
 
-The ciphertext is bound to its user by the encryption context, so an item copied to another user
-does not decrypt. A token is never logged, never in state, events or records, and never returned by
-the API.
+The encryption context binds a ciphertext to its user, so an item copied to another user cannot be decrypted. A token is
+never logged, is never part of state, events or records, and is never returned by the API.
 """
 
 from __future__ import annotations
@@ -23,28 +22,28 @@ if TYPE_CHECKING:
 
 MAX_TOKEN: Final = 255
 TOKEN_PATTERN: Final = re.compile(r"(?:ghp_|github_pat_|gho_|ghu_|ghs_)[A-Za-z0-9_.-]+|[0-9a-f]{40}")
-"""The forms that github-mcp-server takes in its HTTP mode; it answers 400 to any other."""
+"""The forms that github-mcp-server accepts in its HTTP mode; it answers 400 to any other."""
 
 _UNREADABLE: Final = {"InvalidCiphertextException", "IncorrectKeyException"}
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """That a user is connected. ``created_at`` in epoch seconds; the token itself stays inside."""
+    """A user's connection, without the token. ``created_at``: epoch seconds."""
 
     created_at: int
 
 
 @dataclass(frozen=True, slots=True)
 class Connections:
-    """The store of connections. ``key_id``: the KMS key's id or ARN (only encrypting needs it)."""
+    """The store of connections. ``key_id``: the KMS key's id or ARN."""
 
     cache: CacheStore
     kms: KMSClient
     key_id: str
 
     def connect(self, user: str, token: str, now: float) -> Connection:
-        """Store the user's token in place of any earlier one. Raises 400 for what is no GitHub token."""
+        """Store the user's token; it replaces an earlier one. Raises 400 if it is not a GitHub token."""
         checked = check_token(token)
         answer = self.kms.encrypt(
             KeyId=self.key_id, Plaintext=checked.encode(), EncryptionContext=_context(user)
@@ -53,16 +52,16 @@ class Connections:
         return Connection(int(now))
 
     def find(self, user: str) -> Connection | None:
-        """Whether the user is connected; decrypts nothing."""
+        """The user's connection, or None. Does not decrypt the token."""
         stored = self.cache.token(user)
         return Connection(stored.created_at) if stored else None
 
     def disconnect(self, user: str) -> None:
-        """Forget the user's token; nothing happens if there is none."""
+        """Delete the user's token, if there is one."""
         self.cache.delete_token(user)
 
     def token(self, user: str) -> str | None:
-        """The user's token for one call, or None if there is none that can be read."""
+        """The user's token, or None if there is none or it cannot be decrypted."""
         stored = self.cache.token(user)
         if stored is None:
             return None
@@ -71,7 +70,7 @@ class Connections:
                 CiphertextBlob=stored.token, KeyId=self.key_id, EncryptionContext=_context(user)
             )
         except ClientError as error:
-            # Encrypted under a key that was replaced since: the user has to connect again.
+            # Encrypted with a key that has been replaced: the user has to connect again.
             if error.response["Error"]["Code"] in _UNREADABLE:
                 return None
             raise
@@ -79,7 +78,7 @@ class Connections:
 
 
 def check_token(token: str) -> str:
-    """The token without surrounding space; raises 400, which never repeats what was sent."""
+    """The token without surrounding space. Raises 400; the message never repeats what was sent."""
     stripped = token.strip()
     if len(stripped) > MAX_TOKEN or not TOKEN_PATTERN.fullmatch(stripped):
         raise invalid_request(
