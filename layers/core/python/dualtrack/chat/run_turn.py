@@ -125,9 +125,9 @@ class TurnDeps:
     served_by: Callable[[str], Model] | None = None
     """The model of another provider than ``provider``, for a chat that began with it."""
     details: Details = field(default_factory=Details)
-    """What of a refusal the user is told."""
+    """Which parts of a refusal the user sees."""
     refused: Callable[[ModelRefused], None] = lambda _: None
-    """Is told of a request that the model's service will not take."""
+    """Called if the model's service rejects a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +145,13 @@ class _Run:
     waited: int
     """Seconds waited before this attempt."""
     turns: tuple[RecordedTurn, ...] = ()
-    """Those before it."""
+    """The turns before it."""
     began_before: tuple[int, tuple[LostCall, ...]] = (0, ())
     """How often the turn was begun before this attempt, and the calls lost in those attempts."""
 
     @property
     def profile(self) -> Profile:
-        """The agent's."""
+        """The agent's profile."""
         return self.agent.profile
 
 
@@ -184,10 +184,10 @@ def _attempt(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
     stores = deps.stores
     log = stores.log(ref)
     newest = _newest(log)
-    found = stores.chats.load_with_turns(ref.user, ref.chat_id)
-    if found is None:
+    loaded = stores.chats.load_with_turns(ref.user, ref.chat_id)
+    if loaded is None:
         return _outcome(ref.turn + 1, "failed")
-    chat, turns = found
+    chat, turns = loaded
     if len(turns) > ref.turn:
         recorded = turns[ref.turn]
         if newest:
@@ -249,7 +249,7 @@ def _is_capped(
 def _inside(records: Sequence[Record], turn: int) -> float:
     """Dollars of the model calls that the tools of a turn made."""
     calls = [record.call for record in records if record.call and record.turn == turn]
-    return sum(asked_dollars(one) for call in calls for one in call.asked)
+    return sum(asked_dollars(asked) for call in calls for asked in call.asked)
 
 
 def _let_the_other_finish(run: _Run) -> None:
@@ -260,8 +260,8 @@ def _let_the_other_finish(run: _Run) -> None:
     tail, still = 0, 0
     while still < _STILL_POLLS and run.deps.stores.chats.turn(run.chat, run.number) is None:
         run.deps.sleep(_POLL_SECONDS)
-        found = run.log.next_slot()
-        tail, still = found, still + 1 if found == tail else 0
+        slot = run.log.next_slot()
+        tail, still = slot, still + 1 if slot == tail else 0
 
 
 def _newest(log: EventLog) -> StoredEvent | None:
@@ -411,14 +411,14 @@ def _telling_first(
     """``on_text``, which also reports the time to the first text."""
     is_first = True
 
-    def told(text: str) -> None:
+    def timed(text: str) -> None:
         nonlocal is_first
         if is_first:
             is_first = False
             first_text(time.monotonic() - asked_at)
         on_text(text)
 
-    return told
+    return timed
 
 
 def _no_commit(event: StoredEvent) -> None:

@@ -74,7 +74,7 @@ class _Tries:
         self.count = 0
 
     def add(self) -> None:
-        """One more."""
+        """Count a request."""
         with self._lock:
             self.count += 1
 
@@ -170,13 +170,13 @@ def _one_by_one(
     requests: Sequence[SummaryRequest], deps: SummariseDeps, deadline: float, tries: _Tries
 ) -> _Made:
     with ThreadPoolExecutor(min(_PARALLEL, len(requests))) as pool:
-        made = list(pool.map(lambda request: _summarise_one(request, deps, deadline, tries), requests))
+        made = list(pool.map(lambda request: _summarise_record(request, deps, deadline, tries), requests))
     texts = {request.record_id: text for request, (text, _) in zip(requests, made, strict=True)}
     usages = [usage for _, usage in made if usage.tokens]
     return _Made(texts, sum(usages, Usage()), deps.model_name, len(usages))
 
 
-def _summarise_one(
+def _summarise_record(
     request: SummaryRequest, deps: SummariseDeps, deadline: float, tries: _Tries
 ) -> tuple[str, Usage]:
     """The summary and its usage; empty if the model refused or did not finish in time."""

@@ -40,8 +40,8 @@ def joint_request(
 ) -> dict[str, Any] | None:
     """The body of the call to the Messages API; None if the summaries have to be made record by record."""
     try:
-        found = deps.stores.chats.load_with_turns(chat.user, chat.chat_id)
-        turns = found[1] if found else ()
+        loaded = deps.stores.chats.load_with_turns(chat.user, chat.chat_id)
+        turns = loaded[1] if loaded else ()
         if not turns or not _is_followed(chat, turns[-1], requests, deps):
             return None
         ask = ask_for_all(requests, mark, deps.characters)
@@ -53,7 +53,7 @@ def joint_request(
 def joint_summaries(reply: ModelReply, mark: str, requests: Sequence[SummaryRequest]) -> dict[str, str]:
     """The summaries of the answer, by record id."""
     text = "".join(block["text"] for block in reply.content if block["type"] == "text")
-    asked = frozenset(one.record_id for one in requests)
+    asked = frozenset(request.record_id for request in requests)
     return summaries_in(text, mark, asked, cut=reply.stop_reason in _CUT)
 
 

@@ -56,7 +56,7 @@ class Executions:
             _raise_unless(error, *_NONE)
             return None
 
-    def given(self, name: str) -> Mapping[str, Any] | None:
+    def input_of(self, name: str) -> Mapping[str, Any] | None:
         """Its input; None if there is no such execution, or it ended more than 90 days ago (Step Functions' limit)."""
         try:
             found: Mapping[str, Any] = json.loads(
