@@ -24,7 +24,7 @@ from dualtrack.storage.deletions import Deletion
 from dualtrack.storage.digests import digest_number
 from dualtrack.storage.dynamo import Lost
 from dualtrack.storage.forks import Kept
-from dualtrack.storage.history import place_of, query_number
+from dualtrack.storage.history import query_number, sort_key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -178,7 +178,9 @@ def _empty_but_kept(
         return _empty(stores, user, conversation_id, has_time)
     pointers = stores.history.pointers(user, conversation_id, kept.through)
     for items in stores.history.stored(user, conversation_id):
-        gone = [item for item in items if not (place_of(item) in pointers or _is_kept(place_of(item), kept))]
+        gone = [
+            item for item in items if not (sort_key_of(item) in pointers or _is_kept(sort_key_of(item), kept))
+        ]
         shown = [] if conversation.chats_gone else items
         chats = [item["chat"] for item in (*gone, *shown) if "chat" in item]
         if not _delete_chats(stores, user, list(dict.fromkeys(chats)), has_time):

@@ -243,7 +243,9 @@ def _result(stores: Stores, chat: Chat, record: Record) -> Result:
 
 
 def _text_file(file: Attachment, records: tuple[Record, ...]) -> TextFile:
-    record = _required(next((one for one in records if one.record_id == file.record_id), None))
+    record = _required(
+        next((candidate for candidate in records if candidate.record_id == file.record_id), None)
+    )
     return TextFile(record.record_id, file.name, record.content)
 
 

@@ -202,7 +202,7 @@ def _widths(count: int, limit: int) -> list[int]:
     """Characters for each of ``count`` queries, oldest first: a minimum for all, and more for newer ones."""
     extra = limit - count * _LEAST
     steps = count * (count + 1) // 2
-    return [_LEAST - 1 + extra * place // steps for place in range(1, count + 1)]
+    return [_LEAST - 1 + extra * rank // steps for rank in range(1, count + 1)]
 
 
 def _piece(track: QueryTrack, width: int) -> str:
@@ -223,8 +223,8 @@ def _line(text: str) -> str:
 
 
 def _kind(record_id: str) -> str:
-    found = parse_record_id(record_id)
-    return found.kind if found else ""
+    parsed = parse_record_id(record_id)
+    return parsed.kind if parsed else ""
 
 
 # ── by a model ────────────────────────────────────────────────────────────────────────────────────

@@ -74,8 +74,8 @@ def connect(base_url: str, credentials: str = "") -> BedrockClaude:
     ``credentials``: JSON with ``aws_access_key``, ``aws_secret_key`` and ``aws_session_token``; the default is those of
     the environment, on AWS the function's role. Raises `MissingKey` if there are none.
     """
-    given = json.loads(credentials) if credentials else {}
-    if not given and boto3.Session().get_credentials() is None:
+    keys = json.loads(credentials) if credentials else {}
+    if not keys and boto3.Session().get_credentials() is None:
         raise MissingKey(
             "There are no AWS credentials to sign requests to Amazon Bedrock with: neither a role nor"
             " AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
@@ -86,7 +86,7 @@ def connect(base_url: str, credentials: str = "") -> BedrockClaude:
         aws_region=bedrock_region(base_url) or None,
         max_retries=0,
         http_client=http_client,
-        **given,
+        **keys,
     )
     return BedrockClaude(Claude(client))
 

@@ -180,8 +180,8 @@ def _calls(
     check: Check,
 ) -> tuple[ToolCall, ...]:
     return tuple(
-        _call(block, tool_id(query, before + place), offered.get(block["name"]), place, check)
-        for place, block in enumerate(asked, start=1)
+        _call(block, tool_id(query, before + number), offered.get(block["name"]), number, check)
+        for number, block in enumerate(asked, start=1)
     )
 
 
@@ -189,18 +189,20 @@ def _call(
     block: Mapping[str, Any],
     call_id: str,
     spec: ToolSpec | None,
-    place: int,
+    number: int,
     check: Check,
 ) -> ToolCall:
-    given = block["input"]
+    arguments = block["input"]
     if spec is None:
-        return ToolCall(call_id, block["id"], block["name"], given, refused=f"Unknown tool: {block['name']}")
-    reason = _refusal(block, spec, place, check)
+        return ToolCall(
+            call_id, block["id"], block["name"], arguments, refused=f"Unknown tool: {block['name']}"
+        )
+    reason = _refusal(block, spec, number, check)
     return ToolCall(
         id=call_id,
         tool_use_id=block["id"],
         tool=spec.name,
-        input=given,
+        input=arguments,
         fn=spec.kind,
         price_class=spec.price_class,
         repeatable=spec.repeatable,
@@ -209,7 +211,7 @@ def _call(
     )
 
 
-def _refusal(block: Mapping[str, Any], spec: ToolSpec, place: int, check: Check) -> str:
-    if place > MAX_CALLS_PER_TURN:
+def _refusal(block: Mapping[str, Any], spec: ToolSpec, number: int, check: Check) -> str:
+    if number > MAX_CALLS_PER_TURN:
         return f"at most {MAX_CALLS_PER_TURN} tool calls run in one turn; ask again in the next one."
     return check(block, spec)

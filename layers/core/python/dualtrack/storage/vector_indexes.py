@@ -76,18 +76,18 @@ class VectorIndexes:
         if equals:
             asked["filter"] = equals[0] if len(equals) == 1 else {"$and": equals}
         answer = self.client.query_vectors(**asked)
-        found = list(answer["vectors"])
-        while "nextToken" in answer and len(found) < asked["topK"]:
+        vectors = list(answer["vectors"])
+        while "nextToken" in answer and len(vectors) < asked["topK"]:
             answer = self.client.query_vectors(**asked, nextToken=answer["nextToken"])
-            found += answer["vectors"]
-        return {one["key"]: 1.0 - one["distance"] for one in found}
+            vectors += answer["vectors"]
+        return {vector["key"]: 1.0 - vector["distance"] for vector in vectors}
 
     def names(self, prefix: str) -> list[str]:
         """The names of the indexes that begin with ``prefix``."""
         pages = self.client.get_paginator("list_indexes").paginate(
             vectorBucketName=self.bucket, prefix=prefix
         )
-        return [one["indexName"] for page in pages for one in page["indexes"]]
+        return [index["indexName"] for page in pages for index in page["indexes"]]
 
     def delete(self, name: str) -> None:
         """Delete an index, if it exists."""
