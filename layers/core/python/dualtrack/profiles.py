@@ -90,7 +90,7 @@ def profile_named(name: str) -> Profile:
 
 
 def profile_from(data: dict[str, Any]) -> Profile:
-    """The profile of a file's JSON that was checked (``infra/profiles.py``)."""
+    """The profile from a file's JSON, which was checked before (``infra/profiles.py``)."""
     lists = {name: tuple(data.get(name, ())) for name in ("tools", "mcp", "suggestions")}
     return Profile(
         **{

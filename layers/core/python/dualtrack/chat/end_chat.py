@@ -65,7 +65,7 @@ TIMED_OUT: Final = Failure("timeout", "The chat took too long. Nothing was charg
 """A chat past its deadline."""
 
 
-INCOMPLETE: Final = Failure("internal", "Something of this conversation is missing. Nothing was charged.")
+INCOMPLETE: Final = Failure("internal", "A part of this conversation is missing. Nothing was charged.")
 """A chat that cannot continue, because something that it has to send was deleted."""
 
 

@@ -83,7 +83,7 @@ class Spent:
     summaries: Side | None = None
 
     def moved(self, lines: Sequence[int]) -> Spent:
-        """With these ledger lines added."""
+        """The same with these ledger lines added."""
         return replace(self, ledger=(*self.ledger, *lines))
 
 
@@ -113,7 +113,7 @@ def _is(event: StoredEvent, name: str, turn: int) -> bool:
 
 
 def made_json(made: Made | None) -> list[Any] | None:
-    """In a turn's item: ``[at, seconds, first_seconds, calls, tries, model, lost]``,
+    """The form in a turn's item: ``[at, seconds, first_seconds, calls, tries, model, lost]``,
     short, because every read pays for it."""
     if made is None:
         return None
@@ -130,7 +130,7 @@ def made_of(data: Sequence[Any] | None) -> Made | None:
 
 
 def side_json(side: Side | None) -> dict[str, Any] | None:
-    """In a chat's item."""
+    """The form in a chat's item."""
     return asdict(side) if side else None
 
 
@@ -145,7 +145,7 @@ def _side(data: Mapping[str, Any]) -> Side:
 
 
 def asked_json(asked: Sequence[Asked]) -> list[dict[str, Any]]:
-    """In a tool call's record."""
+    """The form in a tool call's record."""
     return [{"kind": entry.kind, **asdict(entry.side)} for entry in asked]
 
 
@@ -155,7 +155,7 @@ def asked_of(data: Sequence[Mapping[str, Any]]) -> tuple[Asked, ...]:
 
 
 def spent_json(spent: Spent) -> dict[str, Any]:
-    """In a chat's item; empty fields are left out."""
+    """The form in a chat's item; empty fields are left out."""
     lost = [[call.turn, call.at, call.written] for call in spent.lost]
     stored = {"ledger": spent.ledger, "lost": lost, "summaries": side_json(spent.summaries)}
     return {name: value for name, value in stored.items() if value}

@@ -62,7 +62,7 @@ class EventReader:
         """The user's chat, if its events can still be read: it is running or ended less than 24 hours ago."""
         chat = self._load(user, chat_id) if is_chat_id(chat_id) else None
         if chat is None or self._is_over(chat):
-            raise not_found("There are no events of such a chat.")
+            raise not_found("There is no such chat, or its events have expired.")
         return chat
 
     def _load(self, user: str, chat_id: str) -> Chat | None:
