@@ -37,7 +37,7 @@ class History:
     rounds: int = 10
 
     @property
-    def is_summed_up(self) -> bool:
+    def is_summarised(self) -> bool:
         """Whether the past is sent as the summarised track; every other policy sends records."""
         return self.policy == DUAL_TRACK
 

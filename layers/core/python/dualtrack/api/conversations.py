@@ -234,7 +234,7 @@ def list_records(stores: Stores, conversation: Conversation, track: Track, curso
 def _sent_as_records(stores: Stores, conversation: Conversation) -> Mapping[int, list[Record]] | None:
     """Records by query, if the conversation's policy sends records; None if it sends the summarised track."""
     profile = all_profiles().get(conversation.profile)
-    if profile is None or profile.history.is_summed_up or not conversation.queries:
+    if profile is None or profile.history.is_summarised or not conversation.queries:
         return None
     user, conversation_id, last = conversation.user, conversation.conversation_id, conversation.queries
     if stores.history.has_record(user, conversation_id, response_id(last)):

@@ -26,5 +26,5 @@ def evidence(stores: Stores, chat: Chat, *, with_ledger: bool = True) -> Evidenc
     numbers = chat.spent.ledger if chat.spent and with_ledger else ()
     entries = stores.ledger.lines(chat.user, numbers) if numbers else ()
     profile = all_profiles().get(chat.profile)
-    summed_up = profile is not None and profile.history.is_summed_up
-    return Evidence(chat, turns, records, entries, stores.chats.fold(chat), summed_up)
+    is_summarised = profile is not None and profile.history.is_summarised
+    return Evidence(chat, turns, records, entries, stores.chats.fold(chat), is_summarised)

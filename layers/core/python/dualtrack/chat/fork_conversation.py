@@ -128,10 +128,10 @@ def _make_final(stores: Stores, parent: Conversation, ancestry: Ancestry) -> Non
     if not ancestry.parts or ancestry.parts[-1].conversation_id != own:
         return
     profile = all_profiles().get(parent.profile)
-    is_summed_up = profile is not None and profile.history.is_summed_up
+    is_summarised = profile is not None and profile.history.is_summarised
     digest = stores.across(ancestry).digests.find(user, own, ancestry.digests) if ancestry.digests else None
     after = max(digest.through if digest else 0, parent.ancestry.through)
-    after = after if is_summed_up else max(after, ancestry.through - 1)
+    after = after if is_summarised else max(after, ancestry.through - 1)
     written = stores.history.written_tracks(user, own, after, ancestry.through)
     for number in range(after + 1, ancestry.through + 1):
         if number not in written:

@@ -1,8 +1,8 @@
 """The running query as the model will see it: its view, its turns, its results.
 
-A later turn only reads. The first one also fixes what is sent for good: it makes the tracks of earlier queries final
-that nobody has written, folds the past where it must, keeps the agent, and pins all of it. ``complete`` may record
-results that are missing.
+A later turn only reads. The first one also fixes what is sent for good: it writes the missing tracks of earlier
+queries, folds the past if it is too long, keeps the agent, and pins all of it. ``complete`` may record results that
+are missing.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _sent_one_by_one(past: Past, before: int) -> range:
 
 
 def _replay(stores: Stores, chat: Chat, profile: Profile, offered: Mapping[str, ToolSpec]) -> Replay:
-    if profile.history.is_summed_up:
+    if profile.history.is_summarised:
         return Replay()
     return read_replay(stores, chat.user, chat.conversation_id, chat.query, profile, offered)
 
@@ -150,7 +150,7 @@ def _read(stores: Stores, chat: Chat, profile: Profile, turns: Sequence[Recorded
 
 
 def _read_past(stores: Stores, chat: Chat, profile: Profile, *, is_fixed: bool) -> Past:
-    return read_past(stores, chat, is_fixed=is_fixed) if profile.history.is_summed_up else Past(None, ())
+    return read_past(stores, chat, is_fixed=is_fixed) if profile.history.is_summarised else Past(None, ())
 
 
 def _pin(
@@ -163,7 +163,7 @@ def _pin(
     """
     profile = agent.profile
     stores.agents.keep(agent.version, agent.text)
-    if profile.history.is_summed_up:
+    if profile.history.is_summarised:
         read = _with_every_track(stores, chat, read, sleep)
     wanted = Pin(catalogue=read.catalogue.version, agent=agent.version)
     past, chat = fix_past(stores, chat, read.past, profile, wanted)
@@ -208,7 +208,7 @@ def _past_turn(stores: Stores, chat: Chat, turn: RecordedTurn, records: tuple[Re
 
 
 def _tracks(stores: Stores, chat: Chat, profile: Profile, past: Past) -> tuple[QueryTrack, ...]:
-    if not profile.history.is_summed_up:
+    if not profile.history.is_summarised:
         return ()
     full = chat.pin.stand_in if chat.pin else ()
     written = {track.query: track for track in past.tracks}

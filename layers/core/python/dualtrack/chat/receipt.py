@@ -56,14 +56,14 @@ class Deployment:
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """The stored data of a chat. ``records``: of its query (their text is not used); ``entries``: its ledger lines as
-    the API shows them; ``summed_up``: whether its profile asks for summaries."""
+    the API shows them; ``is_summarised``: whether its profile asks for summaries."""
 
     chat: Chat
     turns: Sequence[RecordedTurn]
     records: Sequence[Record]
     entries: Sequence[Mapping[str, Json]]
     fold: Side | None = None
-    summed_up: bool = True
+    is_summarised: bool = True
 
 
 def receipt_of(evidence: Evidence, deployment: Deployment) -> dict[str, Any]:
@@ -230,7 +230,7 @@ def _side_lines(evidence: Evidence) -> Iterator[dict[str, Any]]:
     spent = evidence.chat.spent
     if spent and spent.summaries and spent.summaries.tries:
         yield _side("summary", spent.summaries)
-    elif spent and not spent.summaries and evidence.chat.status == "done" and evidence.summed_up:
+    elif spent and not spent.summaries and evidence.chat.status == "done" and evidence.is_summarised:
         yield _unknown_summaries(evidence)
     elif spent is None and evidence.chat.usage.get("summary_input_tokens") is not None:
         yield _earlier_summaries(evidence.chat)

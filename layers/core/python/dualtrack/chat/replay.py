@@ -144,11 +144,11 @@ def _rounds(
     room = rounds_room(whole, wire)
     newest = [turn for query in reversed(queries) for turn in reversed(query.turns) if turn.calls][:rounds]
     results: dict[str, Result] = {}
-    for some in _in_parts(newest):
+    for part in _in_parts(newest):
         results |= _results(
-            stores, user, conversation_id, [past.call.id for turn in some for past in turn.calls]
+            stores, user, conversation_id, [past.call.id for turn in part for past in turn.calls]
         )
-        room -= sum(extra_tokens(_with(turn, results), wire) for turn in some)
+        room -= sum(extra_tokens(_with(turn, results), wire) for turn in part)
         if room < 0:
             break
     with_results = [

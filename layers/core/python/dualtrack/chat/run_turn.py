@@ -375,7 +375,7 @@ def _is_read_again(run: _Run, state: QueryState, frame: Mapping[str, Any], view:
     """Whether another call may begin with this request. After a chat's last call, only that of the summaries can."""
     if not run.limit:
         return True
-    if not run.profile.history.is_summed_up:
+    if not run.profile.history.is_summarised:
         return False
     model = run.agent.model
     return is_cheaper_cached(

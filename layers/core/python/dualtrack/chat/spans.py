@@ -72,9 +72,9 @@ def spans_of(receipt: Mapping[str, Any], provider: str, error: str = "") -> dict
 
 
 def _root(receipt: Mapping[str, Any], shared: Mapping[str, str], error: str) -> dict[str, Any]:
-    made = [line["usage"] for line in receipt["lines"] if line["kind"] == "model" and not line["estimated"]]
+    usages = [line["usage"] for line in receipt["lines"] if line["kind"] == "model" and not line["estimated"]]
     usage = {
-        name: sum(counts[name] for counts in made)
+        name: sum(counts[name] for counts in usages)
         for name in ("fresh", "cache_write", "cache_read", "output")
     }
     attributes = {

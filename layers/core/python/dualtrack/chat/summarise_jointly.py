@@ -53,8 +53,8 @@ def joint_request(
 def joint_summaries(reply: ModelReply, mark: str, requests: Sequence[SummaryRequest]) -> dict[str, str]:
     """The summaries of the answer, by record id."""
     text = "".join(block["text"] for block in reply.content if block["type"] == "text")
-    asked = frozenset(request.record_id for request in requests)
-    return summaries_in(text, mark, asked, cut=reply.stop_reason in _CUT)
+    record_ids = frozenset(request.record_id for request in requests)
+    return summaries_in(text, mark, record_ids, cut=reply.stop_reason in _CUT)
 
 
 def new_mark() -> str:

@@ -63,7 +63,7 @@ def _what(record_id: str) -> str:
     return _WHAT[parsed.kind] if parsed and parsed.kind in _WHAT else "the record with that id"
 
 
-def summaries_in(answer: str, mark: str, asked: Collection[str], *, cut: bool) -> dict[str, str]:
+def summaries_in(answer: str, mark: str, record_ids: Collection[str], *, cut: bool) -> dict[str, str]:
     """The answer's parts by record id. Parts with an unknown or repeated id are ignored. ``cut``: the answer was cut
     off, so its last part is incomplete.
     """
@@ -80,7 +80,7 @@ def summaries_in(answer: str, mark: str, asked: Collection[str], *, cut: bool) -
     return {
         record_id: text
         for record_id, lines in whole
-        if record_id in asked and times[record_id] == 1 and (text := "\n".join(lines).strip())
+        if record_id in record_ids and times[record_id] == 1 and (text := "\n".join(lines).strip())
     }
 
 
@@ -133,11 +133,11 @@ def is_cheaper_cached(
 
 def _joint(last: LastCall, requests: Sequence[SummaryRequest], characters: int) -> float:
     used = last.usage
-    asked = estimate_tokens(ask_for_all(requests, "", characters))
+    asking = estimate_tokens(ask_for_all(requests, "", characters))
     thought = _THOUGHT if thinks(last.model) else 0
     read = used.cache_read_tokens + used.cache_write_tokens
     written = len(requests) * tokens_of(characters) + thought
-    return dollars(last.model, Usage(used.input_tokens + used.output_tokens + asked, written, read))
+    return dollars(last.model, Usage(used.input_tokens + used.output_tokens + asking, written, read))
 
 
 def _fresh(requests: Sequence[SummaryRequest], model: str, characters: int) -> float:

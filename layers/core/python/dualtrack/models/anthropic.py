@@ -131,9 +131,9 @@ def _status_error(error: anthropic.APIStatusError) -> DualtrackError:
     status = error.status_code
     if status in _PASSING or status >= 500 or status < 400:
         text = f"The model's service answered {status}."
-        asked = asked_seconds(error.response.headers, time.time())
-        reason = busy_reason(status, error.type or "", asked)
-        return ModelBusy(text, reason, asked or 0.0) if reason else ModelUnavailable(text)
+        retry_after = asked_seconds(error.response.headers, time.time())
+        reason = busy_reason(status, error.type or "", retry_after)
+        return ModelBusy(text, reason, retry_after or 0.0) if reason else ModelUnavailable(text)
     text = f"The model's service refused the request ({status} {error.type or ''})."
     return ModelRefused(
         text, status, kind=error.type or "", said=own_words(_message(error)), too_long=_is_too_long(error)

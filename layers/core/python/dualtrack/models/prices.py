@@ -81,7 +81,7 @@ EMBEDDING_PRICES: Final[Mapping[str, float]] = MappingProxyType(
 tokens are not considered."""
 
 DEFAULT: Final = Price(Rates(3, 15))
-"""For an unknown model: the middle line. Comparisons within a call are right anyway, because on every line output costs
+"""For an unknown model: the middle line. Comparisons within a call are still right, because on every line output costs
 five times as much as input, and the cache the same share of it."""
 
 _NAME: Final = re.compile(r"claude-.*", re.DOTALL)

@@ -150,13 +150,13 @@ def decide(
     input, or an empty string.
     """
     text = strip_echoes("".join(block["text"] for block in reply.content if block["type"] == "text"))
-    asked = [block for block in reply.content if block["type"] == "tool_use"]
-    if not limit and reply.stop_reason == "tool_use" and asked:
+    tool_uses = [block for block in reply.content if block["type"] == "tool_use"]
+    if not limit and reply.stop_reason == "tool_use" and tool_uses:
 
         def check(block: Mapping[str, Any], spec: ToolSpec) -> str:
             return reply.broken.get(block["id"], "") or invalid(spec, block["input"])
 
-        calls = _calls(asked, query, calls_before, offered, check)
+        calls = _calls(tool_uses, query, calls_before, offered, check)
         runnable = any(not call.refused for call in calls)
         return Decision("tools" if runnable else "turn", text, calls)
     if not limit and reply.stop_reason == "pause_turn":
@@ -173,7 +173,7 @@ def limit_behind(stop: str) -> Limit:
 
 
 def _calls(
-    asked: Sequence[Mapping[str, Any]],
+    tool_uses: Sequence[Mapping[str, Any]],
     query: int,
     before: int,
     offered: Mapping[str, ToolSpec],
@@ -181,7 +181,7 @@ def _calls(
 ) -> tuple[ToolCall, ...]:
     return tuple(
         _call(block, tool_id(query, before + number), offered.get(block["name"]), number, check)
-        for number, block in enumerate(asked, start=1)
+        for number, block in enumerate(tool_uses, start=1)
     )
 
 

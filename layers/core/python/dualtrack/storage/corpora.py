@@ -195,8 +195,8 @@ class CorpusStore:
     def delete(self, keys: Iterable[str]) -> None:
         """Delete objects; missing ones are ignored."""
         rest = iter(keys)
-        while some := list(itertools.islice(rest, 1_000)):
-            listed = [{"Key": key} for key in some]
+        while batch := list(itertools.islice(rest, 1_000)):
+            listed = [{"Key": key} for key in batch]
             self.s3.delete_objects(Bucket=self.bucket, Delete={"Objects": listed, "Quiet": True})  # type: ignore[typeddict-item]
 
     def _listed(self, prefix: str) -> Iterator[str]:

@@ -127,8 +127,8 @@ class HistoryStore:
         """The full track of a query after its first ``skip`` records; read as it is consumed."""
         pk = self._home(user, conversation_id, number)
         rest = iter(self._listed(pk, number)[skip:])
-        while some := list(itertools.islice(rest, _TEXTS_AT_ONCE)):
-            yield from self._whole(pk, some)
+        while batch := list(itertools.islice(rest, _TEXTS_AT_ONCE)):
+            yield from self._whole(pk, batch)
 
     def records(self, user: str, conversation_id: str, record_ids: Collection[str]) -> tuple[Record, ...]:
         """Full records of the full track by their ids, in no particular order; missing ones are left out."""
@@ -165,10 +165,10 @@ class HistoryStore:
             page_size=_HEADS_AT_ONCE,
         )
         listed = (list(own) for _, own in itertools.groupby(items, key=lambda item: item["sk"][: len(end)]))
-        while some := list(itertools.islice(listed, _TEXTS_AT_ONCE)):
-            said = [item for own in some for item in own if not _is_material(item)]
+        while batch := list(itertools.islice(listed, _TEXTS_AT_ONCE)):
+            said = [item for own in batch for item in own if not _is_material(item)]
             texts = dict(zip((item["sk"] for item in said), self.bodies.load_texts(pk, said), strict=True))
-            for own in some:
+            for own in batch:
                 records = (_with_text(item, texts.get(item["sk"], "")) for item in own)
                 yield tuple(sorted(records, key=_order))
 
@@ -193,9 +193,9 @@ class HistoryStore:
         items = query(
             self.client, self.table, pk, prefix="F#", after=f"F#{after:06d}#~", before=f"F#{before:06d}"
         )
-        while some := list(itertools.islice(items, _HEADS_AT_ONCE)):
-            texts = self.bodies.load_heads(pk, some, limit)
-            for item, text in zip(some, texts, strict=True):
+        while batch := list(itertools.islice(items, _HEADS_AT_ONCE)):
+            texts = self.bodies.load_heads(pk, batch, limit)
+            for item, text in zip(batch, texts, strict=True):
                 if text is not None:
                     yield replace(_record(_id_of(item["sk"]), item), content=text)
 
@@ -268,8 +268,8 @@ class HistoryStore:
         batches; a batch may be deleted while iterating."""
         pk = partition(user, conversation_id)
         items = query(self.client, self.table, pk, descending=True, only=("chat",))
-        while some := list(itertools.islice(items, _DELETED_AT_ONCE)):
-            yield some
+        while batch := list(itertools.islice(items, _DELETED_AT_ONCE)):
+            yield batch
 
     def pointers(self, user: str, conversation_id: str, through: int) -> set[str]:
         """The pointers of all bodies that the records and tracks up to a query need."""

@@ -53,11 +53,11 @@ class KeptLedger:
         any_moved = False
         for prefix in (ENTRY, GRANT):
             items = query(self.client, self.table, account_partition(user), prefix=prefix)
-            while has_time() and (some := list(itertools.islice(items, _AT_ONCE))):
+            while has_time() and (batch := list(itertools.islice(items, _AT_ONCE))):
                 any_moved = True
                 if prefix == ENTRY:
-                    put_all(self.client, self.table, (_without_the_person(item, terms) for item in some))
-                delete_all(self.client, self.table, ({"pk": item["pk"], "sk": item["sk"]} for item in some))
+                    put_all(self.client, self.table, (_without_the_person(item, terms) for item in batch))
+                delete_all(self.client, self.table, ({"pk": item["pk"], "sk": item["sk"]} for item in batch))
         return any_moved
 
     def close(self, account: Account, terms: Terms) -> None:

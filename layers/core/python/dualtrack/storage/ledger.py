@@ -175,7 +175,7 @@ class Ledger:
             pages = dynamo.index_pages(
                 self.client, self.table, ACTIVE_INDEX, str(shard), before=("day", day), page_size=page
             )
-            yield from ([user_of(item) for item in some] for some in pages)
+            yield from ([user_of(item) for item in page_items] for page_items in pages)
 
     def rest_action(self, account: Account, now: float) -> Action:
         """Put the account as of ``now``; remove it from the index if it has no holds and no usage."""
