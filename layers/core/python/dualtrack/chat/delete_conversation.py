@@ -78,13 +78,11 @@ def delete_leftovers(stores: Stores, user: str, conversation_id: str) -> None:
         _empty_but_kept(stores, conversation, _kept(stores, conversation), has_time)
 
 
-def hide(stores: Stores, conversation: Conversation, *, whoever_holds_it: bool = False) -> Deletion:
+def hide(stores: Stores, conversation: Conversation, *, take_over: bool = False) -> Deletion:
     """Hide a conversation and note its deletion. Raises 409 if a chat has started meanwhile."""
     now = int(stores.clock())
     deletion = Deletion("CONV", conversation.user, conversation.conversation_id, now, now + _REQUEST_SECONDS)
-    lock = stores.conversations.lock_action(
-        conversation, now + _LATE_SECONDS, whoever_holds_it=whoever_holds_it
-    )
+    lock = stores.conversations.lock_action(conversation, now + _LATE_SECONDS, take_over=take_over)
     try:
         stores.deletions.note(deletion, [lock])
     except Lost:

@@ -106,7 +106,7 @@ def _hide(stores: Stores, executions: Executions, conversation: Conversation) ->
     now_free = stores.conversations.find(conversation.user, conversation.conversation_id)
     if now_free and not now_free.is_being_deleted:
         try:
-            hide(stores, now_free, whoever_holds_it=is_overdue)
+            hide(stores, now_free, take_over=is_overdue)
         except ApiError:
             return  # a chat has started meanwhile: the next pass ends it
 

@@ -210,7 +210,7 @@ def _attempt(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
     except ChatClosed:
         raise
     except Superseded:
-        _let_the_other_finish(run)
+        _wait_for_other_run(run)
         raise
 
 
@@ -252,7 +252,7 @@ def _inside(records: Sequence[Record], turn: int) -> float:
     return sum(asked_dollars(asked) for call in calls for asked in call.asked)
 
 
-def _let_the_other_finish(run: _Run) -> None:
+def _wait_for_other_run(run: _Run) -> None:
     """Wait until the other run has recorded the turn, or has written no event for a while.
 
     If both runs continued, they would overtake each other again and again, and each time pay for a model call.
@@ -353,7 +353,7 @@ def _ask_for_less(run: _Run, frame: Mapping[str, Any], view: View, on_text: Call
             reply = _ask(run, {**frame, "messages": list(sent.messages)}, on_text)
         except ModelRefused as refused:
             refusals += 1
-            less = _less(view, sent, refused, steps)
+            less = _reduced(view, sent, refused, steps)
             if less is None and not refused.too_long:
                 raise
             if less is None:
@@ -364,7 +364,7 @@ def _ask_for_less(run: _Run, frame: Mapping[str, Any], view: View, on_text: Call
             return _Said(reply, sent, replace(sending, reported=reply.prompt_tokens), refused=refusals)
 
 
-def _less(view: View, sent: Sent, refused: ModelRefused, steps: Iterator[Step]) -> View | None:
+def _reduced(view: View, sent: Sent, refused: ModelRefused, steps: Iterator[Step]) -> View | None:
     """What to send after a rejection; each step is taken once, and files are left out once."""
     if refused.too_long:
         return smaller(view, steps)
@@ -391,7 +391,7 @@ def _is_read_again(run: _Run, state: QueryState, frame: Mapping[str, Any], view:
 def _ask(run: _Run, request: Mapping[str, Any], on_text: Callable[[str], None]) -> ModelReply:
     """The model's answer. If it was cut off while thinking, ask again without thinking; both calls are counted."""
     asked_at = time.monotonic()
-    on_text = _telling_first(on_text, run.deps.first_text, asked_at)
+    on_text = _reporting_first_text(on_text, run.deps.first_text, asked_at)
     reply = run.deps.model.stream(request, on_text)
     again = without_thinking(request, run.profile.max_tokens) if reply.is_thought_alone else None
     left = CALL_SECONDS - (time.monotonic() - asked_at)
@@ -405,7 +405,7 @@ def _ask(run: _Run, request: Mapping[str, Any], on_text: Callable[[str], None]) 
     return replace(second, usage=usage, calls=2, first_seconds=reply.first_seconds)
 
 
-def _telling_first(
+def _reporting_first_text(
     on_text: Callable[[str], None], first_text: Callable[[float], None], asked_at: float
 ) -> Callable[[str], None]:
     """``on_text``, which also reports the time to the first text."""

@@ -154,7 +154,7 @@ def _jointly(
         return None
 
     def ask(seconds: float) -> ModelReply:
-        return deps.model.stream(request, _unseen, min(_JOINT_SECONDS, seconds))
+        return deps.model.stream(request, _ignore, min(_JOINT_SECONDS, seconds))
 
     reply = _tried(ask, deps, deadline, tries)
     if reply is None:
@@ -162,7 +162,7 @@ def _jointly(
     return _Made(joint_summaries(reply, mark, requests), reply.usage, agent.model, 1)
 
 
-def _unseen(text: str) -> None:
+def _ignore(text: str) -> None:
     """Ignores text: summaries are not streamed to anyone."""
 
 

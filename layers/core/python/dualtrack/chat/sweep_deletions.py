@@ -56,7 +56,9 @@ def sweep_deletions(
             break
         seen += 1
         try:
-            within(left, _looked_at(stores, executions, users, deletion, left - _RESERVE_SECONDS), "deletion")
+            within(
+                left, _continuation(stores, executions, users, deletion, left - _RESERVE_SECONDS), "deletion"
+            )
         except Exception as error:  # noqa: BLE001 - raised below
             troubles.append(error)
     if troubles:
@@ -64,10 +66,10 @@ def sweep_deletions(
     return SweptDeletions(seen, seen == len(due))
 
 
-def _looked_at(
+def _continuation(
     stores: Stores, executions: Executions, users: Users, deletion: Deletion, seconds: float
 ) -> Callable[[], None]:
-    def look() -> None:
+    def run() -> None:
         has_time = time_for(seconds)
         try:
             stores.deletions.count_try(deletion)
@@ -80,4 +82,4 @@ def _looked_at(
         else:
             continue_erasure(stores, executions, users, deletion, has_time)
 
-    return look
+    return run

@@ -167,7 +167,7 @@ def decide(
     )
 
 
-def limit_behind(stop: str) -> Limit:
+def limit_from_stop(stop: str) -> Limit:
     """The limit that made a chat's last call the last, from its stop reason."""
     return _LIMITS.get(stop, "")
 

@@ -218,15 +218,13 @@ class ConversationStore:
         key = conversation_key(user, conversation_id)
         return check(name, self.table, key, "lease = :chat", {":chat": chat_id})
 
-    def lock_action(
-        self, conversation: Conversation, until: int, *, whoever_holds_it: bool = False
-    ) -> Action:
+    def lock_action(self, conversation: Conversation, until: int, *, take_over: bool = False) -> Action:
         """Take the lease for a deletion, on condition that no chat has run since the conversation was read and none
-        holds the lease; ``whoever_holds_it`` takes it from the chat that held it when it was read."""
+        holds the lease; ``take_over`` takes it from the chat that held it when it was read."""
         change = f"SET lease = :deleting, lease_until = :until REMOVE {LISTED_INDEX}, latest, asked"
         values = {":deleting": DELETING, ":until": until, ":queries": conversation.queries}
         free = "attribute_not_exists(lease) OR lease = :deleting"
-        if whoever_holds_it and conversation.lease:
+        if take_over and conversation.lease:
             free += " OR lease = :held"
             values[":held"] = conversation.lease
         return self._update(conversation, change, f"queries = :queries AND ({free})", values)

@@ -125,7 +125,7 @@ class EventLog:
                     break
                 others = {name: item for name, item in lost.items.items() if name != _SLOT}
                 if _SLOT in lost.items:
-                    self._meet_others(fence)
+                    self._catch_up(fence)
                 if others:
                     raise Lost(others) from lost
             else:
@@ -147,7 +147,7 @@ class EventLog:
             self._bodies.write(body)
             self._stored.add(body.pointer)
 
-    def _meet_others(self, fence: Callable[[StoredEvent], None] | None) -> None:
+    def _catch_up(self, fence: Callable[[StoredEvent], None] | None) -> None:
         """Another writer has appended: pass its events to the fence, and take the new tail."""
         if fence and self._next:
             missed = read_events(self._client, self._table, self._pk, after=self._next - 1, consistent=True)

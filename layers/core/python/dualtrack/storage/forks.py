@@ -128,7 +128,7 @@ class ForkStore:
             values,
         )
 
-    def there_action(self, conversation: Conversation) -> Action:
+    def exists_action(self, conversation: Conversation) -> Action:
         """The condition that the conversation is not being deleted."""
         condition = f"attribute_exists(pk) AND {_ALIVE}"
         key = conversation_key(conversation.user, conversation.conversation_id)

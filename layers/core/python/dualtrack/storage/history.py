@@ -166,7 +166,7 @@ class HistoryStore:
         )
         listed = (list(own) for _, own in itertools.groupby(items, key=lambda item: item["sk"][: len(end)]))
         while batch := list(itertools.islice(listed, _TEXTS_AT_ONCE)):
-            said = [item for own in batch for item in own if not _is_material(item)]
+            said = [item for own in batch for item in own if not _is_call_or_file(item)]
             texts = dict(zip((item["sk"] for item in said), self.bodies.load_texts(pk, said), strict=True))
             for own in batch:
                 records = (_with_text(item, texts.get(item["sk"], "")) for item in own)
@@ -344,7 +344,7 @@ def _order(record: Record) -> tuple[int, int, int]:
     return turn, _ORDER[parsed.kind], parsed.number
 
 
-def _is_material(item: Item) -> bool:
+def _is_call_or_file(item: Item) -> bool:
     """Whether the item is a tool call or a file, and not a message or thought."""
     return item["sk"][len("F#000000") :][:3] in ("#t#", "#f#")
 

@@ -124,7 +124,7 @@ class Stores:
         for body in objects:
             self.bodies.write(body)
         actions = self._actions(write for write in writes if write not in objects)
-        transact(self.dynamodb, [self.forks.there_action(conversation), *actions])
+        transact(self.dynamodb, [self.forks.exists_action(conversation), *actions])
 
     def commit(self, actions: Sequence[Action]) -> None:
         """Write all actions or none. Raises `Lost` if a condition is false."""
