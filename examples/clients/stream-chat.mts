@@ -1,9 +1,9 @@
-// Ask dualtrack and print the answer as it is written; a stream that breaks is resumed.
+// Ask dualtrack and print the answer as it is written; an interrupted stream is resumed.
 //
 //   node examples/clients/stream-chat.mts "How do I set up OAuth for Twitter ads?"
 //
-// Node 22.18 or newer, no packages. DUALTRACK_URL: the API, else the local stack. DUALTRACK_TOKEN: an ID token, else
-// one of the local stack's own. Exit 0 if the chat was answered, 1 if it failed.
+// Node 22.18 or newer, no packages. DUALTRACK_URL: the API (default: the local stack). DUALTRACK_TOKEN: an ID token
+// (default: one of the local stack). Exit 0 if the chat was answered, 1 if it failed.
 
 type Started = { chat_id: string; conversation_id: string; events_url: string };
 type ServerEvent = { id: string; event: string; data: Record<string, any> };
@@ -56,7 +56,7 @@ async function* read(body: ReadableStream<Uint8Array>): AsyncGenerator<ServerEve
   }
 }
 
-/** Every event, once and in order, over as many connections as it takes. */
+/** Every event, once and in order, over as many connections as needed. */
 async function* events(authorization: string, path: string): AsyncGenerator<ServerEvent> {
   let last = "";
   for (let failures = 0; ; ) {
@@ -86,7 +86,7 @@ async function main(): Promise<void> {
   const chat = await start(authorization, process.argv[2]);
   for await (const { event, data } of events(authorization, chat.events_url)) {
     if (event === "delta") process.stderr.write(data.text);
-    // a turn of the same number voids its text so far
+    // a repeated turn number voids the turn's text so far
     else if (event === "turn") console.error(`\n[turn ${data.turn}]`);
     else if (event === "tool_calls_start")
       for (const call of data.calls) console.error(`\n[${call.tool} ${JSON.stringify(call.input)}]`);

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Ask dualtrack and print the events of the chat as they come; a stream that breaks is resumed.
+# Ask dualtrack and print the chat's events as they arrive; an interrupted stream is resumed.
 #
 #   sh examples/clients/stream-chat.sh "How do I set up OAuth for Twitter ads?"
 #
-# Needs curl and python3 (for JSON). DUALTRACK_URL: the API, else the local stack. DUALTRACK_TOKEN: an ID token, else one
-# of the local stack's own. Exit 0 if the chat was answered, 1 if it failed.
+# Needs curl and python3 (for JSON). DUALTRACK_URL: the API (default: the local stack). DUALTRACK_TOKEN: an ID
+# token (default: one of the local stack). Exit 0 if the chat was answered, 1 if it failed.
 set -eu
 
 url=${DUALTRACK_URL:-http://127.0.0.1:8000}
@@ -25,7 +25,7 @@ last=
 for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do
     curl -sSN --fail-with-body -H "Authorization: Bearer $token" ${last:+-H "Last-Event-ID: $last"} \
         "$url$events" | tee "$seen" || true
-    # an event has come whole once its empty line is there; what was cut comes again
+    # an event is complete once its empty line has arrived; an incomplete one is sent again
     whole=$(awk '/^id: / { id = $2 } /^event: / { name = $2 } /^$/ && id { print id, name; id = "" }' "$seen" | tail -n 1)
     [ -z "$whole" ] || last=${whole%% *}
     case $whole in

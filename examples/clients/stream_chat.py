@@ -1,9 +1,9 @@
-"""Ask dualtrack and print the answer as it is written; a stream that breaks is resumed.
+"""Ask dualtrack and print the answer as it is written; an interrupted stream is resumed.
 
     uv run python examples/clients/stream_chat.py "How do I set up OAuth for Twitter ads?"
 
-Needs httpx and httpx-sse. DUALTRACK_URL: the API, else the local stack. DUALTRACK_TOKEN: an ID token, else one of the
-local stack's own. Exit 0 if the chat was answered, 1 if it failed.
+Needs httpx and httpx-sse. DUALTRACK_URL: the API (default: the local stack). DUALTRACK_TOKEN: an ID token (default: one
+of the local stack). Exit 0 if the chat was answered, 1 if it failed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ URL = os.environ.get("DUALTRACK_URL", "http://127.0.0.1:8000").rstrip("/")
 
 
 def client() -> httpx.Client:
-    """An HTTP client that says who calls; reading waits longer than the 15 seconds between two signs of life."""
+    """An HTTP client with the token. It waits for data longer than the 15 seconds between heartbeats."""
     token = (
         os.environ.get("DUALTRACK_TOKEN") or httpx.get(f"{URL}/dev/token").raise_for_status().json()["token"]
     )
@@ -52,7 +52,7 @@ def start(http: httpx.Client, message: str) -> dict[str, Any]:
 
 
 def events(http: httpx.Client, path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Name and data of every event, once and in order, over as many connections as it takes."""
+    """Name and data of every event, once and in order, over as many connections as needed."""
     last, failures = "", 0
     while failures < 5:
         headers = {"Last-Event-ID": last} if last else {}
@@ -76,14 +76,14 @@ def events(http: httpx.Client, path: str) -> Iterator[tuple[str, dict[str, Any]]
 
 
 def main() -> int:
-    """Print the answer on stdout, what happens on the way on stderr."""
+    """Print the answer on stdout, progress on stderr."""
     with client() as http:
         chat = start(http, sys.argv[1])
         for name, data in events(http, chat["events_url"]):
             if name == "delta":
                 print(data["text"], end="", file=sys.stderr, flush=True)
             elif name == "turn":
-                # a turn of the same number voids its text so far
+                # a repeated turn number voids the turn's text so far
                 print(f"\n[turn {data['turn']}]", file=sys.stderr)
             elif name == "tool_calls_start":
                 for call in data["calls"]:

@@ -53,7 +53,7 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
     report = reset_accounts(ledger(), time.time(), has_time)
     _tell(report)
     if report.unfinished:
-        raise ResetUnfinished("Accounts are left; the next run goes on with them.")
+        raise ResetUnfinished("Accounts are left; the next run continues with them.")
     return {"reset": report.reset, "moved": report.moved}
 
 

@@ -47,7 +47,7 @@ def handler(event: Mapping[str, Any], context: LambdaContext) -> dict[str, Any]:
     ref = chat_ref(event)
     outcome = summarise(ref, deps)
     if settings.otel_exporter_otlp_endpoint:
-        from dualtrack.chat.send_spans import send_spans  # noqa: PLC0415 - where it is asked for
+        from dualtrack.chat.send_spans import send_spans  # noqa: PLC0415 - only if a collector is set
 
         send_spans(stores, ref, settings, logger)
     return outcome

@@ -80,7 +80,7 @@ def _count_first_text(seconds: float) -> None:
 
 
 def _log_refusal(error: ModelRefused) -> None:
-    """For the operator, whatever the user is told."""
+    """For the operator; what the user sees depends on the stage."""
     logger.error("The model's service refused the request", answer=named(error), said=error.said)
 
 

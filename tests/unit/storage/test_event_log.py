@@ -11,7 +11,7 @@ import pytest
 from dualtrack.errors import ChatClosed, Superseded
 from dualtrack.events import credits_now, delta, error, record_stored, turn_begins
 from dualtrack.storage.dynamo import Lost, put_absent
-from dualtrack.storage.event_log import EventLog, Place, find_place, read_events, read_on
+from dualtrack.storage.event_log import EventLog, ReadPosition, find_position, read_events, read_on
 
 from tests.drivers.world import make_world
 
@@ -70,10 +70,10 @@ def test_a_reader_goes_on_from_anywhere(dynamodb: Any, pk: str) -> None:
     for size in (1, 4, 2, 5):
         log.append([delta(1, str(number)) for number in range(size)])
     for after in range(13):
-        place = find_place(dynamodb, "chats", pk, after)
+        place = find_position(dynamodb, "chats", pk, after)
         events, behind = read_on(dynamodb, "chats", pk, place)
         assert [event.id for event in events] == list(range(after + 1, 13))
-        assert behind == Place(12, 12)
+        assert behind == ReadPosition(12, 12)
 
 
 @pytest.mark.parametrize("after", range(16))
@@ -81,14 +81,14 @@ def test_a_reader_that_was_found_once_gets_what_comes_later(dynamodb: Any, pk: s
     """Once each and in order, wherever in a batch it came back; also one that claims to have what is yet to come."""
     log = log_of(dynamodb, pk)
     log.append([delta(1, "a"), delta(1, "b"), delta(1, "c")])
-    place = find_place(dynamodb, "chats", pk, after)
+    place = find_position(dynamodb, "chats", pk, after)
     got: list[int] = []
     for size in (1, 4, 2, 5):
         log.append([delta(1, str(number)) for number in range(size)])
         events, place = read_on(dynamodb, "chats", pk, place)
         got += [event.id for event in events]
     assert got == list(range(after + 1, 16))
-    assert place == Place(15, 15)
+    assert place == ReadPosition(15, 15)
     assert read_on(dynamodb, "chats", pk, place) == ([], place)
 
 
@@ -98,11 +98,11 @@ def test_a_batch_that_is_not_visible_yet_ends_the_run(dynamodb: Any, pk: str) ->
     for size in (2, 3, 2):
         log.append([delta(1, str(number)) for number in range(size)])
     for after, seen in ((0, [1, 2]), (1, [2]), (3, [])):
-        place = find_place(dynamodb, "chats", pk, after)
+        place = find_position(dynamodb, "chats", pk, after)
         with hidden(dynamodb, pk, 3):
             events, place = read_on(dynamodb, "chats", pk, place)
             assert [event.id for event in events] == seen
-            unseen = find_place(dynamodb, "chats", pk, max(after, 2))
+            unseen = find_position(dynamodb, "chats", pk, max(after, 2))
         for later in (place, unseen):
             rest, _ = read_on(dynamodb, "chats", pk, later)
             assert [event.id for event in rest] == list(range(max(after, 2) + 1, 8))

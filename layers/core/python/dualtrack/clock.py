@@ -24,7 +24,7 @@ def iso(epoch: float) -> str:
 
 
 def epoch_of(text: str) -> float:
-    """The epoch seconds of what `iso` wrote."""
+    """The epoch seconds of a text that `iso` wrote."""
     return datetime.fromisoformat(text).timestamp()
 
 

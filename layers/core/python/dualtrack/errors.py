@@ -1,42 +1,42 @@
-"""Every error of the library: those that pass from room to room, defined here, and those that stay in theirs.
+"""All errors of the library: shared ones, defined here, and those that a single package uses, with their modules.
 
 DualtrackError
-├── ApiError                  refused: becomes {"error": {"code", "message", …}}, one for each code of the contract
-├── Transient                 a retry of the step may mend it: the workflow retries
-│   ├── ModelUnavailable      Claude answered 408/409/429/5xx, or the stream was cut
-│   │   └── ModelBusy         and says that it has too much to do: it is waited for
-│   ├── Contended             a transaction lost its race too often
+├── ApiError                  a refusal: becomes {"error": {"code", "message", …}}, with a code of the contract
+├── Transient                 a retry of the step may succeed: the workflow retries
+│   ├── ModelUnavailable      Claude answered 408/409/429/5xx, or the stream was interrupted
+│   │   └── ModelBusy         the service is overloaded or limits the rate: the chat waits
+│   ├── Contended             a transaction met conflicts too often
 │   ├── ResetUnfinished       chat/credit_reset.py: accounts are left for the next run
 │   └── NotEmbedded           corpora/ingest.py: the embeddings' service did not answer
-├── ModelRefused              the model's service will not take this request (4xx): no retry mends it
-├── Superseded                a zombie: another run has gone on; stop without a trace
+├── ModelRefused              the model's service refuses the request (4xx): a retry cannot succeed
+├── Superseded                another run has overtaken this one: stop and write nothing
 │   └── ChatClosed            the chat's event log has its terminal event
-├── Gone                      read a moment too late: it was deleted with its conversation
-└── TookTooLong               work had more time than it may take
+├── Gone                      what was to be read has just been deleted with its conversation
+└── TookTooLong               work exceeded its time limit
 
-Lost                          storage/dynamo.py: a condition of a write did not hold
+Lost                          storage/dynamo.py: a condition of a write was false
 MissingKey                    runtime/secrets.py: a key is not set; the message names the command that sets it
-NotSent                       runtime/otlp.py: nobody took the spans
+NotSent                       runtime/otlp.py: the collector did not accept the spans
 _DeltaWriteError              streaming/delta_writer.py: events could not be written; the step fails
-Refused                       corpora/kinds.py: a file of a job is not taken
+Refused                       corpora/kinds.py: a file of a job is refused
 Refused                       tools/courses/values.py: a document cannot become a course
-BadIndex                      tools/courses/index.py: bytes that are no index of this format
-_TooMuchWork                  tools/arguments.py: a schema asks for more than an honest one does
-SearchError                   tools/documentation/values.py: the base of the documentation search's own
-├── Context7Error             it refused the request, or cannot be reached
+BadIndex                      tools/courses/index.py: bytes that are not an index of this format
+_TooMuchWork                  tools/arguments.py: a schema needs more work than any honest one
+SearchError                   tools/documentation/values.py: the base of the documentation search's errors
+├── Context7Error             Context7 refused the request, or cannot be reached
 │   ├── LibraryUnavailable    it has nothing usable for this library
-│   ├── TryLater              it has too much to do
+│   ├── TryLater              it limits the rate or is overloaded
 │   ├── Moved                 tools/documentation/context7.py: the library has a new id
-│   └── _Unreadable           tools/documentation/library.py: the page is not what it says it is
+│   └── _Unreadable           tools/documentation/library.py: a page is not of its declared type
 └── Degraded                  an optional stage is left out
-GraphError                    tools/graph/engine.py: a query brought no rows
-├── NoGraph                   nothing is loaded
-├── QueryRefused              it is not one read statement
-├── QueryFailed               it is wrong
-└── QueryTimedOut             it was ended
+GraphError                    tools/graph/engine.py: a query has failed
+├── NoGraph                   no graph is loaded
+├── QueryRefused              it is not a single read statement
+├── QueryFailed               it is invalid
+└── QueryTimedOut             it exceeded its time limit
 BadArgumentError              tools/graph/names.py: what the model asked for does not exist
-TooLarge                      tools/graph/child.py: the rows take more than their bytes
-CatalogueTooLarge             tools/mcp/catalogue.py: a server lists more than one item can hold
+TooLarge                      tools/graph/child.py: the rows exceed their size limit
+CatalogueTooLarge             tools/mcp/catalogue.py: a server lists more than fits in an item
 NoToken                       tools/mcp/execute.py: there is no token to call this server with
 McpFailure                    tools/mcp/failures.py: a call or a listing failed
 """
@@ -83,9 +83,9 @@ class ModelBusy(ModelUnavailable):
 
 
 class ModelRefused(DualtrackError):
-    """The model's service will not take this request (4xx): a retry cannot mend it. ``status`` is what it answered,
-    ``kind`` its error's type, ``said`` its own words (`dualtrack.models.trouble.own_words`); ``too_long``: it has said
-    that there is too much of it, in tokens or in bytes."""
+    """The model's service refuses this request (4xx): a retry cannot succeed. ``status`` is its answer's, ``kind`` its
+    error's type, ``said`` its own words (`dualtrack.models.trouble.own_words`); ``too_long``: it says that the request
+    is too long, in tokens or in bytes."""
 
     def __init__(
         self, text: str, status: int, *, kind: str = "", said: str = "", too_long: bool = False

@@ -95,7 +95,11 @@ def credits_short(used: int, held: int, available: int, required: int) -> Event:
 def answer(response: str, sources: Sequence[Source], stop: str, turns: int) -> Event:
     """The authoritative answer."""
     return _event(
-        "answer", response=response, sources=[source_json(one) for one in sources], stop=stop, turns=turns
+        "answer",
+        response=response,
+        sources=[source_json(source) for source in sources],
+        stop=stop,
+        turns=turns,
     )
 
 

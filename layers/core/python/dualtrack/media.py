@@ -67,17 +67,17 @@ def viewable(media: Sequence[Media]) -> tuple[tuple[Viewable, ...], str]:
     """The files of a result that can be shown, and a line of text for each that cannot."""
     shown: list[Viewable] = []
     notes: list[str] = []
-    for one in media:
-        data = _decoded(one.data)
-        problem = "the data is not base64" if data is None else refusal(one.media_type, data)
+    for file in media:
+        data = _decoded(file.data)
+        problem = "the data is not base64" if data is None else refusal(file.media_type, data)
         if not problem and len(shown) == MAX_SENT:
             problem = f"a result may have {MAX_SENT} files"
         if problem:
             notes.append(
-                _not_shown(one.media_type, len(one.data) // 4 * 3 if data is None else len(data), problem)
+                _not_shown(file.media_type, len(file.data) // 4 * 3 if data is None else len(data), problem)
             )
         elif data is not None:
-            shown.append(Viewable(one.media_type, data))
+            shown.append(Viewable(file.media_type, data))
     if len(notes) > _MAX_NOTES:
         notes = [*notes[:_MAX_NOTES], f"(And {len(notes) - _MAX_NOTES} more.)"]
     return tuple(shown), "\n".join(notes)
@@ -91,8 +91,8 @@ def _not_shown(media_type: str, size: int, problem: str) -> str:
 def within_request(files: Iterable[Mapping[str, str]], sent: int, characters: int) -> int:
     """How many of these files, in order, still fit in a request with ``sent`` files and ``characters`` of base64."""
     fitting = 0
-    for one in files:
-        characters += len(one["data"])
+    for file in files:
+        characters += len(file["data"])
         if sent + fitting == MAX_SENT or characters > MAX_SENT_CHARACTERS:
             break
         fitting += 1

@@ -37,7 +37,7 @@ class History:
     rounds: int = 10
 
     @property
-    def is_summed_up(self) -> bool:
+    def is_summarised(self) -> bool:
         """Whether the past is sent as the summarised track; every other policy sends records."""
         return self.policy == DUAL_TRACK
 
@@ -90,7 +90,7 @@ def profile_named(name: str) -> Profile:
 
 
 def profile_from(data: dict[str, Any]) -> Profile:
-    """The profile of a file's JSON that was checked (``infra/profiles.py``)."""
+    """The profile from a file's JSON, which was checked before (``infra/profiles.py``)."""
     lists = {name: tuple(data.get(name, ())) for name in ("tools", "mcp", "suggestions")}
     return Profile(
         **{

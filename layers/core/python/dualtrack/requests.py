@@ -1,4 +1,4 @@
-"""What the steps of the workflow are asked to do: ids only (DESIGN 2.1)."""
+"""The input of the workflow's steps: ids only (DESIGN 2.1)."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ class ChatRef:
 
 
 def chat_ref(event: Mapping[str, Any]) -> ChatRef:
-    """From the payload ``{"user", "chat_id", "conversation_id", "turn"?, "waits"?}``."""
+    """The chat of the payload ``{"user", "chat_id", "conversation_id", "turn"?, "waits"?}``."""
     turn, waits = int(event.get("turn", 0)), bool(event.get("waits"))
     return ChatRef(event["user"], event["chat_id"], event["conversation_id"], turn, waits)

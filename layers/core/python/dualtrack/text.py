@@ -103,21 +103,21 @@ class EchoStripper:
         return self._drain(self._held, final=True)
 
     def _drain(self, text: str, *, final: bool) -> str:
-        out, place = [], 0
-        while place < len(text):
+        out, position = [], 0
+        while position < len(text):
             if self._at_start:
-                echo = _ECHO.match(text, place)
+                echo = _ECHO.match(text, position)
                 if echo and (final or _is_certain(echo)):
-                    place = echo.end()
+                    position = echo.end()
                     continue
-                if not final and (echo or _BEGUN_ECHO.match(text, place)):
+                if not final and (echo or _BEGUN_ECHO.match(text, position)):
                     break
-            line_break = _LINE_TO_LOOK_AT.search(text, place)
+            line_break = _LINE_TO_LOOK_AT.search(text, position)
             self._at_start = line_break is not None
             end = line_break.end() if line_break else len(text)
-            out.append(text[place:end])
-            place = end
-        self._held = text[place:]
+            out.append(text[position:end])
+            position = end
+        self._held = text[position:]
         return "".join(out)
 
 
@@ -167,16 +167,16 @@ def within_tokens(text: str, tokens: int) -> int:
 
     Each step looks at half as many characters as the one before, so all steps together take linear time.
     """
-    place, left = 0, max(tokens, 0) * _TOKEN
+    position, left = 0, max(tokens, 0) * _TOKEN
     step = 1 << len(text).bit_length()
     while step:
-        piece = text[place : place + step]
+        piece = text[position : position + step]
         weight = _weight(piece)
         if piece and weight <= left:
-            place += len(piece)
+            position += len(piece)
             left -= weight
         step //= 2
-    return place
+    return position
 
 
 def _weight(text: str) -> int:

@@ -94,7 +94,7 @@ class ToolResult:
 
 def titles(sources: tuple[Source, ...], *notes: str) -> str:
     """A preview of a result: a line for each source, then the notes."""
-    return "\n".join((*(one.title for one in sources), *notes))
+    return "\n".join((*(source.title for source in sources), *notes))
 
 
 def failed(reason: str) -> ToolResult:

@@ -15,11 +15,11 @@ from dualtrack.frozen import dumps
 from dualtrack.ids import is_conversation_id, new_conversation_id, parse_record_id, query_id, response_id
 from dualtrack.memory.asked import has_words, words_of
 from dualtrack.profiles import DEFAULT_PROFILE, all_profiles, profile_named
-from dualtrack.storage.conversations import Conversation, is_list_place
+from dualtrack.storage.conversations import Conversation, is_list_position
 from dualtrack.storage.digests import digest_record
 from dualtrack.storage.dynamo import Lost
 from dualtrack.storage.history import summary_record
-from dualtrack.storage.pages import Page, cursor_of, foreign_cursor, place_of
+from dualtrack.storage.pages import Page, cursor_of, foreign_cursor, position_of
 from dualtrack.tools.full_context import read_reference
 
 if TYPE_CHECKING:
@@ -148,8 +148,8 @@ def list_conversations(stores: Stores, user: str, cursor: str, limit: int, searc
     ``searched``: only those with all of its words in the title or in the beginnings of the latest queries. A request
     reads a limited number of conversations, so a page may have fewer than ``limit`` and still a cursor.
     """
-    before, words = place_of(cursor), words_of(searched)
-    if before and not is_list_place(before):
+    before, words = position_of(cursor), words_of(searched)
+    if before and not is_list_position(before):
         raise foreign_cursor()
     page: list[Conversation] = []
     last = ""
@@ -180,7 +180,7 @@ def _listed(stores: Stores, page: Iterable[Conversation], cursor: str = "") -> P
 def list_forks(stores: Stores, user: str, forked_from: str, cursor: str, limit: int) -> Page:
     """A page of the direct forks of a conversation, which may be deleted, newest first; 404 if there are no forks and
     no conversation."""
-    before = place_of(cursor)
+    before = position_of(cursor)
     if before and not is_conversation_id(before):
         raise foreign_cursor()
     if not is_conversation_id(forked_from):
@@ -245,7 +245,7 @@ def list_records(stores: Stores, conversation: Conversation, track: Track, curso
 def _sent_as_records(stores: Stores, conversation: Conversation) -> Mapping[int, list[Record]] | None:
     """Records by query, if the conversation's policy sends records; None if it sends the summarised track."""
     profile = all_profiles().get(conversation.profile)
-    if profile is None or profile.history.is_summed_up or not conversation.queries:
+    if profile is None or profile.history.is_summarised or not conversation.queries:
         return None
     user, conversation_id, last = conversation.user, conversation.conversation_id, conversation.queries
     if stores.history.has_record(user, conversation_id, response_id(last)):
@@ -302,7 +302,7 @@ def find_record(stores: Stores, conversation: Conversation, record_id: str, offs
 def _position(cursor: str) -> tuple[int, int]:
     if not cursor:
         return 0, 0
-    query_part, _, index = place_of(cursor).partition(":")
+    query_part, _, index = position_of(cursor).partition(":")
     if not (query_part.isdecimal() and index.isdecimal() and len(query_part) < 9 and len(index) < 9):
         raise foreign_cursor()
     return int(query_part), int(index)

@@ -92,12 +92,12 @@ def agent_from(text: str) -> Agent:
     profile = _known(Profile, data["profile"])
     lists = {name: tuple(profile[name]) for name in ("tools", "mcp", "suggestions")}
     history = History(**_known(History, profile["history"]))
-    tools = (_known(ToolSpec, one) for one in data["tools"])
+    tools = (_known(ToolSpec, tool) for tool in data["tools"])
     return Agent(
         Profile(**{**profile, **lists, "history": history}),
         data["model"],
         Thinking(**_known(Thinking, data["thinking"])),
-        tuple(ToolSpec(**{**one, "input_schema": freeze(one["input_schema"])}) for one in tools),
+        tuple(ToolSpec(**{**tool, "input_schema": freeze(tool["input_schema"])}) for tool in tools),
         data.get("provider", ANTHROPIC),
     )
 

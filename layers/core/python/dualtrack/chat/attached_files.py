@@ -37,16 +37,18 @@ class Attached:
 
 def attached_files(stores: Stores, chat: Chat, files: Sequence[File]) -> Attached:
     """The files of the query that starts ``chat``."""
-    pictures = [one for one in files if not is_text_type(one.media_type)]
+    pictures = [file for file in files if not is_text_type(file.media_type)]
     kept, bodies = stores.history.files(
-        chat.user, chat.conversation_id, ((one.media_type, one.data) for one in pictures)
+        chat.user, chat.conversation_id, ((file.media_type, file.data) for file in pictures)
     )
-    named = iter([replace(one, name=file.name) for one, file in zip(kept, pictures, strict=True)])
-    written = [one for one in files if is_text_type(one.media_type)]
-    texts = tuple(_text_record(chat, number, one) for number, one in enumerate(written, start=1))
+    named = iter(
+        [replace(attachment, name=file.name) for attachment, file in zip(kept, pictures, strict=True)]
+    )
+    written = [file for file in files if is_text_type(file.media_type)]
+    texts = tuple(_text_record(chat, number, file) for number, file in enumerate(written, start=1))
     numbered = iter(texts)
     listed = tuple(
-        next(numbered).attachments[0] if is_text_type(one.media_type) else next(named) for one in files
+        next(numbered).attachments[0] if is_text_type(file.media_type) else next(named) for file in files
     )
     return Attached(listed, bodies, texts)
 

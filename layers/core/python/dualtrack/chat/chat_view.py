@@ -28,7 +28,7 @@ def chat_json(chat: Chat, records: tuple[Record, ...], track: QueryTrack | None)
         "stop": chat.stop or None,
         "response": _response(chat, records),
         "summary": _summary(chat, track) if chat.status == "done" else None,
-        "sources": [source_json(one) for one in sources_of(records)],
+        "sources": [source_json(source) for source in sources_of(records)],
         "tool_calls": [_call(record) for record in records if record.call],
         "turns": chat.turn,
         "credits_used": chat.credits_used,

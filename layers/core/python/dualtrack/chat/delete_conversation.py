@@ -24,7 +24,7 @@ from dualtrack.storage.deletions import Deletion
 from dualtrack.storage.digests import digest_number
 from dualtrack.storage.dynamo import Lost
 from dualtrack.storage.forks import Kept
-from dualtrack.storage.history import place_of, query_number
+from dualtrack.storage.history import query_number, sort_key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,10 +54,10 @@ def delete_conversation(
     stores: Stores, user: str, conversation_id: str, has_time: Callable[[], bool] = lambda: True
 ) -> None:
     """Hide it at once and delete it while there is time; the sweep does the rest. 409 while a chat runs in it."""
-    found = stores.conversations.find(user, conversation_id)
-    if found is None:
+    conversation = stores.conversations.find(user, conversation_id)
+    if conversation is None:
         raise not_found("There is no such conversation.")
-    continue_deletion(stores, hide(stores, _free(stores, found)), has_time)
+    continue_deletion(stores, hide(stores, _free(stores, conversation)), has_time)
 
 
 def note_conversation(stores: Stores, user: str, conversation_id: str) -> None:
@@ -71,116 +71,120 @@ def delete_leftovers(stores: Stores, user: str, conversation_id: str) -> None:
 
     The sweep does what is left when the time is up: such a conversation is in the list of deletions.
     """
-    found, has_time = stores.conversations.find(user, conversation_id), time_for(_LEFTOVERS_SECONDS)
-    if found is None:
+    conversation, has_time = stores.conversations.find(user, conversation_id), time_for(_LEFTOVERS_SECONDS)
+    if conversation is None:
         _empty(stores, user, conversation_id, has_time)
-    elif found.is_being_deleted:
-        _empty_but_kept(stores, found, _kept(stores, found), has_time)
+    elif conversation.is_being_deleted:
+        _empty_but_kept(stores, conversation, _kept(stores, conversation), has_time)
 
 
-def hide(stores: Stores, found: Conversation, *, whoever_holds_it: bool = False) -> Deletion:
+def hide(stores: Stores, conversation: Conversation, *, take_over: bool = False) -> Deletion:
     """Hide a conversation and note its deletion. Raises 409 if a chat has started meanwhile."""
     now = int(stores.clock())
-    one = Deletion("CONV", found.user, found.conversation_id, now, now + _REQUEST_SECONDS)
-    lock = stores.conversations.lock_action(found, now + _LATE_SECONDS, whoever_holds_it=whoever_holds_it)
+    deletion = Deletion("CONV", conversation.user, conversation.conversation_id, now, now + _REQUEST_SECONDS)
+    lock = stores.conversations.lock_action(conversation, now + _LATE_SECONDS, take_over=take_over)
     try:
-        stores.deletions.note(one, [lock])
+        stores.deletions.note(deletion, [lock])
     except Lost:
         raise ApiError("conversation_busy", "A chat is running in this conversation.") from None
-    return one
+    return deletion
 
 
-def _free(stores: Stores, found: Conversation) -> Conversation:
+def _free(stores: Stores, conversation: Conversation) -> Conversation:
     """The conversation when no chat runs in it; ends a dead chat. Raises 409 if a chat is running."""
-    if not found.lease or found.is_being_deleted:
-        return found
-    if found.lease_until > stores.clock():
-        raise conversation_busy(found.lease)
-    end_chat(stores, ChatRef(found.user, found.lease, found.conversation_id), TIMED_OUT)
-    return found
+    if not conversation.lease or conversation.is_being_deleted:
+        return conversation
+    if conversation.lease_until > stores.clock():
+        raise conversation_busy(conversation.lease)
+    end_chat(stores, ChatRef(conversation.user, conversation.lease, conversation.conversation_id), TIMED_OUT)
+    return conversation
 
 
-def continue_deletion(stores: Stores, one: Deletion, has_time: Callable[[], bool]) -> None:
+def continue_deletion(stores: Stores, deletion: Deletion, has_time: Callable[[], bool]) -> None:
     """Delete what is left while there is time. Idempotent."""
-    found = stores.conversations.find(one.user, one.what)
-    if found and not found.is_being_deleted:
-        stores.deletions.cross_out(one)  # noted before its creation, which succeeded
+    conversation = stores.conversations.find(deletion.user, deletion.what)
+    if conversation and not conversation.is_being_deleted:
+        stores.deletions.cross_out(deletion)  # noted before its creation, which succeeded
         return
-    if found is None:
-        if _empty(stores, one.user, one.what, has_time):
-            _conclude(stores, one)
+    if conversation is None:
+        if _empty(stores, deletion.user, deletion.what, has_time):
+            _conclude(stores, deletion)
         return
-    waiting, kept = _release(stores, found), _kept(stores, found)
-    if not _empty_but_kept(stores, found, kept, has_time):
+    waiting, kept = _release(stores, conversation), _kept(stores, conversation)
+    if not _empty_but_kept(stores, conversation, kept, has_time):
         return
     if not kept.through:
-        stores.conversations.remove(found)
-    _conclude(stores, one)
+        stores.conversations.remove(conversation)
+    _conclude(stores, deletion)
     for other in waiting:
         continue_deletion(stores, other, has_time)
 
 
-def _release(stores: Stores, found: Conversation) -> list[Deletion]:
+def _release(stores: Stores, conversation: Conversation) -> list[Deletion]:
     """Note that a deleted fork no longer shows queries of other conversations. Deletions of those conversations
     restart: they may have less to keep now. Returns these deletions."""
     waiting = []
-    for other in found.sources:
-        if stores.forks.shares(found.user, other, found.conversation_id):
-            waiting += _released(stores, found, other)
+    for other in conversation.sources:
+        if stores.forks.shares(conversation.user, other, conversation.conversation_id):
+            waiting += _released(stores, conversation, other)
     return waiting
 
 
-def _released(stores: Stores, found: Conversation, other: str) -> list[Deletion]:
+def _released(stores: Stores, conversation: Conversation, other: str) -> list[Deletion]:
     for _ in range(_TRIES):
-        source, now = stores.conversations.find(found.user, other), int(stores.clock())
-        actions = stores.forks.release_actions(found.user, other, found.conversation_id, source)
+        source, now = stores.conversations.find(conversation.user, other), int(stores.clock())
+        actions = stores.forks.release_actions(conversation.user, other, conversation.conversation_id, source)
         try:
             if source is None or not source.is_being_deleted:
                 stores.commit(actions)
                 return []
-            anew = Deletion("CONV", found.user, other, now, now + _REQUEST_SECONDS)
-            stores.deletions.note(anew, actions)
+            restarted = Deletion("CONV", conversation.user, other, now, now + _REQUEST_SECONDS)
+            stores.deletions.note(restarted, actions)
         except Lost:
             continue  # its own deletion has just started, or ended
-        return [anew]
+        return [restarted]
     raise Contended("A conversation that was shared changed too often.")
 
 
-def _kept(stores: Stores, found: Conversation) -> Kept:
+def _kept(stores: Stores, conversation: Conversation) -> Kept:
     """What existing forks show of a conversation that is being deleted. This can only become less from now on:
 
     no new fork can be made of it, and a fork of a fork shares no more than that fork does.
     """
     for _ in range(_TRIES):
-        if not found.forks:
+        if not conversation.forks:
             return Kept()
-        kept = stores.forks.kept_of(found.user, found.conversation_id)
+        kept = stores.forks.kept_of(conversation.user, conversation.conversation_id)
         try:
-            stores.commit([stores.forks.keep_action(found, kept)])
+            stores.commit([stores.forks.keep_action(conversation, kept)])
         except Lost:
-            anew = stores.conversations.find(found.user, found.conversation_id)
-            if anew is None:
+            current = stores.conversations.find(conversation.user, conversation.conversation_id)
+            if current is None:
                 return Kept()
-            found = anew
+            conversation = current
         else:
             return kept
     raise Contended("Forks were added every time.")
 
 
-def _empty_but_kept(stores: Stores, found: Conversation, kept: Kept, has_time: Callable[[], bool]) -> bool:
+def _empty_but_kept(
+    stores: Stores, conversation: Conversation, kept: Kept, has_time: Callable[[], bool]
+) -> bool:
     """Delete the conversation's items except what is kept, and all its chats; returns whether that is done."""
-    user, conversation_id = found.user, found.conversation_id
+    user, conversation_id = conversation.user, conversation.conversation_id
     if not kept.through:
         return _empty(stores, user, conversation_id, has_time)
     pointers = stores.history.pointers(user, conversation_id, kept.through)
     for items in stores.history.stored(user, conversation_id):
-        gone = [one for one in items if not (place_of(one) in pointers or _is_kept(place_of(one), kept))]
-        shown = [] if found.chats_gone else items
-        chats = [one["chat"] for one in (*gone, *shown) if "chat" in one]
+        gone = [
+            item for item in items if not (sort_key_of(item) in pointers or _is_kept(sort_key_of(item), kept))
+        ]
+        shown = [] if conversation.chats_gone else items
+        chats = [item["chat"] for item in (*gone, *shown) if "chat" in item]
         if not _delete_chats(stores, user, list(dict.fromkeys(chats)), has_time):
             return False
         stores.history.delete_items(gone)
-    stores.conversations.note_chats_gone(found)
+    stores.conversations.note_chats_gone(conversation)
     stores.bodies.delete_objects(user, conversation_id, pointers)
     return True
 
@@ -203,19 +207,19 @@ def _empty(stores: Stores, user: str, conversation_id: str, has_time: Callable[[
     return True
 
 
-def _conclude(stores: Stores, one: Deletion) -> None:
+def _conclude(stores: Stores, deletion: Deletion) -> None:
     """Nothing is left: cross the deletion out if no late writer is possible any more, else check again later."""
-    nobody_writes_after = one.since + WRITERS_SECONDS
-    if stores.clock() < nobody_writes_after:
-        stores.deletions.put_off(one, nobody_writes_after)
+    last_write_at = deletion.since + WRITERS_SECONDS
+    if stores.clock() < last_write_at:
+        stores.deletions.put_off(deletion, last_write_at)
     else:
-        stores.deletions.cross_out(one)
+        stores.deletions.cross_out(deletion)
 
 
-def continue_chat_deletion(stores: Stores, one: Deletion) -> None:
+def continue_chat_deletion(stores: Stores, deletion: Deletion) -> None:
     """The second pass over a chat: delete what late writers have left, and the blank end that kept them out."""
-    stores.chats.delete(one.user, one.what)
-    stores.deletions.cross_out(one)
+    stores.chats.delete(deletion.user, deletion.what)
+    stores.deletions.cross_out(deletion)
 
 
 def _delete_chats(stores: Stores, user: str, chat_ids: list[str], has_time: Callable[[], bool]) -> bool:
@@ -257,7 +261,7 @@ def _blank_end(stores: Stores, chat: Chat) -> str:
     A tool or a model call of the chat may still be running. The log stays closed until none can be, so that
     nothing is written into a deleted conversation.
     """
-    nobody_writes_after = chat.deadline + _LATE_SECONDS
-    if chat.status not in ("failed", "cancelled") or stores.clock() > nobody_writes_after:
+    last_write_at = chat.deadline + _LATE_SECONDS
+    if chat.status not in ("failed", "cancelled") or stores.clock() > last_write_at:
         return ""
-    return stores.log(chat).blank_end(nobody_writes_after)
+    return stores.log(chat).blank_end(last_write_at)

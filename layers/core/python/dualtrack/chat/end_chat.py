@@ -65,7 +65,7 @@ TIMED_OUT: Final = Failure("timeout", "The chat took too long. Nothing was charg
 """A chat past its deadline."""
 
 
-INCOMPLETE: Final = Failure("internal", "Something of this conversation is missing. Nothing was charged.")
+INCOMPLETE: Final = Failure("internal", "A part of this conversation is missing. Nothing was charged.")
 """A chat that cannot continue, because something that it has to send was deleted."""
 
 
@@ -101,7 +101,7 @@ def end_chat(
                 records = stores.history.query_records(chat.user, chat.conversation_id, chat.query)
                 finish(stores, chat, records, {}, None)
             else:
-                fence = _read_anew if left and isinstance(how, Cancelled) else _decide_anew
+                fence = _retry if left and isinstance(how, Cancelled) else _retry_unless_delta
                 _end_running(stores, log, chat, how, fence)
                 if isinstance(how, Failure):
                     ended("failed", how.code)
@@ -203,10 +203,10 @@ def _cost(stores: Stores, chat: Chat, records: Sequence[Record]) -> int:
     if not chat.turn:
         return model_nanodollars(chat, (), ())
     try:
-        found = stores.chats.load_with_turns(chat.user, chat.chat_id)
+        loaded = stores.chats.load_with_turns(chat.user, chat.chat_id)
     except Gone:  # the conversation is being deleted, or missing data is why the chat ends
         return 0
-    return model_nanodollars(chat, found[1], records) if found else 0
+    return model_nanodollars(chat, loaded[1], records) if loaded else 0
 
 
 def _response(chat: Chat, how: Failure | Cancelled, events: Sequence[StoredEvent], now: str) -> Record:
@@ -256,14 +256,14 @@ def _status(how: Failure | Cancelled) -> Literal["failed", "cancelled"]:
     return "failed" if isinstance(how, Failure) else "cancelled"
 
 
-def _decide_anew(event: StoredEvent) -> None:
-    """An event arrived while the end was being written: read the chat again."""
+def _retry_unless_delta(event: StoredEvent) -> None:
+    """The fence: an event arrived while the end was being written, so the chat is read again."""
     if event.event != "delta":
         raise Superseded(event.event)
 
 
-def _read_anew(event: StoredEvent) -> None:
-    """The same, so that text that arrived in between is kept too."""
+def _retry(event: StoredEvent) -> None:
+    """The same for text as well, so that text that arrived in between is kept."""
     raise Superseded(event.event)
 
 
@@ -286,23 +286,23 @@ def _summary_events(track: QueryTrack) -> list[Event]:
 
 
 def failure_of(cause: Mapping[str, Any] | None, details: Details = _NO_DETAILS) -> Failure:
-    """The `error` event's code and message from what Step Functions says of an error."""
-    told = f"{(cause or {}).get('Error', '')} {(cause or {}).get('Cause', '')}"
-    if "ModelUnavailable" in told:
+    """The `error` event's code and message, from an error as Step Functions reports it."""
+    text = f"{(cause or {}).get('Error', '')} {(cause or {}).get('Cause', '')}"
+    if "ModelUnavailable" in text:
         return Failure("unavailable", unreachable(said_by(cause), details))
-    if "MissingKey" in told:
+    if "MissingKey" in text:
         said = said_by(cause) if details.shown else ""
         return Failure("unavailable", f"{own_words(said)} {FREE}" if said else NOT_SERVED)
-    if "Timeout" in told or "TIMED_OUT" in told or "timed out" in told:
+    if "Timeout" in text or "TIMED_OUT" in text or "timed out" in text:
         return TIMED_OUT
     return Failure("internal", "The chat could not be finished. Nothing was charged.")
 
 
 def said_by(cause: Mapping[str, Any] | None) -> str:
-    """The message of the exception that a function ended with, without its name; empty if it was none."""
+    """The message of the exception that a function ended with, without its name; empty if it ended otherwise."""
     try:
-        told = json.loads((cause or {}).get("Cause") or "{}")
+        cause_data = json.loads((cause or {}).get("Cause") or "{}")
     except ValueError:
         return ""
-    said = str(told.get("errorMessage", "")) if isinstance(told, dict) else ""
+    said = str(cause_data.get("errorMessage", "")) if isinstance(cause_data, dict) else ""
     return re.sub(r"\AModel(?:Unavailable|Busy): ", "", said)

@@ -5,7 +5,7 @@
                                                                                               │
     crossed out  ◄─ the account closed ◄─ nothing left, no late writer possible ◄─────────────┘
 
-Each pass repeats all steps and is idempotent. There is another pass while one finds something: a request that was
+Each pass repeats all steps and is idempotent. Passes repeat until one finds nothing: a request that was
 admitted just before the refusal may take half a minute. Each conversation's deletion is noted separately, so their
 number and length do not matter.
 """
@@ -59,68 +59,72 @@ def begin_erasure(stores: Stores, user: str, retention: Retention) -> Deletion:
         keep_until=now + retention.ledger_days * _DAY_SECONDS,
         token_seconds=retention.token_hours * 3600 + _CLOCKS_SECONDS,
     )
-    one = Deletion("USER", user, "", now, now, terms=terms)
-    stores.deletions.note_user(one)
-    return stores.deletions.find("USER", user) or one
+    erasure = Deletion("USER", user, "", now, now, terms=terms)
+    stores.deletions.note_user(erasure)
+    return stores.deletions.find("USER", user) or erasure
 
 
 def stop_user(
-    stores: Stores, executions: Executions, users: Users, one: Deletion, has_time: Callable[[], bool]
+    stores: Stores, executions: Executions, users: Users, erasure: Deletion, has_time: Callable[[], bool]
 ) -> bool:
     """End the user's chats, hide their conversations, remove them from the pool; returns whether anything was left.
 
     An error in one conversation does not delay the others: the first error is raised at the end.
     """
-    found, trouble = False, None
-    for conversation in stores.conversations.newest(one.user):
-        found = True
+    was_left, trouble = False, None
+    for conversation in stores.conversations.newest(erasure.user):
+        was_left = True
         if not has_time():
             break
         try:
             _hide(stores, executions, conversation)
         except Exception as error:  # noqa: BLE001 - raised below
             trouble = trouble or error
-    if users.delete(one.user):
-        found = True
-        stores.deletions.refuse(one)  # a token may have been issued until now
+    if users.delete(erasure.user):
+        was_left = True
+        stores.deletions.refuse(erasure)  # a token may have been issued until now
     if trouble:
         raise trouble
-    return found
+    return was_left
 
 
-def _hide(stores: Stores, executions: Executions, found: Conversation) -> None:
-    if found.is_being_deleted:
+def _hide(stores: Stores, executions: Executions, conversation: Conversation) -> None:
+    if conversation.is_being_deleted:
         return
-    is_overdue = found.lease_until <= stores.clock()
-    if found.lease:
+    is_overdue = conversation.lease_until <= stores.clock()
+    if conversation.lease:
         try:
-            end_chat(stores, ChatRef(found.user, found.lease, found.conversation_id), Cancelled())
+            end_chat(
+                stores,
+                ChatRef(conversation.user, conversation.lease, conversation.conversation_id),
+                Cancelled(),
+            )
         except Exception:
             if not is_overdue:  # an unreadable chat cannot be ended: it is deleted after its deadline
                 raise
-        stop_execution(executions, found.lease)
-    now_free = stores.conversations.find(found.user, found.conversation_id)
+        stop_execution(executions, conversation.lease)
+    now_free = stores.conversations.find(conversation.user, conversation.conversation_id)
     if now_free and not now_free.is_being_deleted:
         try:
-            hide(stores, now_free, whoever_holds_it=is_overdue)
+            hide(stores, now_free, take_over=is_overdue)
         except ApiError:
             return  # a chat has started meanwhile: the next pass ends it
 
 
 def continue_erasure(
-    stores: Stores, executions: Executions, users: Users, one: Deletion, has_time: Callable[[], bool]
+    stores: Stores, executions: Executions, users: Users, erasure: Deletion, has_time: Callable[[], bool]
 ) -> None:
     """Delete what is left of the user while there is time; close the account when nothing else is left."""
-    if one.terms is None:
+    if erasure.terms is None:
         raise ValueError("The erasure has no terms.")  # the log must not name the user
-    found = stop_user(stores, executions, users, one, has_time)
-    found |= any(True for _ in stores.deletions.others_of(one.user))
-    found |= stores.requests.forget_user(one.user)
-    found |= stores.cache.forget_user(one.user)
-    account = stores.ledger.expire(one.user, stores.clock())
-    found |= stores.kept_ledger.move_lines(one.user, one.terms, has_time) or bool(account.holds)
-    if found or not has_time() or stores.clock() < one.since + WRITERS_SECONDS:
+    was_left = stop_user(stores, executions, users, erasure, has_time)
+    was_left |= any(True for _ in stores.deletions.others_of(erasure.user))
+    was_left |= stores.requests.forget_user(erasure.user)
+    was_left |= stores.cache.forget_user(erasure.user)
+    account = stores.ledger.expire(erasure.user, stores.clock())
+    was_left |= stores.kept_ledger.move_lines(erasure.user, erasure.terms, has_time) or bool(account.holds)
+    if was_left or not has_time() or stores.clock() < erasure.since + WRITERS_SECONDS:
         return
-    stores.bodies.delete_objects(one.user)  # bodies of conversations are deleted with them
-    stores.kept_ledger.close(account, one.terms)
-    stores.deletions.cross_out(one)
+    stores.bodies.delete_objects(erasure.user)  # bodies of conversations are deleted with them
+    stores.kept_ledger.close(account, erasure.terms)
+    stores.deletions.cross_out(erasure)

@@ -11,8 +11,13 @@ if TYPE_CHECKING:
 
 def start_execution(executions: Executions, ref: ChatRef) -> None:
     """Start the chat's execution; does nothing if it exists."""
-    given = {"user": ref.user, "chat_id": ref.chat_id, "conversation_id": ref.conversation_id, "turn": 0}
-    executions.start(ref.chat_id, given)
+    execution_input = {
+        "user": ref.user,
+        "chat_id": ref.chat_id,
+        "conversation_id": ref.conversation_id,
+        "turn": 0,
+    }
+    executions.start(ref.chat_id, execution_input)
 
 
 def stop_execution(executions: Executions, chat_id: str) -> None:
@@ -22,5 +27,5 @@ def stop_execution(executions: Executions, chat_id: str) -> None:
 
 def owner_of(executions: Executions, chat_id: str) -> str:
     """The chat's user, from the input of its execution; empty if Step Functions no longer has it."""
-    given = executions.given(chat_id)
-    return str(given["user"]) if given else ""
+    execution_input = executions.input_of(chat_id)
+    return str(execution_input["user"]) if execution_input else ""

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 def evidence(stores: Stores, chat: Chat, *, with_ledger: bool = True) -> Evidence:
     """The evidence; 404 if the chat is being deleted. ``with_ledger=False`` needs no permission to read the ledger."""
     try:
-        found = stores.chats.load_with_turns(chat.user, chat.chat_id)
+        loaded = stores.chats.load_with_turns(chat.user, chat.chat_id)
     except Gone:
-        found = None
-    if found is None:
+        loaded = None
+    if loaded is None:
         raise not_found("There is no such chat.")
-    chat, turns = found
+    chat, turns = loaded
     records = stores.history.query_records(chat.user, chat.conversation_id, chat.query, texts=())
     numbers = chat.spent.ledger if chat.spent and with_ledger else ()
     entries = stores.ledger.lines(chat.user, numbers) if numbers else ()
     profile = all_profiles().get(chat.profile)
-    summed_up = profile is not None and profile.history.is_summed_up
-    return Evidence(chat, turns, records, entries, stores.chats.fold(chat), summed_up)
+    is_summarised = profile is not None and profile.history.is_summarised
+    return Evidence(chat, turns, records, entries, stores.chats.fold(chat), is_summarised)

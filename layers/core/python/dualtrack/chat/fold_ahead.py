@@ -38,9 +38,9 @@ def fold_ahead(chat: Chat, profile: Profile, deps: SummariseDeps) -> None:
     if not folded or len(tracks) < chat.query - after:
         return
     try:
-        asked = digest_call(digest, folded, deps.model_name, deps.thinking)
+        request = digest_call(digest, folded, deps.model_name, deps.thinking)
         at, clock = iso(stores.clock()), time.monotonic()
-        said, usage = deps.model.complete(asked, _CALL_SECONDS)
+        said, usage = deps.model.complete(request, _CALL_SECONDS)
     except (ModelRefused, ModelUnavailable):
         return
     if text := words_of_model(said):

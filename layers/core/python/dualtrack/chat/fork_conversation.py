@@ -39,10 +39,10 @@ def first_fork(stores: Stores, user: str, repeat: Repeat) -> Conversation | None
         return None
     if first.fingerprint != repeat.fingerprint:
         raise ApiError("idempotency_conflict", "This Idempotency-Key was used with another request.")
-    found = stores.conversations.find(user, first.chat_id)
-    if found is None or found.is_being_deleted:
+    fork = stores.conversations.find(user, first.chat_id)
+    if fork is None or fork.is_being_deleted:
         raise not_found("The fork of this Idempotency-Key was deleted.")
-    return found
+    return fork
 
 
 def fork_conversation(
@@ -62,85 +62,87 @@ def fork_conversation(
 def _fork(
     stores: Stores, user: str, conversation_id: str, before: int, repeat: Repeat | None
 ) -> Conversation:
-    found, through = _parent(stores, user, conversation_id, before), before - 1
-    ancestry = _ancestry(stores, found, through)
-    _make_final(stores, found, ancestry)
+    parent, through = _parent(stores, user, conversation_id, before), before - 1
+    ancestry = _ancestry(stores, parent, through)
+    _make_final(stores, parent, ancestry)
     now = iso(stores.clock())
-    one = Conversation(
+    fork = Conversation(
         user=user,
         conversation_id=new_conversation_id(),
-        title=found.title if through else "",
-        profile=found.profile,
+        title=parent.title if through else "",
+        profile=parent.profile,
         created_at=now,
         updated_at=now,
         queries=through,
         ancestry=ancestry,
-        forked_from=found.conversation_id,
-        asked=asked_up_to(stores, found, through),
+        forked_from=parent.conversation_id,
+        asked=asked_up_to(stores, parent, through),
     ).listed(now)
     actions = [
-        stores.conversations.create_action(one),
-        *stores.forks.share_actions(one),
-        *_repeat_actions(stores, one, repeat),
+        stores.conversations.create_action(fork),
+        *stores.forks.share_actions(fork),
+        *_repeat_actions(stores, fork, repeat),
     ]
     stores.commit(actions)
-    return one
+    return fork
 
 
 def _parent(stores: Stores, user: str, conversation_id: str, before: int) -> Conversation:
     """The conversation, if every query before ``before`` has ended; ends a dead chat among them."""
-    found = stores.conversations.find(user, conversation_id)
-    if found is None or found.is_being_deleted:
+    parent = stores.conversations.find(user, conversation_id)
+    if parent is None or parent.is_being_deleted:
         raise not_found("There is no such conversation.")
-    if before > found.queries + 1:
-        allowed = "q1" if not found.queries else f"q1 to {query_id(found.queries + 1)}"
+    if before > parent.queries + 1:
+        allowed = "q1" if not parent.queries else f"q1 to {query_id(parent.queries + 1)}"
         raise invalid_request(f"before must be {allowed} in this conversation.")
-    if not found.lease or before <= found.queries:
-        return found
-    if found.lease_until > stores.clock():
-        running = query_id(found.queries)
-        raise conversation_busy(found.lease, f"{running} is running: fork before it, or wait for its answer.")
-    end_chat(stores, ChatRef(user, found.lease, conversation_id), TIMED_OUT)
-    return found
+    if not parent.lease or before <= parent.queries:
+        return parent
+    if parent.lease_until > stores.clock():
+        running = query_id(parent.queries)
+        raise conversation_busy(
+            parent.lease, f"{running} is running: fork before it, or wait for its answer."
+        )
+    end_chat(stores, ChatRef(user, parent.lease, conversation_id), TIMED_OUT)
+    return parent
 
 
-def _ancestry(stores: Stores, found: Conversation, through: int) -> Ancestry:
+def _ancestry(stores: Stores, parent: Conversation, through: int) -> Ancestry:
     """What the fork shares. Of the digests, those that the parent's next query sent or would have sent."""
-    ancestry, cut = found.ancestry.forked(found.conversation_id, through)
+    ancestry, cut = parent.ancestry.forked(parent.conversation_id, through)
     if len(ancestry.parts) > MAX_PARTS:
         raise invalid_request(
             f"This is a fork of forks already, {MAX_PARTS} deep. Fork one of them, or an earlier query."
         )
     if not cut:
         return ancestry
-    return ancestry.with_digests(stores.digests.in_force_at(found.user, cut, through + 1))
+    return ancestry.with_digests(stores.digests.in_force_at(parent.user, cut, through + 1))
 
 
-def _make_final(stores: Stores, found: Conversation, ancestry: Ancestry) -> None:
+def _make_final(stores: Stores, parent: Conversation, ancestry: Ancestry) -> None:
     """Write mechanical tracks for the parent's own queries that are still being summarised, as a follow-up does.
 
     So a fork finds the track of every query that it shares. It must never write into another conversation, because
     the deletion of that conversation would not notice.
     """
-    user, own = found.user, found.conversation_id
+    user, own = parent.user, parent.conversation_id
     if not ancestry.parts or ancestry.parts[-1].conversation_id != own:
         return
-    profile = all_profiles().get(found.profile)
-    is_summed_up = profile is not None and profile.history.is_summed_up
+    profile = all_profiles().get(parent.profile)
+    is_summarised = profile is not None and profile.history.is_summarised
     digest = stores.across(ancestry).digests.find(user, own, ancestry.digests) if ancestry.digests else None
-    after = max(digest.through if digest else 0, found.ancestry.through)
-    after = after if is_summed_up else max(after, ancestry.through - 1)
+    after = max(digest.through if digest else 0, parent.ancestry.through)
+    after = after if is_summarised else max(after, ancestry.through - 1)
     written = stores.history.written_tracks(user, own, after, ancestry.through)
     for number in range(after + 1, ancestry.through + 1):
         if number not in written:
             records = stores.history.query_records(user, own, number)
             track = track_of(records, {}, iso(stores.clock()))
             with contextlib.suppress(Lost):
-                stores.write_track(found, track)
+                stores.write_track(parent, track)
 
 
-def _repeat_actions(stores: Stores, one: Conversation, repeat: Repeat | None) -> list[Action]:
+def _repeat_actions(stores: Stores, fork: Conversation, repeat: Repeat | None) -> list[Action]:
     if repeat is None:
         return []
-    made, now = FirstRequest(one.conversation_id, repeat.fingerprint), int(stores.clock())
-    return [stores.requests.remember_action(one.user, repeat.key, made, now, now + _REMEMBERED_SECONDS)]
+    first, now = FirstRequest(fork.conversation_id, repeat.fingerprint), int(stores.clock())
+    return [stores.requests.remember_action(fork.user, repeat.key, first, now, now + _REMEMBERED_SECONDS)]

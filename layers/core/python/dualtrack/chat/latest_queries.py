@@ -13,26 +13,30 @@ if TYPE_CHECKING:
     from dualtrack.storage.stores import Stores
 
 
-def asked_up_to(stores: Stores, found: Conversation, through: int, message: str = "") -> Asked:
+def asked_up_to(stores: Stores, conversation: Conversation, through: int, message: str = "") -> Asked:
     """The beginnings of the latest queries up to number ``through``, oldest first, then that of ``message``.
 
     Those that the conversation's item lacks (an earlier release wrote it, or a fork begins far back) are read.
     """
     last = through + 1 if message else through
     wanted = range(max(1, last - QUERIES_KEPT + 1), through + 1)
-    known = dict(found.asked)
+    known = dict(conversation.asked)
     if missing := [number for number in wanted if number not in known]:
-        known |= _read(stores, found, missing)
+        known |= _read(stores, conversation, missing)
     asked = tuple((number, known[number]) for number in wanted if number in known)
     return (*asked, (last, start_of(message))) if message else asked
 
 
-def _read(stores: Stores, found: Conversation, numbers: list[int]) -> dict[int, str]:
-    history = stores.across(found.ancestry).history
+def _read(stores: Stores, conversation: Conversation, numbers: list[int]) -> dict[int, str]:
+    history = stores.across(conversation.ancestry).history
     try:
-        records = history.records(found.user, found.conversation_id, [query_id(one) for one in numbers])
+        records = history.records(
+            conversation.user, conversation.conversation_id, [query_id(number) for number in numbers]
+        )
     except Gone:
         return {}  # a search finds less, but the chat must not fail
     return {
-        place.query: start_of(one.content) for one in records if (place := parse_record_id(one.record_id))
+        parsed.query: start_of(record.content)
+        for record in records
+        if (parsed := parse_record_id(record.record_id))
     }

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
 def lines_of(decision: Decision, chat_id: str) -> tuple[int, ...]:
     """The numbers of the chat's own ledger lines, if the decision is written."""
     first = decision.account.seq - len(decision.movements) + 1
-    return tuple(first + place for place, one in enumerate(decision.movements) if one.chat_id == chat_id)
+    return tuple(
+        first + offset for offset, movement in enumerate(decision.movements) if movement.chat_id == chat_id
+    )
 
 
 D = TypeVar("D", bound=Decision | Refused)

@@ -58,7 +58,7 @@ def fix_past(stores: Stores, chat: Chat, past: Past, profile: Profile, pin: Pin)
         try:
             _take(stores, chat, past, sent, pin)
         except Lost:
-            chat = _as_it_is_now(stores, chat)
+            chat = _reloaded(stores, chat)
             past = read_past(stores, chat, is_fixed=False)
             if chat.pin:
                 return past, chat
@@ -81,13 +81,13 @@ def _take(stores: Stores, chat: Chat, past: Past, sent: Past, pin: Pin) -> None:
     stores.write_past(chat, writes)
 
 
-def _as_it_is_now(stores: Stores, chat: Chat) -> Chat:
-    found = stores.chats.load(chat.user, chat.chat_id)
-    if found is None:
+def _reloaded(stores: Stores, chat: Chat) -> Chat:
+    current = stores.chats.load(chat.user, chat.chat_id)
+    if current is None:
         raise Gone(chat.chat_id)
-    if found.pin is None and found.turn:
-        raise Superseded(f"turn {found.turn}")
-    return found
+    if current.pin is None and current.turn:
+        raise Superseded(f"turn {current.turn}")
+    return current
 
 
 def _is_cold(past: Past, now: float) -> bool:

@@ -1,8 +1,8 @@
 """The running query as the model will see it: its view, its turns, its results.
 
-A later turn only reads. The first one also fixes what is sent for good: it makes the tracks of earlier queries final
-that nobody has written, folds the past where it must, keeps the agent, and pins all of it. ``complete`` may record
-results that are missing.
+A later turn only reads. The first one also fixes what is sent for good: it writes the missing tracks of earlier
+queries, folds the past if it is too long, keeps the agent, and pins all of it. ``complete`` may record results that
+are missing.
 """
 
 from __future__ import annotations
@@ -101,14 +101,16 @@ def read_query(
         )
     if _is_new(chat, turns):
         read, chat = _pin(stores, chat, agent, read, sleep)
-    query = _there(next((one for one in read.records if one.type == "message" and one.role == "user"), None))
+    query = _required(
+        next((record for record in read.records if record.type == "message" and record.role == "user"), None)
+    )
     offered = offered_tools(profile, agent.tools, read.catalogue)
     view = View(
         digest=read.past.digest,
         tracks=_tracks(stores, chat, profile, read.past),
         query=block_of(query),
-        attachments=_files(stores, chat, [one for one in query.attachments if not one.record_id]),
-        files=tuple(_text_file(one, read.records) for one in query.attachments if one.record_id),
+        attachments=_files(stores, chat, [file for file in query.attachments if not file.record_id]),
+        files=tuple(_text_file(file, read.records) for file in query.attachments if file.record_id),
         turns=tuple(_past_turn(stores, chat, turn, read.records) for turn in turns),
         limit=limit,
         max_turns=profile.max_turns,
@@ -131,7 +133,7 @@ def _sent_one_by_one(past: Past, before: int) -> range:
 
 
 def _replay(stores: Stores, chat: Chat, profile: Profile, offered: Mapping[str, ToolSpec]) -> Replay:
-    if profile.history.is_summed_up:
+    if profile.history.is_summarised:
         return Replay()
     return read_replay(stores, chat.user, chat.conversation_id, chat.query, profile, offered)
 
@@ -148,7 +150,7 @@ def _read(stores: Stores, chat: Chat, profile: Profile, turns: Sequence[Recorded
 
 
 def _read_past(stores: Stores, chat: Chat, profile: Profile, *, is_fixed: bool) -> Past:
-    return read_past(stores, chat, is_fixed=is_fixed) if profile.history.is_summed_up else Past(None, ())
+    return read_past(stores, chat, is_fixed=is_fixed) if profile.history.is_summarised else Past(None, ())
 
 
 def _pin(
@@ -161,7 +163,7 @@ def _pin(
     """
     profile = agent.profile
     stores.agents.keep(agent.version, agent.text)
-    if profile.history.is_summed_up:
+    if profile.history.is_summarised:
         read = _with_every_track(stores, chat, read, sleep)
     wanted = Pin(catalogue=read.catalogue.version, agent=agent.version)
     past, chat = fix_past(stores, chat, read.past, profile, wanted)
@@ -193,7 +195,7 @@ def _make_final(stores: Stores, chat: Chat, number: int) -> None:
     """
     user, conversation_id = chat.user, chat.conversation_id
     records = stores.history.query_records(user, conversation_id, number)
-    _there(next((one for one in records if one.record_id == response_id(number)), None))
+    _required(next((record for record in records if record.record_id == response_id(number)), None))
     track = track_of(records, {}, iso(stores.clock()))
     with contextlib.suppress(Lost):
         stores.write_past(chat, stores.history.track_writes(user, conversation_id, track))
@@ -201,19 +203,19 @@ def _make_final(stores: Stores, chat: Chat, number: int) -> None:
 
 def _past_turn(stores: Stores, chat: Chat, turn: RecordedTurn, records: tuple[Record, ...]) -> PastTurn:
     by_id = {record.record_id: record for record in records}
-    results = {call.id: _result(stores, chat, _there(by_id.get(call.id))) for call in turn.calls}
+    results = {call.id: _result(stores, chat, _required(by_id.get(call.id))) for call in turn.calls}
     return PastTurn(turn.content, turn.calls, MappingProxyType(results))
 
 
 def _tracks(stores: Stores, chat: Chat, profile: Profile, past: Past) -> tuple[QueryTrack, ...]:
-    if not profile.history.is_summed_up:
+    if not profile.history.is_summarised:
         return ()
     full = chat.pin.stand_in if chat.pin else ()
     written = {track.query: track for track in past.tracks}
     return tuple(
         _standing_in(stores, chat, number, profile.result_limit)
         if number in full
-        else _there(written.get(number))
+        else _required(written.get(number))
         for number in _sent_one_by_one(past, chat.query)
     )
 
@@ -221,14 +223,14 @@ def _tracks(stores: Stores, chat: Chat, profile: Profile, past: Past) -> tuple[Q
 def _standing_in(stores: Stores, chat: Chat, number: int, limit: int) -> QueryTrack:
     """What release 1 pinned in place of a missing track: such a chat sends it in all its turns."""
     records = stores.history.query_records(chat.user, chat.conversation_id, number)
-    _there(next(iter(records), None))
+    _required(next(iter(records), None))
     return stand_in(records, number, limit)
 
 
-def _there(found: T | None) -> T:
-    if found is None:
+def _required(value: T | None) -> T:
+    if value is None:
         raise Gone
-    return found
+    return value
 
 
 def _result(stores: Stores, chat: Chat, record: Record) -> Result:
@@ -241,7 +243,9 @@ def _result(stores: Stores, chat: Chat, record: Record) -> Result:
 
 
 def _text_file(file: Attachment, records: tuple[Record, ...]) -> TextFile:
-    record = _there(next((one for one in records if one.record_id == file.record_id), None))
+    record = _required(
+        next((candidate for candidate in records if candidate.record_id == file.record_id), None)
+    )
     return TextFile(record.record_id, file.name, record.content)
 
 
@@ -250,9 +254,9 @@ def _files(stores: Stores, chat: Chat, attachments: Sequence[Attachment]) -> tup
     return tuple(
         MappingProxyType(
             {
-                "media_type": one.media_type,
-                "data": base64.b64encode(load(one)).decode(),
+                "media_type": file.media_type,
+                "data": base64.b64encode(load(file)).decode(),
             }
         )
-        for one in attachments
+        for file in attachments
     )

@@ -56,23 +56,23 @@ class Deployment:
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """The stored data of a chat. ``records``: of its query (their text is not used); ``entries``: its ledger lines as
-    the API shows them; ``summed_up``: whether its profile asks for summaries."""
+    the API shows them; ``is_summarised``: whether its profile asks for summaries."""
 
     chat: Chat
     turns: Sequence[RecordedTurn]
     records: Sequence[Record]
     entries: Sequence[Mapping[str, Json]]
     fold: Side | None = None
-    summed_up: bool = True
+    is_summarised: bool = True
 
 
-def receipt_of(found: Evidence, deployment: Deployment) -> dict[str, Any]:
+def receipt_of(evidence: Evidence, deployment: Deployment) -> dict[str, Any]:
     """The receipt as the API returns it."""
-    chat = found.chat
-    lines = [*_model_lines(found), *_credit_lines(found), *_asked_lines(found.records)]
-    lines += [*_side_lines(found), *_ledger_lines(found)]
+    chat = evidence.chat
+    lines = [*_model_lines(evidence), *_credit_lines(evidence), *_asked_lines(evidence.records)]
+    lines += [*_side_lines(evidence), *_ledger_lines(evidence)]
     lines.sort(key=lambda line: line["at"] or "~")
-    lines += _aws_lines(found, lines, deployment)
+    lines += _aws_lines(evidence, lines, deployment)
     return {
         "chat_id": chat.chat_id,
         "conversation_id": chat.conversation_id,
@@ -108,26 +108,26 @@ def spent_nanodollars(lines: Iterable[Mapping[str, Any]]) -> int:
 
 def differences(chat: Chat, lines: Sequence[Mapping[str, Any]]) -> list[str]:
     """Where the lines do not add up to the chat's own figures, or repeat something."""
-    found = []
+    problems = []
     ids = [(line["kind"], line.get("id")) for line in lines if line.get("id")]
     ids += [(line["call"], line["model"]) for line in lines if line["kind"] in _INSIDE]
     twice = sorted({f"{kind} {name}" for kind, name in ids if ids.count((kind, name)) > 1})
-    found += [f"{name} is listed twice" for name in twice]
+    problems += [f"{name} is listed twice" for name in twice]
     usage = [line["usage"] for line in lines if line["kind"] == "model" and not line["estimated"]]
     for mine, theirs in _TOKENS.items():
         added, said = sum(tokens[mine] for tokens in usage), chat.usage.get(theirs, 0)
         if added != said:
-            found.append(f"{mine}: the calls add up to {added}, the chat says {said}")
+            problems.append(f"{mine}: the calls add up to {added}, the chat says {said}")
     if chat.status == "running":
-        return found
+        return problems
     credit = sum(line["credits"] for line in lines if line["kind"] in ("chat", "tool"))
     if credit != chat.credits_used:
-        found.append(f"credits: the lines add up to {credit}, the chat says {chat.credits_used}")
+        problems.append(f"credits: the lines add up to {credit}, the chat says {chat.credits_used}")
     moved = [line for line in lines if line["kind"] == "ledger"]
     settled = sum(line["amount"] for line in moved if line["movement"] == "settle")
     if moved and settled != chat.credits_used:
-        found.append(f"credits: the ledger says {settled}, the chat {chat.credits_used}")
-    return found
+        problems.append(f"credits: the ledger says {settled}, the chat {chat.credits_used}")
+    return problems
 
 
 _TOKENS: Final = MappingProxyType(
@@ -152,16 +152,16 @@ def _line(kind: str, at: str | None, line_id: str, **more: Any) -> dict[str, Any
 
 
 def _tokens(usage: Usage) -> dict[str, int]:
-    given = asdict(usage)
-    return {mine: given[theirs] for mine, theirs in _TOKENS.items()}
+    counts = asdict(usage)
+    return {mine: counts[theirs] for mine, theirs in _TOKENS.items()}
 
 
 # ── calls of the model ────────────────────────────────────────────────────────────────────────────
 
 
-def _model_lines(found: Evidence) -> Iterator[dict[str, Any]]:
-    chat, known = found.chat, Usage()
-    for turn in found.turns:
+def _model_lines(evidence: Evidence) -> Iterator[dict[str, Any]]:
+    chat, known = evidence.chat, Usage()
+    for turn in evidence.turns:
         if turn.usage is None:
             continue
         known += turn.usage
@@ -180,21 +180,21 @@ def _model_lines(found: Evidence) -> Iterator[dict[str, Any]]:
             tries=made.tries if made else None,
         ) | {"dollars": dollars(chat.model, turn.usage, calls)}
         yield from _lost_lines(chat, made.lost if made else (), turn.usage.prompt_tokens // max(calls, 1))
-    prompt = found.turns[-1].usage.prompt_tokens if found.turns and found.turns[-1].usage else 0
+    prompt = evidence.turns[-1].usage.prompt_tokens if evidence.turns and evidence.turns[-1].usage else 0
     yield from _lost_lines(chat, chat.spent.lost if chat.spent else (), prompt)
-    yield from _earlier_lines(found, known)
+    yield from _earlier_lines(evidence, known)
 
 
 def _lost_lines(chat: Chat, lost: Sequence[Lost], prompt: int) -> Iterator[dict[str, Any]]:
     """Estimates for calls that were never recorded: the prompt of the recorded turn or of the turn before, all of it
     uncached, and the text that they had streamed."""
-    for place, one in enumerate(lost, start=1):
-        usage = Usage(prompt, tokens_of(one.written))
+    for number, call in enumerate(lost, start=1):
+        usage = Usage(prompt, tokens_of(call.written))
         yield _line(
             "model",
-            one.at,
-            f"turn-{one.turn}-lost-{place}",
-            turn=one.turn,
+            call.at,
+            f"turn-{call.turn}-lost-{number}",
+            turn=call.turn,
             model=chat.model or None,
             usage=_tokens(usage),
             seconds=None,
@@ -204,12 +204,12 @@ def _lost_lines(chat: Chat, lost: Sequence[Lost], prompt: int) -> Iterator[dict[
         ) | {"estimated": True, "dollars": dollars(chat.model, usage)}
 
 
-def _earlier_lines(found: Evidence, known: Usage) -> Iterator[dict[str, Any]]:
+def _earlier_lines(evidence: Evidence, known: Usage) -> Iterator[dict[str, Any]]:
     """The calls of turns that release 1 recorded: it counted tokens only per chat."""
-    turns = [turn.number for turn in found.turns if turn.usage is None]
+    turns = [turn.number for turn in evidence.turns if turn.usage is None]
     if not turns:
         return
-    chat, own = found.chat, asdict(known)
+    chat, own = evidence.chat, asdict(known)
     usage = Usage(**{name: chat.usage.get(name, 0) - own[name] for name in own})
     yield _line(
         "model",
@@ -225,17 +225,17 @@ def _earlier_lines(found: Evidence, known: Usage) -> Iterator[dict[str, Any]]:
     ) | {"dollars": dollars(chat.model, usage, len(turns))}
 
 
-def _side_lines(found: Evidence) -> Iterator[dict[str, Any]]:
+def _side_lines(evidence: Evidence) -> Iterator[dict[str, Any]]:
     """The calls for summaries and for a digest."""
-    spent = found.chat.spent
+    spent = evidence.chat.spent
     if spent and spent.summaries and spent.summaries.tries:
         yield _side("summary", spent.summaries)
-    elif spent and not spent.summaries and found.chat.status == "done" and found.summed_up:
-        yield _unknown_summaries(found)
-    elif spent is None and found.chat.usage.get("summary_input_tokens") is not None:
-        yield _earlier_summaries(found.chat)
-    if found.fold:
-        yield _side("fold", found.fold)
+    elif spent and not spent.summaries and evidence.chat.status == "done" and evidence.is_summarised:
+        yield _unknown_summaries(evidence)
+    elif spent is None and evidence.chat.usage.get("summary_input_tokens") is not None:
+        yield _earlier_summaries(evidence.chat)
+    if evidence.fold:
+        yield _side("fold", evidence.fold)
 
 
 def _side(kind: str, side: Side) -> dict[str, Any]:
@@ -251,20 +251,20 @@ def _side(kind: str, side: Side) -> dict[str, Any]:
     ) | {"dollars": dollars(side.model, side.usage, side.calls)}
 
 
-def _unknown_summaries(found: Evidence) -> dict[str, Any]:
+def _unknown_summaries(evidence: Evidence) -> dict[str, Any]:
     """The estimate for a step that died while summarising: one call as long as that of the last turn."""
-    last = found.turns[-1].usage if found.turns else None
+    last = evidence.turns[-1].usage if evidence.turns else None
     usage = Usage(last.prompt_tokens, last.output_tokens) if last else Usage()
     return _line(
         "summary",
-        found.chat.ended_at,
+        evidence.chat.ended_at,
         "summary",
-        model=found.chat.model or None,
+        model=evidence.chat.model or None,
         usage=_tokens(usage),
         seconds=None,
         calls=1,
         tries=None,
-    ) | {"estimated": True, "dollars": dollars(found.chat.model, usage)}
+    ) | {"estimated": True, "dollars": dollars(evidence.chat.model, usage)}
 
 
 def _earlier_summaries(chat: Chat) -> dict[str, Any]:
@@ -287,15 +287,15 @@ def _earlier_summaries(chat: Chat) -> dict[str, Any]:
 # ── tools and credits ─────────────────────────────────────────────────────────────────────────────
 
 
-def _credit_lines(found: Evidence) -> Iterator[dict[str, Any]]:
+def _credit_lines(evidence: Evidence) -> Iterator[dict[str, Any]]:
     """The chat's own price, and a line for each requested tool call. A chat that failed, or was cancelled before its
     first model call, is charged nothing."""
-    chat, charged = found.chat, found.chat.status != "failed"
+    chat, charged = evidence.chat, evidence.chat.status != "failed"
     if chat.status == "cancelled":
         charged = chat.credits_used > 0
     yield _line("chat", chat.created_at, "chat", credits=CHAT_PRICE if charged else 0)
-    records = {record.record_id: record for record in found.records if record.call}
-    calls = [(turn.number, call) for turn in found.turns for call in turn.calls]
+    records = {record.record_id: record for record in evidence.records if record.call}
+    calls = [(turn.number, call) for turn in evidence.turns for call in turn.calls]
     prices = iter(
         price_calls(
             [call.price_class for _, call in calls if not call.refused], documentation_already_paid=False
@@ -322,12 +322,12 @@ def _credit_lines(found: Evidence) -> Iterator[dict[str, Any]]:
 def _asked_lines(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
     """The model calls that tools made: a line for each tool call and model."""
     for record in records:
-        for place, one in enumerate(record.call.asked if record.call else (), start=1):
-            side = one.side
+        for number, asked in enumerate(record.call.asked if record.call else (), start=1):
+            side = asked.side
             yield _line(
-                "embedding" if one.kind == "embedding" else "tool_model",
+                "embedding" if asked.kind == "embedding" else "tool_model",
                 side.at,
-                f"{record.record_id}-asked-{place}",
+                f"{record.record_id}-asked-{number}",
                 turn=record.turn,
                 call=record.record_id,
                 model=side.model,
@@ -335,11 +335,11 @@ def _asked_lines(records: Sequence[Record]) -> Iterator[dict[str, Any]]:
                 seconds=side.seconds,
                 calls=side.calls,
                 tries=side.tries,
-            ) | {"dollars": asked_dollars(one)}
+            ) | {"dollars": asked_dollars(asked)}
 
 
-def _ledger_lines(found: Evidence) -> Iterator[dict[str, Any]]:
-    for entry in found.entries:
+def _ledger_lines(evidence: Evidence) -> Iterator[dict[str, Any]]:
+    for entry in evidence.entries:
         yield _line(
             "ledger",
             str(entry["at"]),
@@ -354,22 +354,22 @@ def _ledger_lines(found: Evidence) -> Iterator[dict[str, Any]]:
 
 
 def _aws_lines(
-    found: Evidence, lines: Sequence[Mapping[str, Any]], deployment: Deployment
+    evidence: Evidence, lines: Sequence[Mapping[str, Any]], deployment: Deployment
 ) -> list[dict[str, Any]]:
     """All lines are estimates: the seconds were measured, the units come from a formula."""
     if not deployment.prices or not deployment.megabytes:
         return []
-    bill = work_lines(work_of(found, lines), deployment.megabytes, deployment.prices)
+    bill = work_lines(work_of(evidence, lines), deployment.megabytes, deployment.prices)
     return [
-        _line("aws", None, one.item, item=one.item, amount=round(one.amount, 9))
-        | {"estimated": True, "dollars": one.dollars}
-        for one in bill
+        _line("aws", None, cost.item, item=cost.item, amount=round(cost.amount, 9))
+        | {"estimated": True, "dollars": cost.dollars}
+        for cost in bill
     ]
 
 
-def work_of(found: Evidence, lines: Sequence[Mapping[str, Any]]) -> Work:
+def work_of(evidence: Evidence, lines: Sequence[Mapping[str, Any]]) -> Work:
     """The chat's use of AWS, computed from its lines."""
-    chat = found.chat
+    chat = evidence.chat
     model = [line for line in lines if line["kind"] == "model"]
     waited = sum(line["seconds"] or 0.0 for line in model)
     flowing = sum((line["seconds"] or 0.0) - (line["first_seconds"] or 0.0) for line in model)
@@ -378,14 +378,14 @@ def work_of(found: Evidence, lines: Sequence[Mapping[str, Any]]) -> Work:
         "turn": (max(len(model), chat.turn), waited + max(len(model), chat.turn) * STEP_SECONDS),
     }
     seconds = {line["id"]: line["seconds"] or 0.0 for line in lines if line["kind"] == "tool"}
-    ran: list[Any] = [call for turn in found.turns for call in turn.calls if not call.refused]
+    ran: list[Any] = [call for turn in evidence.turns for call in turn.calls if not call.refused]
     for call in ran:
         times, before = functions.get(call.fn, (0, 0.0))
         functions[call.fn] = (times + 1, before + seconds[call.id] + STEP_SECONDS)
     side = sum(line["seconds"] or 0.0 for line in lines if line["kind"] in ("summary", "fold"))
     if chat.status == "done":
         functions["summarise"] = (1, side + STEP_SECONDS)
-    rounds = sum(1 for turn in found.turns if any(not call.refused for call in turn.calls))
+    rounds = sum(1 for turn in evidence.turns if any(not call.refused for call in turn.calls))
     units = rounds * _ROUND_UNITS + len(ran) * _TOOL_UNITS
     took = epoch_of(chat.ended_at) - epoch_of(chat.created_at) if chat.ended_at else waited
     return Work(

@@ -72,7 +72,7 @@ def read_replay(
     oldest = sent[0].number if sent else before
     if profile.history.policy != WINDOW and oldest > 1:
         messages = [older_left_out(oldest - 1, wire), *messages]
-    full = stores.history.full_tokens(user, conversation_id, [one.number for one in sent])
+    full = stores.history.full_tokens(user, conversation_id, [query.number for query in sent])
     return Replay(freeze(messages), full)
 
 
@@ -85,7 +85,7 @@ def records_to_send(
         sent = past_queries(stores, user, conversation_id, before, profile, wire)
     except Gone:
         return {}
-    return {one.number: records_sent(one, wire) for one in sent}
+    return {query.number: records_sent(query, wire) for query in sent}
 
 
 def past_queries(
@@ -106,30 +106,30 @@ def _exchanges(
     stores: Stores, user: str, conversation_id: str, before: int, exchanges: int
 ) -> tuple[PastQuery, ...]:
     """The queries of the window, read by key: tool calls are not read."""
-    found: tuple[PastQuery, ...] = ()
+    queries: tuple[PastQuery, ...] = ()
     end = before
     for _ in range(_WINDOW_LOOKS):
         first = max(end - exchanges, 1)
-        if len(found) == exchanges or first == end:
+        if len(queries) == exchanges or first == end:
             break
-        found = window((*_answered(stores, user, conversation_id, range(first, end)), *found), exchanges)
+        queries = window((*_answered(stores, user, conversation_id, range(first, end)), *queries), exchanges)
         end = first
-    return found
+    return queries
 
 
 def _answered(stores: Stores, user: str, conversation_id: str, numbers: Sequence[int]) -> Iterator[PastQuery]:
     ids = [record_id for number in numbers for record_id in (query_id(number), response_id(number))]
-    records = {one.record_id: one for one in stores.history.records(user, conversation_id, ids)}
+    records = {record.record_id: record for record in stores.history.records(user, conversation_id, ids)}
     for number in numbers:
         own = [records.get(query_id(number)), records.get(response_id(number))]
-        yield _there([one for one in own if one])
+        yield _required_query([record for record in own if record])
 
 
-def _there(records: Sequence[Record]) -> PastQuery:
-    found = past_query(records)
-    if found is None:
+def _required_query(records: Sequence[Record]) -> PastQuery:
+    query = past_query(records)
+    if query is None:
         raise Gone(records[0].record_id if records else "query")
-    return found
+    return query
 
 
 # ── tool_rounds ───────────────────────────────────────────────────────────────────────────────────
@@ -142,30 +142,32 @@ def _rounds(
     queries = _said(stores, user, conversation_id, before, wire)
     whole = tool_rounds(queries, 0)
     room = rounds_room(whole, wire)
-    newest = [turn for one in reversed(queries) for turn in reversed(one.turns) if turn.calls][:rounds]
+    newest = [turn for query in reversed(queries) for turn in reversed(query.turns) if turn.calls][:rounds]
     results: dict[str, Result] = {}
-    for some in _in_parts(newest):
+    for part in _in_parts(newest):
         results |= _results(
-            stores, user, conversation_id, [one.call.id for turn in some for one in turn.calls]
+            stores, user, conversation_id, [past.call.id for turn in part for past in turn.calls]
         )
-        room -= sum(extra_tokens(_with(turn, results), wire) for turn in some)
+        room -= sum(extra_tokens(_with(turn, results), wire) for turn in part)
         if room < 0:
             break
-    with_results = [replace(one, turns=tuple(_with(turn, results) for turn in one.turns)) for one in queries]
+    with_results = [
+        replace(query, turns=tuple(_with(turn, results) for turn in query.turns)) for query in queries
+    ]
     return tool_rounds(with_results, rounds)
 
 
 def _said(stores: Stores, user: str, conversation_id: str, before: int, wire: Wire) -> tuple[PastQuery, ...]:
     """Read newest first until the texts fill the budget even when cut; returned in order."""
-    found: list[PastQuery] = []
+    queries: list[PastQuery] = []
     left = wire.tokens
     for records in itertools.islice(stores.history.newest_first(user, conversation_id, before), MOST_QUERIES):
-        one = _there(records)
-        found.append(one)
-        left -= tokens_of_query(with_texts_cut(one, wire), wire)
+        query = _required_query(records)
+        queries.append(query)
+        left -= tokens_of_query(with_texts_cut(query, wire), wire)
         if left < 0:
             break
-    return tuple(reversed(found))
+    return tuple(reversed(queries))
 
 
 def _in_parts(newest: Sequence[Round]) -> Iterator[list[Round]]:
@@ -173,7 +175,7 @@ def _in_parts(newest: Sequence[Round]) -> Iterator[list[Round]]:
     part: list[Round] = []
     for turn in newest:
         part.append(turn)
-        if sum(len(one.calls) for one in part) >= _RESULTS_AT_ONCE:
+        if sum(len(batched.calls) for batched in part) >= _RESULTS_AT_ONCE:
             yield part
             part = []
     if part:
@@ -181,14 +183,14 @@ def _in_parts(newest: Sequence[Round]) -> Iterator[list[Round]]:
 
 
 def _with(turn: Round, results: Mapping[str, Result]) -> Round:
-    if not all(one.call.id in results for one in turn.calls):
+    if not all(past.call.id in results for past in turn.calls):
         return turn
-    return replace(turn, calls=tuple(PastCall(one.call, results[one.call.id]) for one in turn.calls))
+    return replace(turn, calls=tuple(PastCall(past.call, results[past.call.id]) for past in turn.calls))
 
 
 def _results(stores: Stores, user: str, conversation_id: str, record_ids: Sequence[str]) -> dict[str, Result]:
     records = stores.history.records(user, conversation_id, record_ids)
-    return {one.record_id: _result(stores, user, conversation_id, one) for one in records}
+    return {record.record_id: _result(stores, user, conversation_id, record) for record in records}
 
 
 def _result(stores: Stores, user: str, conversation_id: str, record: Record) -> Result:
@@ -196,5 +198,5 @@ def _result(stores: Stores, user: str, conversation_id: str, record: Record) -> 
     if record.call is None:
         raise ValueError(record.record_id)
     text = result_text(stores, user, conversation_id, record)
-    files = tuple(MappingProxyType({"media_type": one.media_type}) for one in record.call.media)
+    files = tuple(MappingProxyType({"media_type": file.media_type}) for file in record.call.media)
     return Result(text, record.call.is_error, files)

@@ -125,9 +125,9 @@ class TurnDeps:
     served_by: Callable[[str], Model] | None = None
     """The model of another provider than ``provider``, for a chat that began with it."""
     details: Details = field(default_factory=Details)
-    """What of a refusal the user is told."""
+    """Which parts of a refusal the user sees."""
     refused: Callable[[ModelRefused], None] = lambda _: None
-    """Is told of a request that the model's service will not take."""
+    """Called if the model's service rejects a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +145,13 @@ class _Run:
     waited: int
     """Seconds waited before this attempt."""
     turns: tuple[RecordedTurn, ...] = ()
-    """Those before it."""
+    """The turns before it."""
     began_before: tuple[int, tuple[LostCall, ...]] = (0, ())
     """How often the turn was begun before this attempt, and the calls lost in those attempts."""
 
     @property
     def profile(self) -> Profile:
-        """The agent's."""
+        """The agent's profile."""
         return self.agent.profile
 
 
@@ -184,10 +184,10 @@ def _attempt(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
     stores = deps.stores
     log = stores.log(ref)
     newest = _newest(log)
-    found = stores.chats.load_with_turns(ref.user, ref.chat_id)
-    if found is None:
+    loaded = stores.chats.load_with_turns(ref.user, ref.chat_id)
+    if loaded is None:
         return _outcome(ref.turn + 1, "failed")
-    chat, turns = found
+    chat, turns = loaded
     if len(turns) > ref.turn:
         recorded = turns[ref.turn]
         if newest:
@@ -210,7 +210,7 @@ def _attempt(ref: ChatRef, deps: TurnDeps) -> dict[str, Any]:
     except ChatClosed:
         raise
     except Superseded:
-        _let_the_other_finish(run)
+        _wait_for_other_run(run)
         raise
 
 
@@ -249,10 +249,10 @@ def _is_capped(
 def _inside(records: Sequence[Record], turn: int) -> float:
     """Dollars of the model calls that the tools of a turn made."""
     calls = [record.call for record in records if record.call and record.turn == turn]
-    return sum(asked_dollars(one) for call in calls for one in call.asked)
+    return sum(asked_dollars(asked) for call in calls for asked in call.asked)
 
 
-def _let_the_other_finish(run: _Run) -> None:
+def _wait_for_other_run(run: _Run) -> None:
     """Wait until the other run has recorded the turn, or has written no event for a while.
 
     If both runs continued, they would overtake each other again and again, and each time pay for a model call.
@@ -260,8 +260,8 @@ def _let_the_other_finish(run: _Run) -> None:
     tail, still = 0, 0
     while still < _STILL_POLLS and run.deps.stores.chats.turn(run.chat, run.number) is None:
         run.deps.sleep(_POLL_SECONDS)
-        found = run.log.next_slot()
-        tail, still = found, still + 1 if found == tail else 0
+        slot = run.log.next_slot()
+        tail, still = slot, still + 1 if slot == tail else 0
 
 
 def _newest(log: EventLog) -> StoredEvent | None:
@@ -353,7 +353,7 @@ def _ask_for_less(run: _Run, frame: Mapping[str, Any], view: View, on_text: Call
             reply = _ask(run, {**frame, "messages": list(sent.messages)}, on_text)
         except ModelRefused as refused:
             refusals += 1
-            less = _less(view, sent, refused, steps)
+            less = _reduced(view, sent, refused, steps)
             if less is None and not refused.too_long:
                 raise
             if less is None:
@@ -364,7 +364,7 @@ def _ask_for_less(run: _Run, frame: Mapping[str, Any], view: View, on_text: Call
             return _Said(reply, sent, replace(sending, reported=reply.prompt_tokens), refused=refusals)
 
 
-def _less(view: View, sent: Sent, refused: ModelRefused, steps: Iterator[Step]) -> View | None:
+def _reduced(view: View, sent: Sent, refused: ModelRefused, steps: Iterator[Step]) -> View | None:
     """What to send after a rejection; each step is taken once, and files are left out once."""
     if refused.too_long:
         return smaller(view, steps)
@@ -375,7 +375,7 @@ def _is_read_again(run: _Run, state: QueryState, frame: Mapping[str, Any], view:
     """Whether another call may begin with this request. After a chat's last call, only that of the summaries can."""
     if not run.limit:
         return True
-    if not run.profile.history.is_summed_up:
+    if not run.profile.history.is_summarised:
         return False
     model = run.agent.model
     return is_cheaper_cached(
@@ -391,7 +391,7 @@ def _is_read_again(run: _Run, state: QueryState, frame: Mapping[str, Any], view:
 def _ask(run: _Run, request: Mapping[str, Any], on_text: Callable[[str], None]) -> ModelReply:
     """The model's answer. If it was cut off while thinking, ask again without thinking; both calls are counted."""
     asked_at = time.monotonic()
-    on_text = _telling_first(on_text, run.deps.first_text, asked_at)
+    on_text = _reporting_first_text(on_text, run.deps.first_text, asked_at)
     reply = run.deps.model.stream(request, on_text)
     again = without_thinking(request, run.profile.max_tokens) if reply.is_thought_alone else None
     left = CALL_SECONDS - (time.monotonic() - asked_at)
@@ -405,20 +405,20 @@ def _ask(run: _Run, request: Mapping[str, Any], on_text: Callable[[str], None]) 
     return replace(second, usage=usage, calls=2, first_seconds=reply.first_seconds)
 
 
-def _telling_first(
+def _reporting_first_text(
     on_text: Callable[[str], None], first_text: Callable[[float], None], asked_at: float
 ) -> Callable[[str], None]:
     """``on_text``, which also reports the time to the first text."""
     is_first = True
 
-    def told(text: str) -> None:
+    def timed(text: str) -> None:
         nonlocal is_first
         if is_first:
             is_first = False
             first_text(time.monotonic() - asked_at)
         on_text(text)
 
-    return told
+    return timed
 
 
 def _no_commit(event: StoredEvent) -> None:

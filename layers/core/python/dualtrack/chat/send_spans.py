@@ -44,9 +44,9 @@ def _document(stores: Stores, ref: ChatRef, provider: str) -> dict[str, Any] | N
     chat = stores.chats.load(ref.user, ref.chat_id)
     if chat is None:
         return None
-    found = evidence(stores, chat, with_ledger=False)
-    error = (found.chat.error or {}).get("code", "")
-    return spans_of(receipt_of(found, Deployment()), provider, error)
+    chat_evidence = evidence(stores, chat, with_ledger=False)
+    error = (chat_evidence.chat.error or {}).get("code", "")
+    return spans_of(receipt_of(chat_evidence, Deployment()), provider, error)
 
 
 def _send(settings: Settings, document: Mapping[str, Any]) -> None:

@@ -72,9 +72,10 @@ def spans_of(receipt: Mapping[str, Any], provider: str, error: str = "") -> dict
 
 
 def _root(receipt: Mapping[str, Any], shared: Mapping[str, str], error: str) -> dict[str, Any]:
-    made = [line["usage"] for line in receipt["lines"] if line["kind"] == "model" and not line["estimated"]]
+    usages = [line["usage"] for line in receipt["lines"] if line["kind"] == "model" and not line["estimated"]]
     usage = {
-        name: sum(one[name] for one in made) for name in ("fresh", "cache_write", "cache_read", "output")
+        name: sum(counts[name] for counts in usages)
+        for name in ("fresh", "cache_write", "cache_read", "output")
     }
     attributes = {
         "gen_ai.operation.name": "invoke_agent",
@@ -167,8 +168,8 @@ def _span(
     }
 
 
-def _attributes(given: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
-    return [{"key": key, "value": _value(value)} for key, value in given.items() if value is not None]
+def _attributes(values: Mapping[str, Any]) -> Sequence[dict[str, Any]]:
+    return [{"key": key, "value": _value(value)} for key, value in values.items() if value is not None]
 
 
 def _value(value: str | float) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""POST /v1/chats: one transaction makes everything true that an execution relies on.
+"""POST /v1/chats: one transaction writes everything that an execution relies on.
 
 idempotency key known? ─► return the first chat, or 409
 hold 5 credits · take the conversation's lease · number and store the query · first event
@@ -130,7 +130,7 @@ def _start(stores: Stores, executions: Executions, chat: Chat, repeat: Repeat | 
 
 
 def _forget(stores: Stores, chat: Chat, repeat: Repeat | None) -> None:
-    """Free the key for a retry: the client is told to try again."""
+    """Free the key, so that the client can try again."""
     if repeat:
         stores.requests.forget(chat.user, repeat.key, chat.chat_id)
 
@@ -152,7 +152,9 @@ class _Admission:
     def has_bodies(self) -> bool:
         """Whether bodies are written before the conversation exists: if its creation fails, they must be deleted."""
         texts = (self.query, *self.attached.texts)
-        return bool(self.attached.bodies) or any(len(one.content.encode()) > INLINE_LIMIT for one in texts)
+        return bool(self.attached.bodies) or any(
+            len(record.content.encode()) > INLINE_LIMIT for record in texts
+        )
 
     def paid(self, credits: Credits) -> Chat:  # noqa: A002
         """The chat with the credits after its hold."""
@@ -185,9 +187,9 @@ def _admit(stores: Stores, new: NewChat, repeat: Repeat | None, upgrade_message:
 
 
 def _admission(stores: Stores, new: NewChat, repeat: Repeat | None) -> _Admission:
-    found = _conversation(stores, new)
+    existing = _conversation(stores, new)
     now = stores.clock()
-    conversation = found or _new_conversation(new, now)
+    conversation = existing or _new_conversation(new, now)
     chat = Chat(
         user=new.user,
         chat_id=new_chat_id(),
@@ -205,13 +207,13 @@ def _admission(stores: Stores, new: NewChat, repeat: Repeat | None) -> _Admissio
         query_id(chat.query), "message", "user", new.message, iso(now), attachments=attached.listed
     )
     asked = asked_up_to(stores, conversation, conversation.queries, new.message)
-    return _Admission(repeat, now, conversation, found is None, chat, query, attached, asked)
+    return _Admission(repeat, now, conversation, existing is None, chat, query, attached, asked)
 
 
 def _recorded(stores: Stores, admission: _Admission, credits: Credits) -> Recorded:  # noqa: A002
     chat, query, texts = admission.paid(credits), admission.query, admission.attached.texts
     events = [
-        *(record_stored(one.record_id, "user", "message") for one in (query, *texts)),
+        *(record_stored(record.record_id, "user", "message") for record in (query, *texts)),
         credits_now(0, CHAT_PRICE, chat.credits_remaining),
     ]
     writes = [
@@ -228,8 +230,8 @@ def _recorded(stores: Stores, admission: _Admission, credits: Credits) -> Record
 def _text_writes(stores: Stores, chat: Chat, texts: tuple[Record, ...]) -> list[Write]:
     return [
         write
-        for one in texts
-        for write in stores.history.record_writes(chat.user, chat.conversation_id, one, one.record_id)
+        for record in texts
+        for write in stores.history.record_writes(chat.user, chat.conversation_id, record, record.record_id)
     ]
 
 
@@ -238,16 +240,16 @@ def _conversation(stores: Stores, new: NewChat) -> Conversation | None:
     if not new.conversation_id:
         profile_named(new.profile or DEFAULT_PROFILE)
         return None
-    found = stores.conversations.find(new.user, new.conversation_id)
-    if found is None or found.is_being_deleted:
+    conversation = stores.conversations.find(new.user, new.conversation_id)
+    if conversation is None or conversation.is_being_deleted:
         raise not_found("There is no such conversation.")
-    if new.profile and found.profile != new.profile:
-        raise invalid_request(f"This conversation's profile is {found.profile}.")
-    if not found.lease:
-        return found
-    if found.lease_until > stores.clock():
-        raise conversation_busy(found.lease)
-    dead = ChatRef(new.user, found.lease, found.conversation_id)
+    if new.profile and conversation.profile != new.profile:
+        raise invalid_request(f"This conversation's profile is {conversation.profile}.")
+    if not conversation.lease:
+        return conversation
+    if conversation.lease_until > stores.clock():
+        raise conversation_busy(conversation.lease)
+    dead = ChatRef(new.user, conversation.lease, conversation.conversation_id)
     end_chat(stores, dead, TIMED_OUT)
     return stores.conversations.find(new.user, new.conversation_id)
 
@@ -278,6 +280,6 @@ def _lease(stores: Stores, admission: _Admission) -> Action:
 def _repeat_actions(stores: Stores, chat: Chat, repeat: Repeat | None, now: float) -> list[Action]:
     if repeat is None:
         return []
-    made = FirstRequest(chat.chat_id, repeat.fingerprint)
+    first = FirstRequest(chat.chat_id, repeat.fingerprint)
     until = int(now) + IDEMPOTENCY_SECONDS
-    return [stores.requests.remember_action(chat.user, repeat.key, made, int(now), until)]
+    return [stores.requests.remember_action(chat.user, repeat.key, first, int(now), until)]

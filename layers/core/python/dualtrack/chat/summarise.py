@@ -74,7 +74,7 @@ class _Tries:
         self.count = 0
 
     def add(self) -> None:
-        """One more."""
+        """Count a request."""
         with self._lock:
             self.count += 1
 
@@ -90,7 +90,7 @@ class _Made:
 
 
 def summarise(ref: ChatRef, deps: SummariseDeps) -> dict[str, Any]:
-    """Write the query's summarised track and close the chat. Doing it again does nothing.
+    """Write the query's summarised track and close the chat. Idempotent.
 
     No model is asked for a track that a follow-up has made final, or that is never sent: other policies than
     `dual_track` send records.
@@ -99,7 +99,7 @@ def summarise(ref: ChatRef, deps: SummariseDeps) -> dict[str, Any]:
     if chat is None or chat.status != "answered":
         return {}
     records = deps.stores.history.query_records(chat.user, chat.conversation_id, chat.query)
-    agent = _agent_that_is_summed_up(chat, deps)
+    agent = _agent_if_summarised(chat, deps)
     if agent and agent.provider != deps.provider and deps.served_by:
         deps = replace(deps, model=deps.served_by(agent.provider))
     is_final = deps.stores.history.track(chat.user, chat.conversation_id, chat.query) is not None
@@ -117,13 +117,13 @@ def summarise(ref: ChatRef, deps: SummariseDeps) -> dict[str, Any]:
     return {}
 
 
-def _agent_that_is_summed_up(chat: Chat, deps: SummariseDeps) -> Agent | None:
+def _agent_if_summarised(chat: Chat, deps: SummariseDeps) -> Agent | None:
     """The chat's agent, if its policy sends summaries; None also if the agent no longer exists."""
     try:
         agent = agent_of(deps.stores, chat, deps.model_name, deps.thinking, deps.provider)
     except Gone:
         return None
-    return agent if agent.profile.history.is_summed_up else None
+    return agent if agent.profile.history.is_summarised else None
 
 
 def _make(
@@ -154,7 +154,7 @@ def _jointly(
         return None
 
     def ask(seconds: float) -> ModelReply:
-        return deps.model.stream(request, _unseen, min(_JOINT_SECONDS, seconds))
+        return deps.model.stream(request, _ignore, min(_JOINT_SECONDS, seconds))
 
     reply = _tried(ask, deps, deadline, tries)
     if reply is None:
@@ -162,7 +162,7 @@ def _jointly(
     return _Made(joint_summaries(reply, mark, requests), reply.usage, agent.model, 1)
 
 
-def _unseen(text: str) -> None:
+def _ignore(text: str) -> None:
     """Ignores text: summaries are not streamed to anyone."""
 
 
@@ -170,20 +170,20 @@ def _one_by_one(
     requests: Sequence[SummaryRequest], deps: SummariseDeps, deadline: float, tries: _Tries
 ) -> _Made:
     with ThreadPoolExecutor(min(_PARALLEL, len(requests))) as pool:
-        made = list(pool.map(lambda request: _summarise_one(request, deps, deadline, tries), requests))
-    texts = {request.record_id: text for request, (text, _) in zip(requests, made, strict=True)}
-    usages = [usage for _, usage in made if usage.tokens]
+        answers = list(pool.map(lambda request: _summarise_record(request, deps, deadline, tries), requests))
+    texts = {request.record_id: text for request, (text, _) in zip(requests, answers, strict=True)}
+    usages = [usage for _, usage in answers if usage.tokens]
     return _Made(texts, sum(usages, Usage()), deps.model_name, len(usages))
 
 
-def _summarise_one(
+def _summarise_record(
     request: SummaryRequest, deps: SummariseDeps, deadline: float, tries: _Tries
 ) -> tuple[str, Usage]:
     """The summary and its usage; empty if the model refused or did not finish in time."""
-    asked = summary_call(request, deps.model_name, deps.thinking, deps.characters)
+    body = summary_call(request, deps.model_name, deps.thinking, deps.characters)
 
     def ask(seconds: float) -> tuple[str, Usage]:
-        return deps.model.complete(asked, min(_CALL_SECONDS, seconds))
+        return deps.model.complete(body, min(_CALL_SECONDS, seconds))
 
     try:
         return _tried(ask, deps, deadline, tries) or ("", Usage())

@@ -18,7 +18,7 @@ from dualtrack.frozen import thaw
 from dualtrack.memory.blocks import text_block, user_message
 from dualtrack.memory.joint_summaries import LastCall, ask_for_all, is_cheaper_jointly, summaries_in
 from dualtrack.memory.view import build
-from dualtrack.models.turn import limit_behind
+from dualtrack.models.turn import limit_from_stop
 from dualtrack.storage.chats import Pin
 
 if TYPE_CHECKING:
@@ -40,12 +40,12 @@ def joint_request(
 ) -> dict[str, Any] | None:
     """The body of the call to the Messages API; None if the summaries have to be made record by record."""
     try:
-        found = deps.stores.chats.load_with_turns(chat.user, chat.chat_id)
-        turns = found[1] if found else ()
-        if not turns or not _is_followed(chat, turns[-1], requests, deps):
+        loaded = deps.stores.chats.load_with_turns(chat.user, chat.chat_id)
+        turns = loaded[1] if loaded else ()
+        if not turns or not _can_be_followed(chat, turns[-1], requests, deps):
             return None
         ask = ask_for_all(requests, mark, deps.characters)
-        return _behind(chat, agent, turns, ask, len(requests), deps)
+        return _request_after(chat, agent, turns, ask, len(requests), deps)
     except Gone:
         return None
 
@@ -53,8 +53,8 @@ def joint_request(
 def joint_summaries(reply: ModelReply, mark: str, requests: Sequence[SummaryRequest]) -> dict[str, str]:
     """The summaries of the answer, by record id."""
     text = "".join(block["text"] for block in reply.content if block["type"] == "text")
-    asked = frozenset(one.record_id for one in requests)
-    return summaries_in(text, mark, asked, cut=reply.stop_reason in _CUT)
+    record_ids = frozenset(request.record_id for request in requests)
+    return summaries_in(text, mark, record_ids, cut=reply.stop_reason in _CUT)
 
 
 def new_mark() -> str:
@@ -62,7 +62,7 @@ def new_mark() -> str:
     return secrets.token_hex(4)
 
 
-def _is_followed(
+def _can_be_followed(
     chat: Chat, last: RecordedTurn, requests: Sequence[SummaryRequest], deps: SummariseDeps
 ) -> bool:
     """Whether the answer can be sent back with a question after it, and whether that costs less."""
@@ -71,18 +71,18 @@ def _is_followed(
         return False
     if "tool_use" in kinds or kinds[-1:] != ["text"]:
         return False
-    return is_cheaper_jointly(_known(chat, last.usage, deps), requests, deps.model_name, deps.characters)
+    return is_cheaper_jointly(_last_call(chat, last.usage, deps), requests, deps.model_name, deps.characters)
 
 
-def _known(chat: Chat, usage: Usage, deps: SummariseDeps) -> LastCall:
+def _last_call(chat: Chat, usage: Usage, deps: SummariseDeps) -> LastCall:
     return LastCall(chat.model, usage, deps.stores.clock() - epoch_of(chat.ended_at))
 
 
-def _behind(
+def _request_after(
     chat: Chat, agent: Agent, turns: Sequence[RecordedTurn], ask: str, count: int, deps: SummariseDeps
 ) -> dict[str, Any]:
     """The last turn's request, its answer, and the question after it."""
-    limit = limit_behind(chat.stop)
+    limit = limit_from_stop(chat.stop)
     pinned = replace(chat, pin=chat.pin or Pin())  # no pin: there was nothing to pin when the query started
     state = read_query(deps.stores, pinned, agent, turns[:-1], limit, _nothing_to_complete, deps.sleep)
     sent = replace(state.view, cuts=turns[-1].sending.cuts)

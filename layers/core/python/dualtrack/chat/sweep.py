@@ -67,13 +67,13 @@ def sweep(
     outcomes: list[str] = []
     troubles: list[Exception] = []
     complete = True
-    for look in _looks(stores, executions, ended):
+    for check in _checks(stores, executions, ended):
         left = ends - time.monotonic()
         if left <= 0:
             complete = False
             break
         try:
-            outcomes.append(within(min(left, one_chat), look, "sweep"))
+            outcomes.append(within(min(left, one_chat), check, "sweep"))
         except Exception as error:  # noqa: BLE001 - raised below
             troubles.append(error)
     seen = [outcome for outcome in outcomes if outcome not in ("gone", "later")]
@@ -82,26 +82,28 @@ def sweep(
     return Swept(len(seen), seen.count("started"), seen.count("ended"), complete)
 
 
-def _looks(stores: Stores, executions: Executions, ended: Ended) -> Iterator[Callable[[], str]]:
+def _checks(stores: Stores, executions: Executions, ended: Ended) -> Iterator[Callable[[], str]]:
     """Checks of each open chat, oldest first; those that earlier sweeps could not end come last."""
     later: list[Chat] = []
     for ref in stores.chats.open_chats():
-        yield partial(_look_at, stores, executions, ended, ref, later)
+        yield partial(_check_listed, stores, executions, ended, ref, later)
     for chat in sorted(later, key=lambda chat: chat.sweeps):
-        yield partial(_look_after, stores, executions, ended, chat)
+        yield partial(_check, stores, executions, ended, chat)
 
 
-def _look_at(stores: Stores, executions: Executions, ended: Ended, ref: ChatRef, later: list[Chat]) -> str:
+def _check_listed(
+    stores: Stores, executions: Executions, ended: Ended, ref: ChatRef, later: list[Chat]
+) -> str:
     chat = stores.chats.load(ref.user, ref.chat_id)
     if chat is None or chat.status not in ("running", "answered"):
         return "gone"
     if chat.sweeps:
         later.append(chat)
         return "later"
-    return _look_after(stores, executions, ended, chat)
+    return _check(stores, executions, ended, chat)
 
 
-def _look_after(stores: Stores, executions: Executions, ended: Ended, chat: Chat) -> str:
+def _check(stores: Stores, executions: Executions, ended: Ended, chat: Chat) -> str:
     act = _needed(stores, executions, ended, chat)
     if act is None:
         return ""

@@ -49,14 +49,16 @@ def sweep_deletions(
     ends = time.monotonic() + seconds
     seen, troubles = 0, []
     due = stores.deletions.due()
-    for one in due:
+    for deletion in due:
         left = ends - time.monotonic()
         left = min(left, max(one_deletion, left / (len(due) - seen)))
         if left <= _RESERVE_SECONDS:
             break
         seen += 1
         try:
-            within(left, _looked_at(stores, executions, users, one, left - _RESERVE_SECONDS), "deletion")
+            within(
+                left, _continuation(stores, executions, users, deletion, left - _RESERVE_SECONDS), "deletion"
+            )
         except Exception as error:  # noqa: BLE001 - raised below
             troubles.append(error)
     if troubles:
@@ -64,20 +66,20 @@ def sweep_deletions(
     return SweptDeletions(seen, seen == len(due))
 
 
-def _looked_at(
-    stores: Stores, executions: Executions, users: Users, one: Deletion, seconds: float
+def _continuation(
+    stores: Stores, executions: Executions, users: Users, deletion: Deletion, seconds: float
 ) -> Callable[[], None]:
-    def look() -> None:
+    def run() -> None:
         has_time = time_for(seconds)
         try:
-            stores.deletions.count_try(one)
+            stores.deletions.count_try(deletion)
         except Lost:
             return
-        if one.kind == "CONV":
-            continue_deletion(stores, one, has_time)
-        elif one.kind == "CHAT":
-            continue_chat_deletion(stores, one)
+        if deletion.kind == "CONV":
+            continue_deletion(stores, deletion, has_time)
+        elif deletion.kind == "CHAT":
+            continue_chat_deletion(stores, deletion)
         else:
-            continue_erasure(stores, executions, users, one, has_time)
+            continue_erasure(stores, executions, users, deletion, has_time)
 
-    return look
+    return run

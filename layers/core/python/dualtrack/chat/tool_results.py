@@ -90,7 +90,7 @@ def _record(
 ) -> tuple[Record, tuple[Body, ...]]:
     """The call's record, and the bodies of its files."""
     viewed, not_shown = viewable(result.media)
-    brought = ((one.media_type, one.data) for one in viewed)
+    brought = ((file.media_type, file.data) for file in viewed)
     media, files = stores.history.files(chat.user, chat.conversation_id, brought)
     reference = freeze(result.reference) if result.reference else None
     content = result.content if reference is None else _reference_text(result)
@@ -108,7 +108,9 @@ def _record(
             is_error=result.is_error,
             seconds=seconds,
             turn=turn,
-            sources=tuple(freeze(source_json(one) | {"record_id": call.id}) for one in _sources(result)),
+            sources=tuple(
+                freeze(source_json(source) | {"record_id": call.id}) for source in _sources(result)
+            ),
             media=media,
             reference=reference,
             asked=asked,
@@ -121,11 +123,11 @@ def _sources(result: ToolResult) -> tuple[Source, ...]:
     """The first sources, with short titles. A long URL is left out, because a truncated one would be wrong."""
     return tuple(
         replace(
-            one,
-            title=preview(clean(one.title), MAX_TITLE),
-            url=clean(one.url) if len(one.url) <= MAX_URL else "",
+            source,
+            title=preview(clean(source.title), MAX_TITLE),
+            url=clean(source.url) if len(source.url) <= MAX_URL else "",
         )
-        for one in result.sources[:MAX_SOURCES]
+        for source in result.sources[:MAX_SOURCES]
     )
 
 

@@ -114,7 +114,9 @@ class Decision:
 
     def costing(self, nanodollars: int) -> Decision:
         """The decision that ends a chat, with the model cost of its turns added to its line, if it has one."""
-        return replace(self, movements=tuple(replace(one, nanodollars=nanodollars) for one in self.movements))
+        return replace(
+            self, movements=tuple(replace(movement, nanodollars=nanodollars) for movement in self.movements)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,34 +56,34 @@ class Ancestry:
 
     def home(self, own: str, query: int) -> str:
         """The conversation in which a query is stored."""
-        return next((one.conversation_id for one in self.parts if query <= one.through), own)
+        return next((part.conversation_id for part in self.parts if query <= part.through), own)
 
     def home_of_digest(self, own: str, number: int) -> str:
         """The conversation in which a digest is stored."""
-        return next((one.conversation_id for one in self.parts if number <= one.digests), own)
+        return next((part.conversation_id for part in self.parts if number <= part.digests), own)
 
     def runs(self, own: str, after: int, before: int) -> tuple[Run, ...]:
         """Where the queries between two numbers are stored, in order; a single run if there is no fork."""
         if not self.parts:
             return (Run(own, after, before),)
-        found, done = [], after
-        for one in self.parts:
-            if one.through > done and done + 1 < before:
-                found.append(Run(one.conversation_id, done, min(one.through + 1, before)))
-                done = one.through
+        runs, done = [], after
+        for part in self.parts:
+            if part.through > done and done + 1 < before:
+                runs.append(Run(part.conversation_id, done, min(part.through + 1, before)))
+                done = part.through
         if done + 1 < before:
-            found.append(Run(own, done, before))
-        return tuple(found)
+            runs.append(Run(own, done, before))
+        return tuple(runs)
 
     def forked(self, own: str, through: int) -> tuple[Ancestry, str]:
         """What a fork of the conversation ``own`` shares up to a query, and the conversation whose part is cut short
         by it: the last shared digest has to be looked up there. Empty if all parts are shared in full."""
         if not through:
             return Ancestry(), ""
-        whole = Ancestry(tuple(one for one in self.parts if one.through <= through))
+        whole = Ancestry(tuple(part for part in self.parts if part.through <= through))
         if whole.through == through:
             return whole, ""
-        cut = next((one.conversation_id for one in self.parts if one.through > through), own)
+        cut = next((part.conversation_id for part in self.parts if part.through > through), own)
         return Ancestry((*whole.parts, Shared(cut, through, whole.digests))), cut
 
     def with_digests(self, digests: int) -> Ancestry:
@@ -94,9 +94,14 @@ class Ancestry:
 
 def ancestry_json(ancestry: Ancestry) -> list[list[Any]]:
     """The form in which items store it."""
-    return [[one.conversation_id, one.through, one.digests] for one in ancestry.parts]
+    return [[part.conversation_id, part.through, part.digests] for part in ancestry.parts]
 
 
 def ancestry_of(listed: Sequence[Sequence[Any]]) -> Ancestry:
     """The ancestry from an item."""
-    return Ancestry(tuple(Shared(str(one), int(through), int(digests)) for one, through, digests in listed))
+    return Ancestry(
+        tuple(
+            Shared(str(conversation_id), int(through), int(digests))
+            for conversation_id, through, digests in listed
+        )
+    )

@@ -64,8 +64,8 @@ def _sentences(text: str) -> list[str]:
 
 def _first_of(sentences: Sequence[str]) -> str:
     line = ""
-    for one in sentences:
-        line = f"{line} {one}".strip()
+    for sentence in sentences:
+        line = f"{line} {sentence}".strip()
         if len(line) >= _SHORT:
             break
     return line.rstrip(" :;,")

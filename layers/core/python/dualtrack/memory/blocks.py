@@ -43,10 +43,13 @@ def files_left_out(what: str, count: int) -> list[dict[str, Any]]:
     return [text_block(_FILES_LEFT_OUT.format(what=what, count=count))] if count else []
 
 
-def media_block(one: Mapping[str, str]) -> dict[str, Any]:
+def media_block(file: Mapping[str, str]) -> dict[str, Any]:
     """An image or a PDF."""
-    kind = "document" if one["media_type"] == "application/pdf" else "image"
-    return {"type": kind, "source": {"type": "base64", "media_type": one["media_type"], "data": one["data"]}}
+    kind = "document" if file["media_type"] == "application/pdf" else "image"
+    return {
+        "type": kind,
+        "source": {"type": "base64", "media_type": file["media_type"], "data": file["data"]},
+    }
 
 
 def result_block(call: ToolCall, result: Result, cut: Cut) -> dict[str, Any]:
@@ -57,7 +60,7 @@ def result_block(call: ToolCall, result: Result, cut: Cut) -> dict[str, Any]:
         "tool_use_id": call.tool_use_id,
         "content": [
             text_block(text),
-            *(media_block(one) for one in result.media[: cut.files]),
+            *(media_block(file) for file in result.media[: cut.files]),
             *files_left_out("result", len(result.media) - cut.files),
         ],
     }

@@ -51,9 +51,9 @@ _CORRECTION: Final = (1 / 1.3, 2.0)
 def room_for(profile: Profile, model: str, thinking: Thinking, fixed: int, last: Sending) -> int:
     """The tokens for the messages of a call: its budget without system and tools (``fixed``) and without the answer,
     corrected by the service's count for the previous call (``last``)."""
-    given = max(profile.context_tokens - profile.max_tokens, profile.context_tokens // 4)
+    budget = max(profile.context_tokens - profile.max_tokens, profile.context_tokens // 4)
     window = context_window(model) - profile.max_tokens - thinking.room
-    return int(min(given, window) / _correction(last)) - fixed
+    return int(min(budget, window) / _correction(last)) - fixed
 
 
 def _correction(last: Sending) -> float:
@@ -73,8 +73,10 @@ def fit(view: View, room: int) -> View:
     view = _with(view, {call_id: cut for call_id, cut in cuts.items() if call_id not in new})
     fresh = _fresh(view, new)
     left = room - _taken(view, fresh)
-    least = sum(one.least for one in fresh)
-    if left < max(room // 4, least) and left < sum(one.need for one in fresh) + _file_tokens(view, fresh):
+    least = sum(result.least for result in fresh)
+    if left < max(room // 4, least) and left < sum(result.need for result in fresh) + _file_tokens(
+        view, fresh
+    ):
         freeing = max(max(room, 0) // 3 - min(left, 0), least - left)
         view, freed = _with_extracts(view, new, freeing)
         left += freed
@@ -85,9 +87,9 @@ def smaller(view: View, steps: Iterator[Step]) -> View | None:
     """A smaller view, by the first of the remaining steps (`STEPS`) that makes it smaller; None if none does."""
     taken = message_tokens(build(view).messages)
     for step in steps:
-        found = step(view)
-        if message_tokens(build(found).messages) < taken:
-            return found
+        reduced = step(view)
+        if message_tokens(build(reduced).messages) < taken:
+            return reduced
     return None
 
 
@@ -104,7 +106,7 @@ def without_files(view: View) -> View:
 def _with_query_within(view: View, room: int) -> View:
     """The query's files, as far as they fit beside its text and some room for results; text files are cut alike. The
     text is cut only if it alone is too long."""
-    bare = _with(view, {one.record_id: _NOTHING for one in view.files})
+    bare = _with(view, {file.record_id: _NOTHING for file in view.files})
     bare = replace(bare, limit="", cuts=replace(bare.cuts, attachments=0))
     left = room - _NOTE - message_tokens(build(bare).messages)
     if left < 0:
@@ -119,13 +121,13 @@ def _with_files_within(view: View, room: int) -> View:
     """Images and PDFs within half of the room, or within what the texts leave; then the texts."""
     allowed = view.attachments[: within_request(view.attachments, 0, 0)]
     in_force = cuts_in_force(view)
-    texts = [one.text[: in_force[one.record_id].characters] for one in view.files]
+    texts = [file.text[: in_force[file.record_id].characters] for file in view.files]
     needs = [cautious_tokens(neutralise(text)) for text in texts]
     files = _files_within(allowed, room - min(sum(needs), max(room, 0) // 2))
     shares = fair_shares(needs, room - tokens_of_files(allowed[:files]))
     cuts = {
-        one.record_id: Cut(_characters_within(text, need, share))
-        for one, text, need, share in zip(view.files, texts, needs, shares, strict=True)
+        file.record_id: Cut(_characters_within(text, need, share))
+        for file, text, need, share in zip(view.files, texts, needs, shares, strict=True)
     }
     view = _with(view, cuts)
     return replace(view, cuts=replace(view.cuts, attachments=files))
@@ -133,8 +135,8 @@ def _with_files_within(view: View, room: int) -> View:
 
 def _files_within(files: Sequence[Mapping[str, str]], room: int) -> int:
     count = 0
-    for one in files:
-        room -= tokens_of_files([one])
+    for file in files:
+        room -= tokens_of_files([file])
         if room < 0:
             break
         count += 1
@@ -162,7 +164,7 @@ class _Fresh:
 
 def _fresh(view: View, new: Collection[str]) -> list[_Fresh]:
     """The newest results, in call order."""
-    cuts, found = cuts_in_force(view), []
+    cuts, fresh = cuts_in_force(view), []
     for call in (call for call in view.turns[-1].calls if call.id in new):
         result = view.turns[-1].results[call.id]
         text = result.text[: cuts[call.id].characters]
@@ -170,13 +172,13 @@ def _fresh(view: View, new: Collection[str]) -> list[_Fresh]:
         need, least = (
             max(_cost(call, result, Cut(length)) - bare, 0) for length in (len(text), _extract(len(text)))
         )
-        found.append(_Fresh(call.id, text, result.media, need, least))
-    return found
+        fresh.append(_Fresh(call.id, text, result.media, need, least))
+    return fresh
 
 
 def _taken(view: View, fresh: Sequence[_Fresh]) -> int:
     """The tokens of everything but the texts of the new results: their frames and notes are included."""
-    bare = replace(_with(view, {one.call_id: _NOTHING for one in fresh}), limit="")
+    bare = replace(_with(view, {result.call_id: _NOTHING for result in fresh}), limit="")
     return message_tokens(build(bare).messages) + _NOTE
 
 
@@ -210,12 +212,12 @@ def _with_extracts(view: View, kept: Collection[str], freeing: int) -> tuple[Vie
 
 def _shared(view: View, fresh: Sequence[_Fresh], left: int) -> dict[str, Cut]:
     """The cuts of the new results within what is left: files within half of it, or within what the texts leave."""
-    need, least = sum(one.need for one in fresh), sum(one.least for one in fresh)
+    need, least = sum(result.need for result in fresh), sum(result.least for result in fresh)
     files, taken = _files_shared(view, fresh, left - max(min(need, left // 2), least))
-    shares = fair_shares([one.need - one.least for one in fresh], left - taken - least)
+    shares = fair_shares([result.need - result.least for result in fresh], left - taken - least)
     return {
-        one.call_id: Cut(_characters(one, one.least + share), count)
-        for one, share, count in zip(fresh, shares, files, strict=True)
+        result.call_id: Cut(_characters(result, result.least + share), count)
+        for result, share, count in zip(fresh, shares, files, strict=True)
     }
 
 
@@ -223,8 +225,8 @@ def _files_shared(view: View, fresh: Sequence[_Fresh], room: int) -> tuple[list[
     """How many files of each new result fit, in order, and their tokens."""
     cuts = cuts_in_force(view)
     counts, taken = [], 0
-    for one in fresh:
-        media = one.media[: cuts[one.call_id].files]
+    for result in fresh:
+        media = result.media[: cuts[result.call_id].files]
         counts.append(_files_within(media, room - taken))
         taken += tokens_of_files(media[: counts[-1]])
     return counts, taken
@@ -233,7 +235,7 @@ def _files_shared(view: View, fresh: Sequence[_Fresh], room: int) -> tuple[list[
 def _file_tokens(view: View, fresh: Sequence[_Fresh]) -> int:
     """The tokens of those files of the new results that fit in a request."""
     cuts = cuts_in_force(view)
-    return sum(tokens_of_files(one.media[: cuts[one.call_id].files]) for one in fresh)
+    return sum(tokens_of_files(result.media[: cuts[result.call_id].files]) for result in fresh)
 
 
 def fair_shares(needs: Sequence[int], room: int) -> list[int]:
@@ -241,16 +243,16 @@ def fair_shares(needs: Sequence[int], room: int) -> list[int]:
     shares = [0] * len(needs)
     left = max(room, 0)
     waiting = len(needs)
-    for place in sorted(range(len(needs)), key=needs.__getitem__):
-        shares[place] = min(needs[place], left // waiting)
-        left -= shares[place]
+    for index in sorted(range(len(needs)), key=needs.__getitem__):
+        shares[index] = min(needs[index], left // waiting)
+        left -= shares[index]
         waiting -= 1
     return shares
 
 
-def _characters(one: _Fresh, share: int) -> int:
+def _characters(result: _Fresh, share: int) -> int:
     """How many characters of a result fit in its share; at least an extract."""
-    return max(_characters_within(one.text, one.need, share), _extract(len(one.text)))
+    return max(_characters_within(result.text, result.need, share), _extract(len(result.text)))
 
 
 def _characters_within(text: str, need: int, share: int) -> int:

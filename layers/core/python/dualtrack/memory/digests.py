@@ -125,7 +125,7 @@ def past_to_send(past: Past, budget: TrackBudget, now: str, *, cold: bool) -> Pa
     kept = replace(past, ahead=None)
     forced = budget.of(past.digest, past.tracks) > budget.tokens
     if past.ahead and (forced or cold):
-        kept = Past(past.ahead, _behind(past.ahead, past.tracks))
+        kept = Past(past.ahead, _tracks_after(past.ahead, past.tracks))
         forced = forced and budget.of(kept.digest, kept.tracks) > budget.half
     if not forced or not kept.tracks:
         return kept
@@ -159,7 +159,7 @@ def _to_fold(tracks: Sequence[QueryTrack], leave: int, budget: TrackBudget) -> t
     return tuple(folded)
 
 
-def _behind(digest: Digest, tracks: Sequence[QueryTrack]) -> tuple[QueryTrack, ...]:
+def _tracks_after(digest: Digest, tracks: Sequence[QueryTrack]) -> tuple[QueryTrack, ...]:
     return tuple(track for track in tracks if track.query > digest.through)
 
 
@@ -202,7 +202,7 @@ def _widths(count: int, limit: int) -> list[int]:
     """Characters for each of ``count`` queries, oldest first: a minimum for all, and more for newer ones."""
     extra = limit - count * _LEAST
     steps = count * (count + 1) // 2
-    return [_LEAST - 1 + extra * place // steps for place in range(1, count + 1)]
+    return [_LEAST - 1 + extra * rank // steps for rank in range(1, count + 1)]
 
 
 def _piece(track: QueryTrack, width: int) -> str:
@@ -223,8 +223,8 @@ def _line(text: str) -> str:
 
 
 def _kind(record_id: str) -> str:
-    found = parse_record_id(record_id)
-    return found.kind if found else ""
+    parsed = parse_record_id(record_id)
+    return parsed.kind if parsed else ""
 
 
 # ── by a model ────────────────────────────────────────────────────────────────────────────────────

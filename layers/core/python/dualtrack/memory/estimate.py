@@ -39,4 +39,4 @@ def block_tokens(block: Mapping[str, Any]) -> int:
 
 def tokens_of_files(files: Sequence[Mapping[str, str]]) -> int:
     """The estimate of files, independent of their content."""
-    return sum(PDF_TOKENS if one["media_type"] == "application/pdf" else IMAGE_TOKENS for one in files)
+    return sum(PDF_TOKENS if file["media_type"] == "application/pdf" else IMAGE_TOKENS for file in files)

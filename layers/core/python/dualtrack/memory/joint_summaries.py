@@ -54,25 +54,25 @@ _WHAT: Final = {
 
 def ask_for_all(requests: Sequence[SummaryRequest], mark: str, characters: int) -> str:
     """The text of the block. ``mark``: a random text, so that no record can forge a part of the answer."""
-    records = "\n".join(f"{one.record_id}: {_what(one.record_id)}" for one in requests)
+    records = "\n".join(f"{request.record_id}: {_what(request.record_id)}" for request in requests)
     return _ASK.format(mark=mark, characters=characters, records=records)
 
 
 def _what(record_id: str) -> str:
-    found = parse_record_id(record_id)
-    return _WHAT[found.kind] if found and found.kind in _WHAT else "the record with that id"
+    parsed = parse_record_id(record_id)
+    return _WHAT[parsed.kind] if parsed and parsed.kind in _WHAT else "the record with that id"
 
 
-def summaries_in(answer: str, mark: str, asked: Collection[str], *, cut: bool) -> dict[str, str]:
+def summaries_in(answer: str, mark: str, record_ids: Collection[str], *, cut: bool) -> dict[str, str]:
     """The answer's parts by record id. Parts with an unknown or repeated id are ignored. ``cut``: the answer was cut
     off, so its last part is incomplete.
     """
     header = re.compile(rf"\[{re.escape(mark)} ([^\]\n]{{1,40}})\]")
     parts: list[tuple[str, list[str]]] = []
     for line in answer.split("\n"):
-        found = header.match(line)
-        if found:
-            parts.append((found[1], [line[found.end() :]]))
+        match = header.match(line)
+        if match:
+            parts.append((match[1], [line[match.end() :]]))
         elif parts:
             parts[-1][1].append(line)
     times = Counter(record_id for record_id, _ in parts)
@@ -80,7 +80,7 @@ def summaries_in(answer: str, mark: str, asked: Collection[str], *, cut: bool) -
     return {
         record_id: text
         for record_id, lines in whole
-        if record_id in asked and times[record_id] == 1 and (text := "\n".join(lines).strip())
+        if record_id in record_ids and times[record_id] == 1 and (text := "\n".join(lines).strip())
     }
 
 
@@ -133,13 +133,15 @@ def is_cheaper_cached(
 
 def _joint(last: LastCall, requests: Sequence[SummaryRequest], characters: int) -> float:
     used = last.usage
-    asked = estimate_tokens(ask_for_all(requests, "", characters))
+    asking = estimate_tokens(ask_for_all(requests, "", characters))
     thought = _THOUGHT if thinks(last.model) else 0
     read = used.cache_read_tokens + used.cache_write_tokens
     written = len(requests) * tokens_of(characters) + thought
-    return dollars(last.model, Usage(used.input_tokens + used.output_tokens + asked, written, read))
+    return dollars(last.model, Usage(used.input_tokens + used.output_tokens + asking, written, read))
 
 
 def _fresh(requests: Sequence[SummaryRequest], model: str, characters: int) -> float:
     written = tokens_of(characters)
-    return sum(dollars(model, Usage(estimate_tokens(one.system + one.text), written)) for one in requests)
+    return sum(
+        dollars(model, Usage(estimate_tokens(request.system + request.text), written)) for request in requests
+    )

@@ -50,8 +50,8 @@ def passages_of(records: Sequence[Record], track: QueryTrack | None) -> tuple[Pa
 
 
 def _is_searched(record: Record) -> bool:
-    found = parse_record_id(record.record_id)
-    if found is None or found.kind == "thought":
+    parsed = parse_record_id(record.record_id)
+    if parsed is None or parsed.kind == "thought":
         return False
     return record.call is None or not (record.call.reference or record.call.tool == SEARCH_TOOL)
 
@@ -59,8 +59,8 @@ def _is_searched(record: Record) -> bool:
 def _kind(record: Record) -> str:
     if record.call:
         return f"result of {name_of(record.call.tool)}"
-    found = parse_record_id(record.record_id)
-    return found.kind if found else record.type
+    parsed = parse_record_id(record.record_id)
+    return parsed.kind if parsed else record.type
 
 
 def _text(record: Record, summary: str) -> str:

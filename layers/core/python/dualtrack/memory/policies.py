@@ -108,7 +108,7 @@ class Wire:
 
 def window(queries: Sequence[PastQuery], exchanges: int) -> tuple[PastQuery, ...]:
     """The last ``exchanges`` answered queries, without their tools."""
-    answered = [replace(one, turns=()) for one in queries if one.is_answered]
+    answered = [replace(query, turns=()) for query in queries if query.is_answered]
     return tuple(answered[max(len(answered) - exchanges, 0) :])
 
 
@@ -119,18 +119,18 @@ def tool_rounds(queries: Sequence[PastQuery], rounds: int) -> tuple[PastQuery, .
 
 def _named_up_to(queries: Sequence[PastQuery], threshold: int) -> tuple[PastQuery, ...]:
     number, sent = 0, []
-    for one in queries:
+    for query in queries:
         turns = []
-        for turn in one.turns:
+        for turn in query.turns:
             number += bool(turn.calls)
             turns.append(by_name(turn) if number <= threshold else turn)
-        sent.append(replace(one, turns=tuple(turns)))
+        sent.append(replace(query, turns=tuple(turns)))
     return tuple(sent)
 
 
 def by_name(turn: Round) -> Round:
     """The turn with only the names of its calls."""
-    return replace(turn, calls=tuple(PastCall(one.call) for one in turn.calls))
+    return replace(turn, calls=tuple(PastCall(past.call) for past in turn.calls))
 
 
 def within_budget(queries: Sequence[PastQuery], wire: Wire) -> tuple[PastQuery, ...]:
@@ -139,7 +139,7 @@ def within_budget(queries: Sequence[PastQuery], wire: Wire) -> tuple[PastQuery, 
     short = _named_up_to(queries, _count(queries))
     room = rounds_room(short, wire)
     kept = 0
-    for turn in reversed([turn for one in queries for turn in one.turns if turn.calls]):
+    for turn in reversed([turn for query in queries for turn in query.turns if turn.calls]):
         room -= extra_tokens(turn, wire)
         if room < 0:
             break
@@ -149,38 +149,38 @@ def within_budget(queries: Sequence[PastQuery], wire: Wire) -> tuple[PastQuery, 
 
 def rounds_room(short: Iterable[PastQuery], wire: Wire) -> int:
     """The tokens left for details of tool rounds beside these queries, whose calls are sent by name."""
-    return max(wire.tokens - sum(tokens_of_query(one, wire) for one in short), wire.tokens // 2)
+    return max(wire.tokens - sum(tokens_of_query(query, wire) for query in short), wire.tokens // 2)
 
 
 def extra_tokens(turn: Round, wire: Wire) -> int:
     """The tokens of a round's details, without its names."""
-    whole, short = (message_tokens(_turn_messages(one, wire)) for one in (turn, by_name(turn)))
+    whole, short = (message_tokens(_turn_messages(version, wire)) for version in (turn, by_name(turn)))
     return max(whole - short, 0)
 
 
-def tokens_of_query(one: PastQuery, wire: Wire) -> int:
+def tokens_of_query(past: PastQuery, wire: Wire) -> int:
     """The tokens of a query, by the cautious estimate."""
-    return message_tokens(query_messages(one, wire))
+    return message_tokens(query_messages(past, wire))
 
 
-def with_texts_cut(one: PastQuery, wire: Wire) -> PastQuery:
+def with_texts_cut(past: PastQuery, wire: Wire) -> PastQuery:
     """The query with its long texts cut."""
-    turns = (replace(turn, said=_beginning(turn.said, wire) if turn.said else None) for turn in one.turns)
-    query, response = _beginning(one.query, wire), _beginning(one.response, wire)
-    return replace(one, query=query, response=response, turns=tuple(turns))
+    turns = (replace(turn, said=_beginning(turn.said, wire) if turn.said else None) for turn in past.turns)
+    query, response = _beginning(past.query, wire), _beginning(past.response, wire)
+    return replace(past, query=query, response=response, turns=tuple(turns))
 
 
 def _texts_within(queries: Sequence[PastQuery], wire: Wire) -> tuple[PastQuery, ...]:
     left, whole, kept = wire.tokens - _NOTE_TOKENS, True, []
-    for one in reversed(queries):
-        taken = tokens_of_query(one, wire)
+    for query in reversed(queries):
+        taken = tokens_of_query(query, wire)
         if not whole or taken > left:
-            whole, one = False, with_texts_cut(one, wire)  # noqa: PLW2901 - what is sent of it
-            taken = tokens_of_query(one, wire)
+            whole, query = False, with_texts_cut(query, wire)  # noqa: PLW2901 - what is sent of it
+            taken = tokens_of_query(query, wire)
         if taken > left:
             break
         left -= taken
-        kept.append(one)
+        kept.append(query)
     return tuple(reversed(kept))
 
 
@@ -194,7 +194,7 @@ def _beginning(block: Block, wire: Wire) -> Block:
 
 
 def _count(queries: Sequence[PastQuery]) -> int:
-    return sum(bool(turn.calls) for one in queries for turn in one.turns)
+    return sum(bool(turn.calls) for query in queries for turn in query.turns)
 
 
 # ── from records ──────────────────────────────────────────────────────────────────────────────────
@@ -202,24 +202,24 @@ def _count(queries: Sequence[PastQuery]) -> int:
 
 def past_query(records: Sequence[Record]) -> PastQuery | None:
     """An ended query from its records in order; its calls have no results yet. None if there is no response."""
-    by_kind = {found.kind: one for one in records if (found := parse_record_id(one.record_id))}
+    by_kind = {parsed.kind: record for record in records if (parsed := parse_record_id(record.record_id))}
     query, response = by_kind.get("query"), by_kind.get("response")
     if query is None or response is None:
         return None
-    found = parse_record_id(query.record_id)
-    turns = {one.turn: one.turn for one in records if _belongs_to_a_turn(one)}
+    parsed = parse_record_id(query.record_id)
+    turns = {record.turn: record.turn for record in records if _belongs_to_a_turn(record)}
     return PastQuery(
-        number=found.query if found else 0,
+        number=parsed.query if parsed else 0,
         query=block_of(query),
         response=_response(response),
         is_answered=bool(response.stop),
-        turns=tuple(_round([one for one in records if one.turn == turn]) for turn in turns),
+        turns=tuple(_round([record for record in records if record.turn == turn]) for turn in turns),
     )
 
 
 def _belongs_to_a_turn(record: Record) -> bool:
-    found = parse_record_id(record.record_id)
-    return found is not None and found.kind in ("thought", "tool")
+    parsed = parse_record_id(record.record_id)
+    return parsed is not None and parsed.kind in ("thought", "tool")
 
 
 def _response(record: Record) -> Block:
@@ -231,14 +231,14 @@ def _response(record: Record) -> Block:
 
 def _round(records: Sequence[Record]) -> Round:
     """A round from its records. Of a thought only the interim text is sent, which is at the end of its record."""
-    said = next((block_of(one) for one in records if one.said), None)
-    length = next((one.said for one in records if one.said), 0)
+    said = next((block_of(record) for record in records if record.said), None)
+    length = next((record.said for record in records if record.said), 0)
     if said:
         said = replace(said, content=said.content[-length:])
     calls = (
-        ToolCall(one.record_id, one.call.tool_use_id, one.call.tool, one.call.input)
-        for one in records
-        if one.call
+        ToolCall(record.record_id, record.call.tool_use_id, record.call.tool, record.call.input)
+        for record in records
+        if record.call
     )
     return Round(said, tuple(PastCall(call) for call in calls))
 
@@ -248,7 +248,7 @@ def _round(records: Sequence[Record]) -> Round:
 
 def replayed(queries: Sequence[PastQuery], wire: Wire) -> list[list[Message]]:
     """The messages of the queries of `window` or `tool_rounds`, a list for each."""
-    return [query_messages(one, wire) for one in queries]
+    return [query_messages(query, wire) for query in queries]
 
 
 def older_left_out(last: int, wire: Wire) -> list[Message]:
@@ -257,54 +257,54 @@ def older_left_out(last: int, wire: Wire) -> list[Message]:
     return [user_message([text_block(_OLDER.format(last=last, read_back=read_back))])]
 
 
-def query_messages(one: PastQuery, wire: Wire) -> list[Message]:
+def query_messages(past: PastQuery, wire: Wire) -> list[Message]:
     """The messages of a query: its text, each turn's text and calls, the response."""
-    turns = [message for turn in one.turns for message in _turn_messages(turn, wire)]
-    query = user_message([text_block(asked(one.query, wire.template).text)])
-    return [query, *turns, _assistant([text_block(one.response.text)])]
+    turns = [message for turn in past.turns for message in _turn_messages(turn, wire)]
+    query = user_message([text_block(asked(past.query, wire.template).text)])
+    return [query, *turns, _assistant([text_block(past.response.text)])]
 
 
 def _turn_messages(turn: Round, wire: Wire) -> list[Message]:
     calls = turn.calls if wire.has_tools else ()
     said = [text_block(turn.said.text)] if turn.said else []
-    said += [_tool_use(one) for one in calls]
+    said += [_tool_use(call) for call in calls]
     messages = [_assistant(said)] if said else []
-    return [*messages, user_message([_result(one, wire) for one in calls])] if calls else messages
+    return [*messages, user_message([_result(call, wire) for call in calls])] if calls else messages
 
 
 def _assistant(content: list[dict[str, Any]]) -> Message:
     return {"role": "assistant", "content": content}
 
 
-def _tool_use(one: PastCall) -> dict[str, Any]:
-    given = thaw(one.call.input) if one.result else {}
-    return {"type": "tool_use", "id": one.call.tool_use_id, "name": one.call.tool, "input": given}
+def _tool_use(past: PastCall) -> dict[str, Any]:
+    arguments = thaw(past.call.input) if past.result else {}
+    return {"type": "tool_use", "id": past.call.tool_use_id, "name": past.call.tool, "input": arguments}
 
 
-def _result(one: PastCall, wire: Wire) -> dict[str, Any]:
-    if one.result:
-        return result_block(one.call, one.result, Cut(min(len(one.result.text), wire.result_limit)))
-    said = left_out(one.call, wire)
-    return {"type": "tool_result", "tool_use_id": one.call.tool_use_id, "content": [text_block(said)]}
+def _result(past: PastCall, wire: Wire) -> dict[str, Any]:
+    if past.result:
+        return result_block(past.call, past.result, Cut(min(len(past.result.text), wire.result_limit)))
+    said = left_out(past.call, wire)
+    return {"type": "tool_result", "tool_use_id": past.call.tool_use_id, "content": [text_block(said)]}
 
 
-def records_sent(one: PastQuery, wire: Wire) -> list[Record]:
+def records_sent(past: PastQuery, wire: Wire) -> list[Record]:
     """What `query_messages` sends of each record, as the API shows it."""
-    turns = [record for turn in one.turns for record in _turn_records(turn, one.response.created_at, wire)]
-    return [_record_of(asked(one.query, wire.template)), *turns, _record_of(one.response)]
+    turns = [record for turn in past.turns for record in _turn_records(turn, past.response.created_at, wire)]
+    return [_record_of(asked(past.query, wire.template)), *turns, _record_of(past.response)]
 
 
 def _turn_records(turn: Round, at: str, wire: Wire) -> list[Record]:
     said = [_record_of(turn.said)] if turn.said else []
-    return said + [_call_record(one, at, wire) for one in turn.calls if wire.has_tools]
+    return said + [_call_record(call, at, wire) for call in turn.calls if wire.has_tools]
 
 
 def _record_of(block: Block) -> Record:
     return Record(block.record_id, "message", block.role, block.content, block.created_at)
 
 
-def _call_record(one: PastCall, at: str, wire: Wire) -> Record:
-    call, result = one.call, one.result
+def _call_record(past: PastCall, at: str, wire: Wire) -> Record:
+    call, result = past.call, past.result
     text = fitted(call.id, result.text, wire.result_limit) if result else left_out(call, wire)
     detail = ToolCallDetail(
         tool_use_id=call.tool_use_id,

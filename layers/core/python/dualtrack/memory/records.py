@@ -116,17 +116,17 @@ def block_of(record: Record) -> Block:
 def files_named(record: Record) -> str:
     """A line for each file of a query, with its name and the id of a text file; empty if it has none."""
     return "".join(
-        f"\n(Attached file {place}: {_file(one)}.)"
-        for place, one in enumerate(record.attachments, start=1)
-        if one.record_id != record.record_id
+        f"\n(Attached file {number}: {_file(file)}.)"
+        for number, file in enumerate(record.attachments, start=1)
+        if file.record_id != record.record_id
     )
 
 
-def _file(one: Attachment) -> str:
+def _file(file: Attachment) -> str:
     """``"notes.txt", text/plain, 12 bytes, record q3-f1``."""
-    name = f'"{one.name}", ' if one.name else ""
-    record = f", record {one.record_id}" if one.record_id else ""
-    return f"{name}{one.media_type}, {one.size} bytes{record}"
+    name = f'"{file.name}", ' if file.name else ""
+    record = f", record {file.record_id}" if file.record_id else ""
+    return f"{name}{file.media_type}, {file.size} bytes{record}"
 
 
 def file_data(name: str, text: str) -> str:

@@ -24,7 +24,7 @@ class Cuts:
     """What is sent of the query and its results.
 
     ``results``: by call id; a result without a cut is sent up to the profile's limit, with as many files as a request
-    holds. ``query``: characters, ``attachments``: files of the query; None is all of them. ``without_files``: the
+    allows. ``query``: characters, ``attachments``: files of the query; None is all of them. ``without_files``: the
     service has refused the request, and a file may be why.
     """
 

@@ -18,9 +18,9 @@ MAX_SOURCES: Final = 100
 
 def sources_of(records: Iterable[Record]) -> tuple[Source, ...]:
     """The distinct sources of a query's tool calls, in order of first use, at most `MAX_SOURCES`."""
-    found: dict[tuple[str, str], Source] = {}
+    sources: dict[tuple[str, str], Source] = {}
     for record in records:
-        for one in record.call.sources if record.call else ():
-            source = Source(one["title"], one.get("url", ""), record.record_id)
-            found.setdefault((source.title, source.url), source)
-    return tuple(itertools.islice(found.values(), MAX_SOURCES))
+        for stored in record.call.sources if record.call else ():
+            source = Source(stored["title"], stored.get("url", ""), record.record_id)
+            sources.setdefault((source.title, source.url), source)
+    return tuple(itertools.islice(sources.values(), MAX_SOURCES))

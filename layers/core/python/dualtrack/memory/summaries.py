@@ -164,23 +164,23 @@ def fitted(summary: str, characters: int) -> str:
 
 
 def _kind(record: Record) -> str:
-    found = parse_record_id(record.record_id)
-    return found.kind if found else ""
+    parsed = parse_record_id(record.record_id)
+    return parsed.kind if parsed else ""
 
 
 def _query_number(records: tuple[Record, ...]) -> int:
-    found = parse_record_id(records[0].record_id)
-    if found is None:
+    parsed = parse_record_id(records[0].record_id)
+    if parsed is None:
         raise ValueError(records[0].record_id)
-    return found.query
+    return parsed.query
 
 
 def characters_from(setting: str) -> int:
     """The setting from the environment; empty for the default. Raises ValueError if it is out of range."""
-    given = setting or str(DEFAULT_CHARACTERS)
-    if not (given.isascii() and given.isdecimal() and LEAST_CHARACTERS <= int(given) <= MOST_CHARACTERS):
+    text = setting or str(DEFAULT_CHARACTERS)
+    if not (text.isascii() and text.isdecimal() and LEAST_CHARACTERS <= int(text) <= MOST_CHARACTERS):
         raise ValueError(f"must be a number from {LEAST_CHARACTERS} to {MOST_CHARACTERS}")
-    return int(given)
+    return int(text)
 
 
 def summary_call(request: SummaryRequest, model: str, thinking: Thinking, characters: int) -> dict[str, Any]:

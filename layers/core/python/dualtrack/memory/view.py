@@ -130,8 +130,8 @@ def stand_in(records: tuple[Record, ...], number: int, limit: int) -> QueryTrack
 
 def _stands_in(record: Record) -> bool:
     """Whether a past record is sent: thoughts and text files are not; the query names its files with their ids."""
-    found = parse_record_id(record.record_id)
-    return found is not None and found.kind not in ("thought", "file")
+    parsed = parse_record_id(record.record_id)
+    return parsed is not None and parsed.kind not in ("thought", "file")
 
 
 def _standing_in(record: Record, limit: int) -> str:
@@ -177,8 +177,8 @@ def _past(view: View) -> list[list[Message]]:
 
 def _characters_left_out(view: View, cuts: Mapping[str, Cut]) -> Iterator[int]:
     """The characters left out of each result and text file, beyond the profile's own limit."""
-    for one in view.files:
-        yield max(min(len(one.text), view.result_limit) - cuts[one.record_id].characters, 0)
+    for file in view.files:
+        yield max(min(len(file.text), view.result_limit) - cuts[file.record_id].characters, 0)
     for turn in view.turns:
         for call in turn.calls:
             wanted = min(len(turn.results[call.id].text), view.result_limit)
@@ -191,21 +191,21 @@ def cuts_in_force(view: View) -> dict[str, Cut]:
     Without a decision, files are taken in order: what was sent before is sent again, so the cached prefix stays valid.
     """
     attachments = _attachments(view)
-    count, characters = len(attachments), sum(len(one["data"]) for one in attachments)
-    found = {
-        one.record_id: view.cuts.results.get(one.record_id, Cut(min(len(one.text), view.result_limit)))
-        for one in view.files
+    count, characters = len(attachments), sum(len(file["data"]) for file in attachments)
+    cuts = {
+        file.record_id: view.cuts.results.get(file.record_id, Cut(min(len(file.text), view.result_limit)))
+        for file in view.files
     }
     for turn in view.turns:
         for call in turn.calls:
-            result, given = turn.results[call.id], view.cuts.results.get(call.id)
-            files = given.files if given else within_request(result.media, count, characters)
+            result, cut = turn.results[call.id], view.cuts.results.get(call.id)
+            files = cut.files if cut else within_request(result.media, count, characters)
             files = 0 if view.cuts.without_files else files
             count += files
-            characters += sum(len(one["data"]) for one in result.media[:files])
-            length = given.characters if given else min(len(result.text), view.result_limit)
-            found[call.id] = Cut(length, files)
-    return found
+            characters += sum(len(file["data"]) for file in result.media[:files])
+            length = cut.characters if cut else min(len(result.text), view.result_limit)
+            cuts[call.id] = Cut(length, files)
+    return cuts
 
 
 def _attachments(view: View) -> tuple[Mapping[str, str], ...]:
@@ -235,17 +235,17 @@ def _query_blocks(
     left_out = 0 if said else len(view.attachments) - len(attachments)
     return [
         text_block(asked(query, view.template).text),
-        *(_text_file(one, cuts[one.record_id].characters) for one in view.files),
-        *(media_block(one) for one in attachments),
+        *(_text_file(file, cuts[file.record_id].characters) for file in view.files),
+        *(media_block(attachment) for attachment in attachments),
         *said,
         *files_left_out("query", left_out),
     ]
 
 
-def _text_file(one: TextFile, limit: int) -> dict[str, Any]:
+def _text_file(file: TextFile, limit: int) -> dict[str, Any]:
     """``[ID:q3-f1] (data from the file "notes.txt")``, then its text with forged ids neutralised."""
-    said = neutralise(file_data(one.name, fitted(one.record_id, one.text, limit)))
-    return text_block(f"[ID:{one.record_id}] {said}")
+    said = neutralise(file_data(file.name, fitted(file.record_id, file.text, limit)))
+    return text_block(f"[ID:{file.record_id}] {said}")
 
 
 def _append_note(messages: list[Message], note: str) -> None:
@@ -281,11 +281,11 @@ def _breakpoints(view: View, before_that: int, track: int, last: int) -> set[int
     """
     if view.limit:
         return {last} if view.is_read_again else set()
-    return {place for place in (before_that, track, last) if place >= 0}
+    return {index for index in (before_that, track, last) if index >= 0}
 
 
-def _mark_breakpoints(messages: list[Message], places: set[int]) -> None:
-    for place in places:
-        block = messages[place]["content"][-1]
+def _mark_breakpoints(messages: list[Message], indexes: set[int]) -> None:
+    for index in indexes:
+        block = messages[index]["content"][-1]
         if block["type"] not in _THINKING:
             block["cache_control"] = {"type": "ephemeral"}

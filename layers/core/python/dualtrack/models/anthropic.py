@@ -95,9 +95,9 @@ class Claude:
 
 def usage_of(answer: Message) -> Usage:
     """The tokens of an answer that was not streamed."""
-    told = answer.usage
-    read, written = told.cache_read_input_tokens or 0, told.cache_creation_input_tokens or 0
-    return Usage(told.input_tokens, told.output_tokens, read, written)
+    usage = answer.usage
+    read, written = usage.cache_read_input_tokens or 0, usage.cache_creation_input_tokens or 0
+    return Usage(usage.input_tokens, usage.output_tokens, read, written)
 
 
 @cache
@@ -131,9 +131,9 @@ def _status_error(error: anthropic.APIStatusError) -> DualtrackError:
     status = error.status_code
     if status in _PASSING or status >= 500 or status < 400:
         text = f"The model's service answered {status}."
-        asked = asked_seconds(error.response.headers, time.time())
-        reason = busy_reason(status, error.type or "", asked)
-        return ModelBusy(text, reason, asked or 0.0) if reason else ModelUnavailable(text)
+        retry_after = asked_seconds(error.response.headers, time.time())
+        reason = busy_reason(status, error.type or "", retry_after)
+        return ModelBusy(text, reason, retry_after or 0.0) if reason else ModelUnavailable(text)
     text = f"The model's service refused the request ({status} {error.type or ''})."
     return ModelRefused(
         text, status, kind=error.type or "", said=own_words(_message(error)), too_long=_is_too_long(error)
@@ -141,16 +141,16 @@ def _status_error(error: anthropic.APIStatusError) -> DualtrackError:
 
 
 def _message(error: anthropic.APIStatusError) -> object:
-    """The service's own: Anthropic's stands in ``error.message``, AWS's in ``message`` or ``Message``."""
+    """The service's own message: Anthropic's is in ``error.message``, AWS's in ``message`` or ``Message``."""
     body: Any = error.body
-    told = body.get("error", body) if isinstance(body, dict) else body
-    if isinstance(told, dict):
-        told = told.get("message") or told.get("Message")
-    return told or error.message
+    message = body.get("error", body) if isinstance(body, dict) else body
+    if isinstance(message, dict):
+        message = message.get("message") or message.get("Message")
+    return message or error.message
 
 
 def _broken_off(error: Exception) -> str:
-    """Why no answer came: nobody at the address, or an answer that ended too soon."""
+    """Why there is no answer: no connection, or the answer was interrupted."""
     if isinstance(error, anthropic.APIConnectionError) and isinstance(error.__cause__, httpx2.ConnectError):
         url = error.request.url
         return f"No connection to {url.scheme}://{url.netloc.decode()}: {error.__cause__}."

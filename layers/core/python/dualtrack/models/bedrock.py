@@ -74,8 +74,8 @@ def connect(base_url: str, credentials: str = "") -> BedrockClaude:
     ``credentials``: JSON with ``aws_access_key``, ``aws_secret_key`` and ``aws_session_token``; the default is those of
     the environment, on AWS the function's role. Raises `MissingKey` if there are none.
     """
-    given = json.loads(credentials) if credentials else {}
-    if not given and boto3.Session().get_credentials() is None:
+    keys = json.loads(credentials) if credentials else {}
+    if not keys and boto3.Session().get_credentials() is None:
         raise MissingKey(
             "There are no AWS credentials to sign requests to Amazon Bedrock with: neither a role nor"
             " AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
@@ -86,7 +86,7 @@ def connect(base_url: str, credentials: str = "") -> BedrockClaude:
         aws_region=bedrock_region(base_url) or None,
         max_retries=0,
         http_client=http_client,
-        **given,
+        **keys,
     )
     return BedrockClaude(Claude(client))
 
@@ -96,11 +96,15 @@ def _named(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _by_tool(request: Mapping[str, Any], form: type[Form]) -> dict[str, Any]:
-    """The request with the form as its only tool. A model that thinks in this call is only told to call it, because
-    it cannot be forced to ("Thinking may not be enabled when tool_choice forces tool use")."""
+    """The request with the form as its only tool. A model that thinks in this call is only asked to use it,
+    because it cannot be forced to ("Thinking may not be enabled when tool_choice forces tool use")."""
     is_off = request.get("thinking", {}).get("type") == "disabled"
     is_forced = is_off or not thinks(request["model"])
     choice = {"type": "tool", "name": _ANSWER} if is_forced else {"type": "auto"}
     tool = {"name": _ANSWER, "description": form.__doc__ or "", "input_schema": form.model_json_schema()}
-    asked = {**request, "tools": [tool], "tool_choice": {**choice, "disable_parallel_tool_use": True}}
-    return asked if is_forced else {**asked, "system": f"{request.get('system', '')}\n{_CALL_IT}".strip()}
+    with_tool = {**request, "tools": [tool], "tool_choice": {**choice, "disable_parallel_tool_use": True}}
+    return (
+        with_tool
+        if is_forced
+        else {**with_tool, "system": f"{request.get('system', '')}\n{_CALL_IT}".strip()}
+    )

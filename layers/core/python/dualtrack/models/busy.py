@@ -51,19 +51,19 @@ def busy_reason(status: int, kind: str, asked: float | None) -> Reason | None:
 def asked_seconds(headers: Mapping[str, str], now: float) -> float | None:
     """The seconds in ``retry-after-ms`` or ``retry-after`` (a number, or a date: RFC 9110, 10.2.3)."""
     text = headers.get("retry-after-ms", "")
-    if (found := _number(text)) is not None:
-        return found / 1000
+    if (seconds := _number(text)) is not None:
+        return seconds / 1000
     text = headers.get("retry-after", "")
-    found = _number(text)
-    return found if found is not None else _until(text, now)
+    seconds = _number(text)
+    return seconds if seconds is not None else _until(text, now)
 
 
 def _number(text: str) -> float | None:
     try:
-        found = float(text[:_HEADER_LENGTH])
+        number = float(text[:_HEADER_LENGTH])
     except ValueError:
         return None
-    return max(found, 0.0) if math.isfinite(found) else None
+    return max(number, 0.0) if math.isfinite(number) else None
 
 
 def _until(text: str, now: float) -> float | None:

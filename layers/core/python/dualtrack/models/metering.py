@@ -49,10 +49,10 @@ class Meter:
 
     def asked(self) -> tuple[Asked, ...]:
         """The requests so far: a line for each model and kind. An unanswered request counts as a try."""
-        found: dict[tuple[str, str], list[Question]] = {}
-        for one in tuple(self.questions):
-            found.setdefault((one.kind, one.model), []).append(one)
-        return tuple(_added(own) for own in found.values())
+        by_model: dict[tuple[str, str], list[Question]] = {}
+        for question in tuple(self.questions):
+            by_model.setdefault((question.kind, question.model), []).append(question)
+        return tuple(_added(own) for own in by_model.values())
 
 
 _METER: Final[ContextVar[Meter | None]] = ContextVar("meter", default=None)
@@ -73,11 +73,11 @@ def asking(kind: Literal["model", "embedding"], model: str) -> Iterator[Question
 
 def _added(questions: list[Question]) -> Asked:
     first = questions[0]
-    usages = [one.usage for one in questions if one.usage is not None]
+    usages = [question.usage for question in questions if question.usage is not None]
     side = Side(
-        iso(min(one.at for one in questions)),
+        iso(min(question.at for question in questions)),
         first.model,
-        round(sum(one.seconds for one in questions), 3),
+        round(sum(question.seconds for question in questions), 3),
         len(usages),
         len(questions),
         sum(usages, Usage()),

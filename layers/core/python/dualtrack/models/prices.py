@@ -81,7 +81,7 @@ EMBEDDING_PRICES: Final[Mapping[str, float]] = MappingProxyType(
 tokens are not considered."""
 
 DEFAULT: Final = Price(Rates(3, 15))
-"""For an unknown model: the middle line. Comparisons within a call are right anyway, because on every line output costs
+"""For an unknown model: the middle line. Comparisons within a call are still right, because on every line output costs
 five times as much as input, and the cache the same share of it."""
 
 _NAME: Final = re.compile(r"claude-.*", re.DOTALL)
@@ -89,8 +89,8 @@ _NAME: Final = re.compile(r"claude-.*", re.DOTALL)
 
 def price_of(model: str) -> Price:
     """The price by the model's name, also ``anthropic.claude-…`` of Bedrock; `DEFAULT` for an unknown model."""
-    found = _NAME.search(model)
-    fitting = [name for name in PRICES if found and found[0].startswith(name)]
+    match = _NAME.search(model)
+    fitting = [name for name in PRICES if match and match[0].startswith(name)]
     return PRICES[max(fitting, key=len)] if fitting else DEFAULT
 
 

@@ -32,5 +32,5 @@ def bedrock_url(region: str) -> str:
 
 def bedrock_region(base_url: str) -> str:
     """The region in a URL of the endpoint, for which requests are signed; empty for other URLs."""
-    found = _HOST.fullmatch(urlsplit(base_url).hostname or "")
-    return found[1] if found else ""
+    match = _HOST.fullmatch(urlsplit(base_url).hostname or "")
+    return match[1] if match else ""

@@ -86,8 +86,8 @@ class Reading:
 
     def _count(self, usage: Any) -> None:
         """Figures are totals; a missing one is unchanged."""
-        given = usage.model_dump(exclude_none=True)
-        self._usage |= {name: figure for name, figure in given.items() if isinstance(figure, int)}
+        counts = usage.model_dump(exclude_none=True)
+        self._usage |= {name: figure for name, figure in counts.items() if isinstance(figure, int)}
 
 
 def _block(block: dict[str, Any], pieces: dict[str, str], broken: dict[str, str]) -> dict[str, Any]:
@@ -96,16 +96,16 @@ def _block(block: dict[str, Any], pieces: dict[str, str], broken: dict[str, str]
     whole = block | {name: clean(block.get(name, "") + text) for name, text in pieces.items()}
     if "input" not in block:
         return whole
-    given, problem = _input(written) if written else (block["input"], "")
+    arguments, problem = _input(written) if written else (block["input"], "")
     if problem and "id" in block:
         broken[block["id"]] = problem
     name = block["name"] if _NAME.fullmatch(block["name"]) else UNNAMEABLE
-    return whole | {"name": name, "input": given}
+    return whole | {"name": name, "input": arguments}
 
 
 def _input(written: str) -> tuple[dict[str, Any], str]:
     try:
-        given = strict_loads(written, MAX_INPUT)
+        arguments = strict_loads(written, MAX_INPUT)
     except ValueError as error:
         return {}, f"bad arguments: {error}."
-    return (given, "") if isinstance(given, dict) else ({}, "bad arguments: they are not an object.")
+    return (arguments, "") if isinstance(arguments, dict) else ({}, "bad arguments: they are not an object.")

@@ -83,7 +83,7 @@ class Spent:
     summaries: Side | None = None
 
     def moved(self, lines: Sequence[int]) -> Spent:
-        """With these ledger lines added."""
+        """The same with these ledger lines added."""
         return replace(self, ledger=(*self.ledger, *lines))
 
 
@@ -95,7 +95,7 @@ def has_begun(newest: StoredEvent, turn: int) -> bool:
 def tries_of(events: Sequence[StoredEvent], turn: int) -> tuple[int, tuple[Lost, ...]]:
     """How often an unrecorded turn was begun, and those of its calls that may have cost something: all except those
     that the service refused because it was busy."""
-    tries = [place for place, event in enumerate(events) if _is(event, "turn", turn)]
+    tries = [index for index, event in enumerate(events) if _is(event, "turn", turn)]
     lost = []
     for start, end in itertools.pairwise([*tries, len(events)]):
         own = events[start:end]
@@ -113,11 +113,11 @@ def _is(event: StoredEvent, name: str, turn: int) -> bool:
 
 
 def made_json(made: Made | None) -> list[Any] | None:
-    """In a turn's item: ``[at, seconds, first_seconds, calls, tries, model, lost]``,
+    """The form in a turn's item: ``[at, seconds, first_seconds, calls, tries, model, lost]``,
     short, because every read pays for it."""
     if made is None:
         return None
-    lost = [[one.turn, one.at, one.written] for one in made.lost]
+    lost = [[call.turn, call.at, call.written] for call in made.lost]
     return [made.at, made.seconds, made.first_seconds, made.calls, made.tries, made.model, lost]
 
 
@@ -126,11 +126,11 @@ def made_of(data: Sequence[Any] | None) -> Made | None:
     if not data:
         return None
     at, seconds, first_seconds, calls, tries, model, lost = data
-    return Made(at, seconds, first_seconds, calls, tries, tuple(Lost(*one) for one in lost), model)
+    return Made(at, seconds, first_seconds, calls, tries, tuple(Lost(*values) for values in lost), model)
 
 
 def side_json(side: Side | None) -> dict[str, Any] | None:
-    """In a chat's item."""
+    """The form in a chat's item."""
     return asdict(side) if side else None
 
 
@@ -145,23 +145,23 @@ def _side(data: Mapping[str, Any]) -> Side:
 
 
 def asked_json(asked: Sequence[Asked]) -> list[dict[str, Any]]:
-    """In a tool call's record."""
-    return [{"kind": one.kind, **asdict(one.side)} for one in asked]
+    """The form in a tool call's record."""
+    return [{"kind": entry.kind, **asdict(entry.side)} for entry in asked]
 
 
 def asked_of(data: Sequence[Mapping[str, Any]]) -> tuple[Asked, ...]:
     """The reverse; earlier releases wrote none."""
-    return tuple(Asked(one["kind"], _side(one)) for one in data)
+    return tuple(Asked(entry["kind"], _side(entry)) for entry in data)
 
 
 def spent_json(spent: Spent) -> dict[str, Any]:
-    """In a chat's item; empty fields are left out."""
-    lost = [[one.turn, one.at, one.written] for one in spent.lost]
-    given = {"ledger": spent.ledger, "lost": lost, "summaries": side_json(spent.summaries)}
-    return {name: value for name, value in given.items() if value}
+    """The form in a chat's item; empty fields are left out."""
+    lost = [[call.turn, call.at, call.written] for call in spent.lost]
+    stored = {"ledger": spent.ledger, "lost": lost, "summaries": side_json(spent.summaries)}
+    return {name: value for name, value in stored.items() if value}
 
 
 def spent_of(data: Mapping[str, Any]) -> Spent:
     """The reverse."""
-    lost = tuple(Lost(*one) for one in data.get("lost", ()))
+    lost = tuple(Lost(*values) for values in data.get("lost", ()))
     return Spent(tuple(data.get("ledger", ())), lost, side_of(data.get("summaries")))

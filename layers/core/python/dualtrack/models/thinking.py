@@ -84,8 +84,8 @@ def without_thinking(request: Mapping[str, Any], max_tokens: int) -> dict[str, A
 
 def line_and_version(model: str) -> tuple[str, tuple[int, int]] | None:
     """``("haiku", (4, 5))`` of a Claude model's name; None for another name."""
-    found = _NAME.search(model)
-    return (found[1], (int(found[2]), int(found[3] or 0))) if found else None
+    match = _NAME.search(model)
+    return (match[1], (int(match[2]), int(match[3] or 0))) if match else None
 
 
 def _family(model: str) -> _Family:

@@ -1,8 +1,8 @@
-"""What a user is told when the model's service does not serve. Pure.
+"""The messages of a chat that failed because the model's service refused a request or did not answer. Pure.
 
-Everybody gets a general sentence. Where the stage says so (``ERROR_DETAILS=on``: the laptop and staging, not prod), it
-is followed by the service's own words and the setting to look at; elsewhere the operator finds these in the log of
-`turn` and `abort`. A user of a deployed stack is not told of its operator's keys, accounts and addresses.
+They begin with a general sentence. If the stage shows details (``ERROR_DETAILS=on``: the laptop and staging, not prod),
+the service's own words and the setting to check follow; elsewhere they are in the log of `turn` and `abort`, because
+users must not see the operator's keys, accounts and addresses.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 FREE: Final = "Nothing was charged."
 NOT_SERVED: Final = f"The model's service does not serve this deployment at the moment. {FREE}"
-"""A key, an account or a model that the service does not accept: only the operator can mend it."""
+"""A key, an account or a model that the service does not accept: only the operator can fix this."""
 NOT_REACHED: Final = f"The model's service could not be reached. {FREE}"
 
 WORDS: Final = 300
-"""Characters that are shown of the service's own words."""
+"""Maximum length of the service's own words as shown."""
 
 _OPERATORS: Final = frozenset({401, 402, 403, 404})
 _NO_CREDIT: Final = "credit balance"
-"""What Anthropic's 400 says of an empty account."""
+"""Part of Anthropic's 400 for an account without credit."""
 _SECRET: Final = re.compile(
     r"\b(?:sk|pk|pa|ghp|gho|ghs|ghu|github_pat|ctx7sk|Bearer)[-_ ][\w./+=-]{6,}|\b(?:AKIA|ASIA)\w{8,}"
     r"|[A-Za-z0-9+/=_-]{40,}"
@@ -50,7 +50,7 @@ def own_words(text: object) -> str:
 
 
 def refusal(error: ModelRefused, details: Details) -> tuple[str, str]:
-    """(code, message) of a chat that failed because the service would not take its request."""
+    """(code, message) of a chat that failed because the service refused its request."""
     is_operators = error.status in _OPERATORS or _NO_CREDIT in error.said.lower()
     code = "unavailable" if is_operators else "internal"
     if details.shown:
@@ -70,7 +70,7 @@ def named(error: ModelRefused) -> str:
 
 
 def unreachable(said: str, details: Details) -> str:
-    """The message of a chat that failed because nobody answered. ``said``: what the last try was told, if anything."""
+    """The message of a chat that failed because the service did not answer. ``said``: the last try's error, if any."""
     if not (details.shown and said):
         return NOT_REACHED
     address = "BEDROCK_BASE_URL" if details.provider == BEDROCK else "ANTHROPIC_BASE_URL"
@@ -78,7 +78,7 @@ def unreachable(said: str, details: Details) -> str:
 
 
 def _setting(error: ModelRefused, details: Details) -> str:
-    """What an operator looks at first."""
+    """What the operator should check first."""
     if details.provider == BEDROCK:
         return "the access to the model in Amazon Bedrock, and at DUALTRACK_MODEL and AWS_REGION"
     key = f"ANTHROPIC_API_KEY (the parameter {details.key_id})" if details.key_id else "ANTHROPIC_API_KEY"

@@ -150,13 +150,13 @@ def decide(
     input, or an empty string.
     """
     text = strip_echoes("".join(block["text"] for block in reply.content if block["type"] == "text"))
-    asked = [block for block in reply.content if block["type"] == "tool_use"]
-    if not limit and reply.stop_reason == "tool_use" and asked:
+    tool_uses = [block for block in reply.content if block["type"] == "tool_use"]
+    if not limit and reply.stop_reason == "tool_use" and tool_uses:
 
         def check(block: Mapping[str, Any], spec: ToolSpec) -> str:
             return reply.broken.get(block["id"], "") or invalid(spec, block["input"])
 
-        calls = _calls(asked, query, calls_before, offered, check)
+        calls = _calls(tool_uses, query, calls_before, offered, check)
         runnable = any(not call.refused for call in calls)
         return Decision("tools" if runnable else "turn", text, calls)
     if not limit and reply.stop_reason == "pause_turn":
@@ -167,21 +167,21 @@ def decide(
     )
 
 
-def limit_behind(stop: str) -> Limit:
+def limit_from_stop(stop: str) -> Limit:
     """The limit that made a chat's last call the last, from its stop reason."""
     return _LIMITS.get(stop, "")
 
 
 def _calls(
-    asked: Sequence[Mapping[str, Any]],
+    tool_uses: Sequence[Mapping[str, Any]],
     query: int,
     before: int,
     offered: Mapping[str, ToolSpec],
     check: Check,
 ) -> tuple[ToolCall, ...]:
     return tuple(
-        _call(block, tool_id(query, before + place), offered.get(block["name"]), place, check)
-        for place, block in enumerate(asked, start=1)
+        _call(block, tool_id(query, before + number), offered.get(block["name"]), number, check)
+        for number, block in enumerate(tool_uses, start=1)
     )
 
 
@@ -189,18 +189,20 @@ def _call(
     block: Mapping[str, Any],
     call_id: str,
     spec: ToolSpec | None,
-    place: int,
+    number: int,
     check: Check,
 ) -> ToolCall:
-    given = block["input"]
+    arguments = block["input"]
     if spec is None:
-        return ToolCall(call_id, block["id"], block["name"], given, refused=f"Unknown tool: {block['name']}")
-    reason = _refusal(block, spec, place, check)
+        return ToolCall(
+            call_id, block["id"], block["name"], arguments, refused=f"Unknown tool: {block['name']}"
+        )
+    reason = _refusal(block, spec, number, check)
     return ToolCall(
         id=call_id,
         tool_use_id=block["id"],
         tool=spec.name,
-        input=given,
+        input=arguments,
         fn=spec.kind,
         price_class=spec.price_class,
         repeatable=spec.repeatable,
@@ -209,7 +211,7 @@ def _call(
     )
 
 
-def _refusal(block: Mapping[str, Any], spec: ToolSpec, place: int, check: Check) -> str:
-    if place > MAX_CALLS_PER_TURN:
+def _refusal(block: Mapping[str, Any], spec: ToolSpec, number: int, check: Check) -> str:
+    if number > MAX_CALLS_PER_TURN:
         return f"at most {MAX_CALLS_PER_TURN} tool calls run in one turn; ask again in the next one."
     return check(block, spec)

@@ -56,16 +56,16 @@ class Executions:
             _raise_unless(error, *_NONE)
             return None
 
-    def given(self, name: str) -> Mapping[str, Any] | None:
+    def input_of(self, name: str) -> Mapping[str, Any] | None:
         """Its input; None if there is no such execution, or it ended more than 90 days ago (Step Functions' limit)."""
         try:
-            found: Mapping[str, Any] = json.loads(
+            execution_input: Mapping[str, Any] = json.loads(
                 self.client.describe_execution(executionArn=self._arn(name))["input"]
             )
         except ClientError as error:
             _raise_unless(error, *_NEVER)
             return None
-        return found
+        return execution_input
 
     def stop(self, name: str, cause: str) -> None:
         """Stop it if it is running."""
@@ -79,6 +79,6 @@ class Executions:
 
 
 def _raise_unless(error: ClientError, *codes: str) -> None:
-    """Raises the error unless it is one of these."""
+    """Raise the error unless its code is one of these."""
     if error.response["Error"]["Code"] not in codes:
         raise error

@@ -6,7 +6,7 @@ import contextlib
 import gc
 from typing import TYPE_CHECKING
 
-from dualtrack.runtime.restored import seed_anew_when_restored
+from dualtrack.runtime.restored import reseed_when_restored
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,4 +21,4 @@ def collecting_later() -> Iterator[None]:
     finally:
         gc.freeze()
         gc.enable()
-    seed_anew_when_restored()
+    reseed_when_restored()

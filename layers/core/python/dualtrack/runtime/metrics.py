@@ -49,9 +49,9 @@ def stage_metrics() -> Metrics:
 
 def count_degraded(parts: Iterable[str]) -> None:
     """Count one search that lacked these `PARTS`: one line for each part, and one without a part."""
-    for part in (told := tuple(parts)):
+    for part in (lacking := tuple(parts)):
         count(DEGRADED, part=part)
-    if told:
+    if lacking:
         count(DEGRADED)
 
 
@@ -63,7 +63,7 @@ def count_end(status: str, reason: str) -> None:
 
 
 def count(name: str, value: float = 1, unit: MetricUnit = MetricUnit.Count, **dimensions: str) -> None:
-    """Written at once, for events that do not happen in every invocation."""
+    """Write a metric at once, for events that do not happen in every invocation."""
     defaults = {"stage": stage(), **dimensions}
     with single_metric(name=name, unit=unit, value=value, namespace=NAMESPACE, default_dimensions=defaults):
         pass  # written when the block ends

@@ -41,7 +41,7 @@ def within_time(work: Callable[[], None], seconds: float = SECONDS) -> None:
 
 
 def post(endpoint: str, headers: Mapping[str, str], document: Mapping[str, Any]) -> None:
-    """To ``<endpoint>/v1/traces``. No redirect is followed: the headers are for this server. Raises `NotSent`."""
+    """Post to ``<endpoint>/v1/traces``. No redirect is followed: the headers are for this server. Raises `NotSent`."""
     parts = urlsplit(endpoint)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     connection = kind(parts.hostname or "", parts.port, timeout=SECONDS)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 
 
-def seed_anew_when_restored() -> None:
+def reseed_when_restored() -> None:
     """Seed `random` on restore, so that processes throttled at the same time do not retry at the same time."""
     try:
         # only Lambda's Python runtime has this module

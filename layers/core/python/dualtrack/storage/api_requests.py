@@ -41,12 +41,12 @@ class ApiRequests:
             return None
         return FirstRequest(item["chat_id"], item["fingerprint"])
 
-    def remember_action(self, user: str, key: str, made: FirstRequest, now: int, until: int) -> Action:
+    def remember_action(self, user: str, key: str, first: FirstRequest, now: int, until: int) -> Action:
         """Remember the key, on condition that no other chat is remembered for it."""
         item = {
             **_key(user, key),
-            "chat_id": made.chat_id,
-            "fingerprint": made.fingerprint,
+            "chat_id": first.chat_id,
+            "fingerprint": first.fingerprint,
             "ttl": until,
         }
         free = "attribute_not_exists(pk) OR #ttl <= :now"

@@ -131,8 +131,8 @@ class BodyStore:
         """`load_text` for many items, with as few requests as possible; None where the body is gone."""
         listed = list(items)
         wanted = {item["body"] for item in listed if "text" not in item and item["body"].startswith("B#")}
-        found = batch_get(self.dynamodb, self.table, [{"pk": pk, "sk": sk} for sk in sorted(wanted)])
-        cached = {item["sk"]: zlib.decompress(item["z"]).decode() for item in found}
+        stored = batch_get(self.dynamodb, self.table, [{"pk": pk, "sk": sk} for sk in sorted(wanted)])
+        cached = {item["sk"]: zlib.decompress(item["z"]).decode() for item in stored}
         return [
             cached.get(item["body"]) if item.get("body") in wanted else self._text_or_none(pk, item)
             for item in listed
@@ -143,18 +143,18 @@ class BodyStore:
 
         Bodies in S3, over 200 KB compressed, are not read: their heads are empty.
         """
-        wanted = sorted({one["body"] for one in items if one.get("body", "").startswith("B#")})
+        wanted = sorted({item["body"] for item in items if item.get("body", "").startswith("B#")})
         heads: dict[str, str] = {}
         for start in range(0, len(wanted), _HEADS_AT_ONCE):
             keys = [{"pk": pk, "sk": sk} for sk in wanted[start : start + _HEADS_AT_ONCE]]
-            found = batch_get(self.dynamodb, self.table, keys)
-            heads |= {item["sk"]: _head(item["z"], limit) for item in found}
+            stored = batch_get(self.dynamodb, self.table, keys)
+            heads |= {item["sk"]: _head(item["z"], limit) for item in stored}
         known = set(wanted)
         return [
-            one["text"][:limit]
-            if "text" in one
-            else heads.get(one["body"], None if one["body"] in known else "")
-            for one in items
+            item["text"][:limit]
+            if "text" in item
+            else heads.get(item["body"], None if item["body"] in known else "")
+            for item in items
         ]
 
     def delete_objects(self, user: str, conversation_id: str = "", kept: Collection[str] = ()) -> bool:
@@ -162,15 +162,15 @@ class BodyStore:
         returns whether there were any. Bodies in the table are deleted with the conversation's other items.
         """
         prefix = _object_prefix(partition(user, conversation_id)) if conversation_id else f"{user}/"
-        found = False
+        any_deleted = False
         pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
         for page in pages:
-            listed = (one["Key"] for one in page.get("Contents", []))
+            listed = (entry["Key"] for entry in page.get("Contents", []))
             keys: Any = [{"Key": key} for key in listed if f"s3:{key}" not in kept]
             if keys:
-                found = True
+                any_deleted = True
                 self.s3.delete_objects(Bucket=self.bucket, Delete={"Objects": keys, "Quiet": True})
-        return found
+        return any_deleted
 
     def _text_or_none(self, pk: str, item: Mapping[str, str]) -> str | None:
         try:

@@ -175,9 +175,9 @@ class ChatStore:
     def delete(self, user: str, chat_id: str, keep: str = "") -> bool:
         """Delete all items of a chat except the one with the sort key ``keep``; returns whether there were any."""
         pk = chat_partition(user, chat_id)
-        found = [item["sk"] for item in query(self.client, self.table, pk) if item["sk"] != keep]
-        delete_all(self.client, self.table, ({"pk": pk, "sk": sk} for sk in found))
-        return bool(found)
+        sort_keys = [item["sk"] for item in query(self.client, self.table, pk) if item["sk"] != keep]
+        delete_all(self.client, self.table, ({"pk": pk, "sk": sk} for sk in sort_keys))
+        return bool(sort_keys)
 
     def create_action(self, chat: Chat) -> Action:
         """The put of a new chat."""
@@ -371,9 +371,9 @@ def with_usage(chat: Chat, usage: Usage, sent_tokens: int, full_history_tokens: 
 
 def with_summaries(chat: Chat, usage: Usage) -> Chat:
     """The chat after its summaries: their input and output tokens are public, their cache tokens are stored apart."""
-    told = {f"summary_{name}": figure for name, figure in asdict(usage).items()}
+    summaries = {f"summary_{name}": figure for name, figure in asdict(usage).items()}
     before = chat.usage.get("summary_tokens", 0)
-    return replace(chat, usage={**chat.usage, **told, "summary_tokens": before + usage.tokens})
+    return replace(chat, usage={**chat.usage, **summaries, "summary_tokens": before + usage.tokens})
 
 
 def add_usage(usage: Mapping[str, int], added: Mapping[str, int]) -> Mapping[str, int]:

@@ -82,7 +82,7 @@ class Conversation:
     @property
     def sources(self) -> tuple[str, ...]:
         """The conversations whose queries it shares, and the one that it was forked from."""
-        shared = [one.conversation_id for one in self.ancestry.parts]
+        shared = [part.conversation_id for part in self.ancestry.parts]
         return tuple(dict.fromkeys([*shared, self.forked_from] if self.forked_from else shared))
 
     @property
@@ -104,10 +104,10 @@ def conversation_key(user: str, conversation_id: str) -> dict[str, str]:
     return {"pk": f"USER#{user}", "sk": f"CONV#{conversation_id}"}
 
 
-def is_list_place(place: str) -> bool:
+def is_list_position(position: str) -> bool:
     """Whether the text has the form of a position in `ConversationStore.by_last_query`."""
-    found = _LATEST.fullmatch(place)
-    return is_conversation_id(found[1] if found else place)
+    match = _LATEST.fullmatch(position)
+    return is_conversation_id(match[1] if match else position)
 
 
 def _latest(at: str, conversation_id: str) -> str:
@@ -153,8 +153,8 @@ class ConversationStore:
         if not before or _LATEST.fullmatch(before):
             yield from self._indexed(user, before, page_size)
             before = ""
-        for one in self.newest(user, before=before, limit=page_size):
-            yield one.conversation_id, None if one.latest else one
+        for conversation in self.newest(user, before=before, limit=page_size):
+            yield conversation.conversation_id, None if conversation.latest else conversation
 
     def _indexed(self, user: str, before: str, page_size: int) -> Iterator[tuple[str, Conversation | None]]:
         pages = index_pages(
@@ -167,42 +167,45 @@ class ConversationStore:
             page_size=page_size,
         )
         for entries in pages:
-            places = {one["latest"]: one["sk"].removeprefix("CONV#") for one in entries}
-            found = self.find_all(user, list(places.values()))
-            yield from ((place, found.get(conversation_id)) for place, conversation_id in places.items())
+            positions = {entry["latest"]: entry["sk"].removeprefix("CONV#") for entry in entries}
+            conversations = self.find_all(user, list(positions.values()))
+            yield from (
+                (position, conversations.get(conversation_id))
+                for position, conversation_id in positions.items()
+            )
 
-    def create(self, one: Conversation) -> None:
+    def create(self, conversation: Conversation) -> None:
         """Store a new conversation. Its id is new: an existing item was stored by the first try of this request."""
         with contextlib.suppress(Lost):
-            transact(self.client, [put_absent("conversation", self.table, _item(one))])
+            transact(self.client, [put_absent("conversation", self.table, _item(conversation))])
 
-    def create_action(self, one: Conversation) -> Action:
+    def create_action(self, conversation: Conversation) -> Action:
         """The put of a conversation that is created with its first chat."""
-        return put_absent("conversation", self.table, _item(one))
+        return put_absent("conversation", self.table, _item(conversation))
 
-    def take_action(self, one: Conversation, chat: Chat, title: str, asked: Asked) -> Action:
+    def take_action(self, conversation: Conversation, chat: Chat, title: str, asked: Asked) -> Action:
         """Take the lease for this chat and count its query; ``title`` if it has none yet; ``asked`` with the query.
 
         The two halves of the condition: the lease is free ──── and no query came in since the conversation was read
         """
-        nobody_holds_it = "attribute_not_exists(lease)"
+        is_free = "attribute_not_exists(lease)"
         no_query_since = "queries = :before"
         values: dict[str, Any] = {
-            ":before": one.queries,
+            ":before": conversation.queries,
             ":query": chat.query,
             ":chat": chat.chat_id,
             ":until": chat.deadline,
             ":now": chat.created_at,
             ":asked": dumps(asked),
-            ":user": f"USER#{one.user}",
-            ":latest": _latest(chat.created_at, one.conversation_id),
+            ":user": f"USER#{conversation.user}",
+            ":latest": _latest(chat.created_at, conversation.conversation_id),
         }
         change = "SET queries = :query, lease = :chat, lease_until = :until, updated_at = :now"
         change += f", asked = :asked, {LISTED_INDEX} = :user, latest = :latest"
-        if not one.title:
+        if not conversation.title:
             change += ", title = :title"
             values[":title"] = title
-        return self._update(one, change, f"{nobody_holds_it} AND {no_query_since}", values)
+        return self._update(conversation, change, f"{is_free} AND {no_query_since}", values)
 
     def free_action(self, user: str, conversation_id: str, chat_id: str, now: str) -> Action:
         """Release the lease, on condition that this chat holds it."""
@@ -215,63 +218,71 @@ class ConversationStore:
         key = conversation_key(user, conversation_id)
         return check(name, self.table, key, "lease = :chat", {":chat": chat_id})
 
-    def lock_action(self, one: Conversation, until: int, *, whoever_holds_it: bool = False) -> Action:
+    def lock_action(self, conversation: Conversation, until: int, *, take_over: bool = False) -> Action:
         """Take the lease for a deletion, on condition that no chat has run since the conversation was read and none
-        holds the lease; ``whoever_holds_it`` takes it from the chat that held it when it was read."""
+        holds the lease; ``take_over`` takes it from the chat that held it when it was read."""
         change = f"SET lease = :deleting, lease_until = :until REMOVE {LISTED_INDEX}, latest, asked"
-        values = {":deleting": DELETING, ":until": until, ":queries": one.queries}
+        values = {":deleting": DELETING, ":until": until, ":queries": conversation.queries}
         free = "attribute_not_exists(lease) OR lease = :deleting"
-        if whoever_holds_it and one.lease:
+        if take_over and conversation.lease:
             free += " OR lease = :held"
-            values[":held"] = one.lease
-        return self._update(one, change, f"queries = :queries AND ({free})", values)
+            values[":held"] = conversation.lease
+        return self._update(conversation, change, f"queries = :queries AND ({free})", values)
 
-    def rename(self, one: Conversation, title: str, now: str) -> None:
+    def rename(self, conversation: Conversation, title: str, now: str) -> None:
         """Change the title. Raises `Lost` if the conversation is deleted or being deleted."""
         change = "SET title = :title, updated_at = :now"
         values = {":title": title, ":now": now, ":deleting": DELETING}
-        there = "attribute_exists(pk) AND (attribute_not_exists(lease) OR lease <> :deleting)"
-        transact(self.client, [self._update(one, change, there, values)])
+        exists = "attribute_exists(pk) AND (attribute_not_exists(lease) OR lease <> :deleting)"
+        transact(self.client, [self._update(conversation, change, exists, values)])
 
     def find_all(self, user: str, conversation_ids: Sequence[str]) -> dict[str, Conversation]:
         """The user's conversations of these ids, as far as they exist."""
-        keys = [conversation_key(user, one) for one in conversation_ids]
-        found = (_conversation(user, item) for item in batch_get(self.client, self.table, keys))
-        return {one.conversation_id: one for one in found}
+        keys = [conversation_key(user, conversation_id) for conversation_id in conversation_ids]
+        conversations = (_conversation(user, item) for item in batch_get(self.client, self.table, keys))
+        return {conversation.conversation_id: conversation for conversation in conversations}
 
-    def note_chats_gone(self, one: Conversation) -> None:
+    def note_chats_gone(self, conversation: Conversation) -> None:
         """Note that the chats of the kept queries are deleted; does nothing for a conversation that is gone."""
         change, values = "SET chats_gone = :yes", {":yes": True, ":deleting": DELETING}
         with contextlib.suppress(Lost):
-            transact(self.client, [self._update(one, change, "lease = :deleting", values)])
+            transact(self.client, [self._update(conversation, change, "lease = :deleting", values)])
 
-    def remove(self, one: Conversation) -> None:
+    def remove(self, conversation: Conversation) -> None:
         """Delete the item itself."""
-        key = conversation_key(one.user, one.conversation_id)
+        key = conversation_key(conversation.user, conversation.conversation_id)
         transact(self.client, [delete("conversation", self.table, key)])
 
-    def _update(self, one: Conversation, change: str, condition: str, values: dict[str, Any]) -> Action:
-        key = conversation_key(one.user, one.conversation_id)
+    def _update(
+        self, conversation: Conversation, change: str, condition: str, values: dict[str, Any]
+    ) -> Action:
+        key = conversation_key(conversation.user, conversation.conversation_id)
         return update("conversation", self.table, key, change, condition, values)
 
 
-def _item(one: Conversation) -> Item:
-    lease = {"lease": one.lease, "lease_until": one.lease_until} if one.lease else {}
-    place = {LISTED_INDEX: f"USER#{one.user}", "latest": one.latest} if one.latest else {}
+def _item(conversation: Conversation) -> Item:
+    lease = (
+        {"lease": conversation.lease, "lease_until": conversation.lease_until} if conversation.lease else {}
+    )
+    listing = (
+        {LISTED_INDEX: f"USER#{conversation.user}", "latest": conversation.latest}
+        if conversation.latest
+        else {}
+    )
     fork = (
-        {"forked_from": one.forked_from, "ancestry": dumps(ancestry_json(one.ancestry))}
-        if one.forked_from
+        {"forked_from": conversation.forked_from, "ancestry": dumps(ancestry_json(conversation.ancestry))}
+        if conversation.forked_from
         else {}
     )
     return {
-        **conversation_key(one.user, one.conversation_id),
-        "title": one.title,
-        "profile": one.profile,
-        "created_at": one.created_at,
-        "updated_at": one.updated_at,
-        "queries": one.queries,
-        "asked": dumps(one.asked),
-        **place,
+        **conversation_key(conversation.user, conversation.conversation_id),
+        "title": conversation.title,
+        "profile": conversation.profile,
+        "created_at": conversation.created_at,
+        "updated_at": conversation.updated_at,
+        "queries": conversation.queries,
+        "asked": dumps(conversation.asked),
+        **listing,
         **lease,
         **fork,
     }

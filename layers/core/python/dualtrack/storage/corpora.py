@@ -102,7 +102,7 @@ class CorpusStore:
     def documents(self, corpus: str, version: str) -> tuple[Document, ...]:
         """The documents of a version, in order. Raises `Gone` if it was deleted."""
         listed = json.loads(self._read(f"{_version(corpus, version)}documents"))
-        return tuple(Document(**{**one, "counts": MappingProxyType(one["counts"])}) for one in listed)
+        return tuple(Document(**{**data, "counts": MappingProxyType(data["counts"])}) for data in listed)
 
     def published_documents(self, corpus: str) -> tuple[Published | None, tuple[Document, ...]]:
         """The published version and its documents. A version that is replaced between the two reads exists long
@@ -136,13 +136,13 @@ class CorpusStore:
         """Write the list of documents of a version before it is published."""
         listed = [
             {
-                "title": one.title,
-                "digest": one.digest,
-                "name": one.name,
-                "counts": dict(one.counts),
-                "at": one.at,
+                "title": document.title,
+                "digest": document.digest,
+                "name": document.name,
+                "counts": dict(document.counts),
+                "at": document.at,
             }
-            for one in documents
+            for document in documents
         ]
         self._write(f"{_version(corpus, version)}documents", json.dumps(listed).encode())
 
@@ -195,15 +195,15 @@ class CorpusStore:
     def delete(self, keys: Iterable[str]) -> None:
         """Delete objects; missing ones are ignored."""
         rest = iter(keys)
-        while some := list(itertools.islice(rest, 1_000)):
-            listed = [{"Key": key} for key in some]
+        while batch := list(itertools.islice(rest, 1_000)):
+            listed = [{"Key": key} for key in batch]
             self.s3.delete_objects(Bucket=self.bucket, Delete={"Objects": listed, "Quiet": True})  # type: ignore[typeddict-item]
 
     def _listed(self, prefix: str) -> Iterator[str]:
         pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
         for page in pages:
-            for one in page.get("Contents", []):
-                yield one["Key"]
+            for entry in page.get("Contents", []):
+                yield entry["Key"]
 
     def _write(self, key: str, data: bytes) -> None:
         self.s3.put_object(Bucket=self.bucket, Key=key, Body=data)

@@ -105,7 +105,7 @@ class CorpusJobs:
 
     def create(self, job: Job, files: Sequence[JobFile]) -> None:
         """Store a job. It becomes visible with the last write."""
-        put_all(self.client, self.table, (_file_item(job.corpus, job.job_id, one) for one in files))
+        put_all(self.client, self.table, (_file_item(job.corpus, job.job_id, file) for file in files))
         opened = {"pk": partition(job.corpus), "sk": f"OPEN#{job.job_id}"}
         actions = [put_absent("job", self.table, _job_item(job)), put("open", self.table, opened)]
         with contextlib.suppress(Lost):  # lost to its own first delivery: the id is new
@@ -121,9 +121,9 @@ class CorpusJobs:
         items = query(self.client, self.table, partition(corpus), prefix=f"JOB#{job_id}#")
         return tuple(_file(item) for item in items)
 
-    def record_file(self, job: Job, one: JobFile) -> None:
+    def record_file(self, job: Job, file: JobFile) -> None:
         """Store the result for a file."""
-        transact(self.client, [put("file", self.table, _file_item(job.corpus, job.job_id, one))])
+        transact(self.client, [put("file", self.table, _file_item(job.corpus, job.job_id, file))])
 
     def progress(self, job: Job, embedded: int, to_embed: int) -> None:
         """Store a job's progress; does nothing if it has ended."""
@@ -168,8 +168,8 @@ class CorpusJobs:
     def open_jobs(self, corpus: str) -> list[Job]:
         """The jobs that have not ended, oldest first."""
         items = list(query(self.client, self.table, partition(corpus), prefix="OPEN#"))
-        found = (self.find(corpus, item["sk"].removeprefix("OPEN#")) for item in items)
-        return [job for job in found if job is not None]
+        jobs = (self.find(corpus, item["sk"].removeprefix("OPEN#")) for item in items)
+        return [job for job in jobs if job is not None]
 
     def clean_due(self, corpus: str) -> int | None:
         """When to clean up (epoch seconds); None if nothing is due."""
@@ -248,17 +248,17 @@ def _job(item: Item) -> Job:
     )
 
 
-def _file_item(corpus: str, job_id: str, one: JobFile) -> Item:
+def _file_item(corpus: str, job_id: str, file: JobFile) -> Item:
     return {
-        **_key(corpus, f"JOB#{job_id}#{one.place:04d}"),
-        "name": one.name,
-        "upload_id": one.upload_id,
-        "state": one.state,
-        "reason": one.reason,
-        "title": one.title,
-        "digest": one.digest,
-        "counts": dict(one.counts),
-        **({"problems": list(one.problems)} if one.problems else {}),
+        **_key(corpus, f"JOB#{job_id}#{file.place:04d}"),
+        "name": file.name,
+        "upload_id": file.upload_id,
+        "state": file.state,
+        "reason": file.reason,
+        "title": file.title,
+        "digest": file.digest,
+        "counts": dict(file.counts),
+        **({"problems": list(file.problems)} if file.problems else {}),
     }
 
 

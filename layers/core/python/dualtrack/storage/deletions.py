@@ -61,8 +61,8 @@ class Deletion:
     @property
     def key(self) -> dict[str, str]:
         """Its key in the list."""
-        place = f"#{self.what}" if self.what else ""
-        return {"pk": _LIST, "sk": f"{self.kind}#{self.user}{place}"}
+        suffix = f"#{self.what}" if self.what else ""
+        return {"pk": _LIST, "sk": f"{self.kind}#{self.user}{suffix}"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +74,19 @@ class Deletions:
     refusals: str
     clock: Clock
 
-    def note(self, one: Deletion, hiding: Sequence[Action] = ()) -> None:
+    def note(self, deletion: Deletion, hiding: Sequence[Action] = ()) -> None:
         """Note a deletion, in one transaction with ``hiding``. If it was noted before, it restarts."""
-        transact(self.client, [*hiding, put("deletion", self.table, _item(one))])
+        transact(self.client, [*hiding, put("deletion", self.table, _item(deletion))])
 
-    def note_user(self, one: Deletion) -> None:
+    def note_user(self, deletion: Deletion) -> None:
         """Refuse the user from now on and note the erasure; an erasure in progress keeps its terms."""
-        noted = put_absent("deletion", self.table, _item(one))
+        noted = put_absent("deletion", self.table, _item(deletion))
         with contextlib.suppress(Lost):
-            transact(self.client, [self._refusal(one), noted])
+            transact(self.client, [self._refusal(deletion), noted])
 
-    def refuse(self, one: Deletion) -> None:
+    def refuse(self, deletion: Deletion) -> None:
         """Refuse the user until every token issued so far has expired."""
-        transact(self.client, [self._refusal(one)])
+        transact(self.client, [self._refusal(deletion)])
 
     def is_refused(self, user: str) -> bool:
         """Whether the user was erased while a token of theirs may still be valid."""
@@ -97,7 +97,10 @@ class Deletions:
         """All deletions that are due: those with the fewest tries first, then the oldest."""
         now = self.clock()
         listed = (_deletion(item) for item in query(self.client, self.table, _LIST))
-        return sorted((one for one in listed if one.due <= now), key=lambda one: (one.tries, one.since))
+        return sorted(
+            (deletion for deletion in listed if deletion.due <= now),
+            key=lambda deletion: (deletion.tries, deletion.since),
+        )
 
     def find(self, kind: Kind, user: str, what: str = "") -> Deletion | None:
         """The deletion, if it is noted."""
@@ -110,28 +113,31 @@ class Deletions:
             for item in query(self.client, self.table, _LIST, prefix=f"{kind}#{user}#"):
                 yield _deletion(item)
 
-    def count_try(self, one: Deletion) -> None:
+    def count_try(self, deletion: Deletion) -> None:
         """Note that a sweep begins to work on it. Raises `Lost` if it is done."""
-        self._change(one, "SET tries = :tries", {":tries": one.tries + 1})
+        self._change(deletion, "SET tries = :tries", {":tries": deletion.tries + 1})
 
-    def put_off(self, one: Deletion, due: int) -> None:
+    def put_off(self, deletion: Deletion, due: int) -> None:
         """Make it due again at ``due``; does nothing if it is done."""
         with contextlib.suppress(Lost):
-            self._change(one, "SET due = :due", {":due": due})
+            self._change(deletion, "SET due = :due", {":due": due})
 
-    def _change(self, one: Deletion, change: str, values: dict[str, Any]) -> None:
-        action = update("deletion", self.table, one.key, change, "attribute_exists(pk)", values)
+    def _change(self, deletion: Deletion, change: str, values: dict[str, Any]) -> None:
+        action = update("deletion", self.table, deletion.key, change, "attribute_exists(pk)", values)
         transact(self.client, [action])
 
-    def cross_out(self, one: Deletion) -> None:
+    def cross_out(self, deletion: Deletion) -> None:
         """Remove it, because it is done; if it was noted again meanwhile, it stays."""
         the_same = "since = :since"
         with contextlib.suppress(Lost):
-            transact(self.client, [delete("deletion", self.table, one.key, the_same, {":since": one.since})])
+            transact(
+                self.client,
+                [delete("deletion", self.table, deletion.key, the_same, {":since": deletion.since})],
+            )
 
-    def _refusal(self, one: Deletion) -> Action:
-        seconds = one.terms.token_seconds if one.terms else 0
-        item = {**_refusal_key(one.user), "ttl": int(self.clock()) + seconds}
+    def _refusal(self, deletion: Deletion) -> Action:
+        seconds = deletion.terms.token_seconds if deletion.terms else 0
+        item = {**_refusal_key(deletion.user), "ttl": int(self.clock()) + seconds}
         return put("refusal", self.refusals, item)
 
 
@@ -139,11 +145,11 @@ def _refusal_key(user: str) -> dict[str, str]:
     return {"pk": f"ERASED#{hashlib.sha256(user.encode()).hexdigest()}", "sk": "USER"}
 
 
-def _item(one: Deletion) -> Item:
-    item: Item = {**one.key, "since": one.since, "due": one.due, "tries": one.tries}
-    if one.terms is None:
+def _item(deletion: Deletion) -> Item:
+    item: Item = {**deletion.key, "since": deletion.since, "due": deletion.due, "tries": deletion.tries}
+    if deletion.terms is None:
         return item
-    terms = one.terms
+    terms = deletion.terms
     return {
         **item,
         "alias": terms.alias,

@@ -293,7 +293,7 @@ def query(
     if page_size:
         request["Limit"] = page_size
     if only:
-        names = {f"#{place}": name for place, name in enumerate(("pk", "sk", *only))}
+        names = {f"#{number}": name for number, name in enumerate(("pk", "sk", *only))}
         request |= {"ProjectionExpression": ", ".join(names), "ExpressionAttributeNames": names}
     while True:
         answer = client.query(**request)
@@ -340,7 +340,7 @@ def index_pages(
 
 def batch_get(client: DynamoDBClient, table: str, keys: Sequence[Mapping[str, str]]) -> list[Item]:
     """Many items at once, in no particular order; keys that do not exist are left out."""
-    found: list[Item] = []
+    items: list[Item] = []
     pause = Pause()
     for start in range(0, len(keys), 100):
         pending: Any = {
@@ -349,12 +349,12 @@ def batch_get(client: DynamoDBClient, table: str, keys: Sequence[Mapping[str, st
         attempt = 0
         while pending:
             answer = client.batch_get_item(RequestItems=pending)
-            found += [from_wire(wire) for wire in answer["Responses"].get(table, [])]
+            items += [from_wire(wire) for wire in answer["Responses"].get(table, [])]
             pending = answer.get("UnprocessedKeys")
             if pending:
                 pause(attempt)
                 attempt += 1
-    return found
+    return items
 
 
 def put_all(
@@ -372,9 +372,9 @@ def delete_all(client: DynamoDBClient, table: str, keys: Iterable[Mapping[str, s
 
 def delete_partition(client: DynamoDBClient, table: str, pk: str) -> bool:
     """Delete all items of a partition; returns whether there were any."""
-    found = [item["sk"] for item in query(client, table, pk)]
-    delete_all(client, table, ({"pk": pk, "sk": sk} for sk in found))
-    return bool(found)
+    sort_keys = [item["sk"] for item in query(client, table, pk)]
+    delete_all(client, table, ({"pk": pk, "sk": sk} for sk in sort_keys))
+    return bool(sort_keys)
 
 
 def _write_all(

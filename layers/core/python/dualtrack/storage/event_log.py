@@ -112,8 +112,8 @@ class EventLog:
         If the slot is taken, ``fence`` is called with every event that came in between, and may raise
         `Superseded`. A lost condition of the caller raises `Lost`; a closed log raises `ChatClosed`.
         """
-        self._store([one for one in writes if isinstance(one, Body)])
-        actions = [one for one in writes if isinstance(one, Action)]
+        self._store([write for write in writes if isinstance(write, Body)])
+        actions = [write for write in writes if isinstance(write, Action)]
         token = writer_token()
         for _ in range(APPEND_ATTEMPTS):
             first = self._next or self.next_slot()
@@ -125,7 +125,7 @@ class EventLog:
                     break
                 others = {name: item for name, item in lost.items.items() if name != _SLOT}
                 if _SLOT in lost.items:
-                    self._meet_others(fence)
+                    self._catch_up(fence)
                 if others:
                     raise Lost(others) from lost
             else:
@@ -147,7 +147,7 @@ class EventLog:
             self._bodies.write(body)
             self._stored.add(body.pointer)
 
-    def _meet_others(self, fence: Callable[[StoredEvent], None] | None) -> None:
+    def _catch_up(self, fence: Callable[[StoredEvent], None] | None) -> None:
         """Another writer has appended: pass its events to the fence, and take the new tail."""
         if fence and self._next:
             missed = read_events(self._client, self._table, self._pk, after=self._next - 1, consistent=True)
@@ -174,7 +174,7 @@ def slot_key(number: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ReadPosition:
     """The position of a reader of a log: it has the events up to number ``after``.
 
     The reader's last event may be in the middle of a batch. Batches that begin at number ``read`` or before have
@@ -185,12 +185,12 @@ class Place:
     read: int = 0
 
 
-def find_place(client: DynamoDBClient, table: str, pk: str, after: int) -> Place:
+def find_position(client: DynamoDBClient, table: str, pk: str, after: int) -> ReadPosition:
     """The position of a reader that has the events up to ``after``: one query.
 
     The query may be eventually consistent: an older batch than the last one only makes the next read longer.
     """
-    found = query(
+    batches = query(
         client,
         table,
         pk,
@@ -200,37 +200,37 @@ def find_place(client: DynamoDBClient, table: str, pk: str, after: int) -> Place
         page_size=1,
         consistent=False,
     )
-    last = next(found, None)
+    last = next(batches, None)
     if last is None:
-        return Place(after)
+        return ReadPosition(after)
     first, end = _extent(last)
-    return Place(after, end if end <= after else first - 1)
+    return ReadPosition(after, end if end <= after else first - 1)
 
 
 def read_on(
-    client: DynamoDBClient, table: str, pk: str, place: Place, *, consistent: bool = False
-) -> tuple[list[StoredEvent], Place]:
+    client: DynamoDBClient, table: str, pk: str, position: ReadPosition, *, consistent: bool = False
+) -> tuple[list[StoredEvent], ReadPosition]:
     """The contiguous events after a position, and the new position: one query (and its pages).
 
     Reads may be eventually consistent: a batch that is not visible yet ends the run, and the next
     read continues from there.
     """
     events: list[StoredEvent] = []
-    after, read = place.after, place.read
+    after, read = position.after, position.read
     for item in query(client, table, pk, prefix="EV#", after=slot_key(read), consistent=consistent):
         first, end = _extent(item)
         if first > after + 1:
             break
         events += [event for event in unpack(item) if event.id > after]
         after, read = max(after, end), end
-    return events, Place(after, read)
+    return events, ReadPosition(after, read)
 
 
 def read_events(
     client: DynamoDBClient, table: str, pk: str, *, after: int = 0, consistent: bool = False
 ) -> list[StoredEvent]:
     """All events from ``after`` + 1 on, where ``after`` ends a batch (or is 0)."""
-    return read_on(client, table, pk, Place(after, after), consistent=consistent)[0]
+    return read_on(client, table, pk, ReadPosition(after, after), consistent=consistent)[0]
 
 
 def _extent(batch: Item) -> tuple[int, int]:
@@ -243,4 +243,6 @@ def unpack(item: Item) -> list[StoredEvent]:
     """The events of one batch item."""
     first = int(item["sk"][3:])
     text = zlib.decompress(item["z"]) if "z" in item else item["data"]
-    return [StoredEvent(first + place, one["event"], one["data"]) for place, one in enumerate(loads(text))]
+    return [
+        StoredEvent(first + offset, event["event"], event["data"]) for offset, event in enumerate(loads(text))
+    ]

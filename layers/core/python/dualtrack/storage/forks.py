@@ -48,7 +48,7 @@ class ForkStore:
     def share_actions(self, fork: Conversation) -> Sequence[Action]:
         """Note what a new fork shares, on condition that its parent exists and is not being deleted, and that no
         deletion has released what it shares. Two writes for each conversation, whatever its length."""
-        shared = {one.conversation_id: one for one in fork.ancestry.parts}
+        shared = {shown.conversation_id: shown for shown in fork.ancestry.parts}
         actions: list[Action] = []
         for other in fork.sources:
             part = shared.get(other)
@@ -114,19 +114,24 @@ class ForkStore:
             unchanged = check("as read", self.table, key, condition, {":deleting": DELETING})
         return [delete("fork", self.table, self._key(user, conversation_id, fork)), unchanged]
 
-    def keep_action(self, one: Conversation, kept: Kept) -> Action:
+    def keep_action(self, conversation: Conversation, kept: Kept) -> Action:
         """Release what no fork shows, and the title, on condition that no fork was added since ``one`` was read."""
         since = "forks = :forks AND lease = :deleting"
-        values = {":kept": kept.through, ":forks": one.forks, ":deleting": DELETING, ":none": ""}
+        values = {":kept": kept.through, ":forks": conversation.forks, ":deleting": DELETING, ":none": ""}
         change = "SET kept = :kept, title = :none"
         return update(
-            "kept", self.table, conversation_key(one.user, one.conversation_id), change, since, values
+            "kept",
+            self.table,
+            conversation_key(conversation.user, conversation.conversation_id),
+            change,
+            since,
+            values,
         )
 
-    def there_action(self, one: Conversation) -> Action:
+    def exists_action(self, conversation: Conversation) -> Action:
         """The condition that the conversation is not being deleted."""
         condition = f"attribute_exists(pk) AND {_ALIVE}"
-        key = conversation_key(one.user, one.conversation_id)
+        key = conversation_key(conversation.user, conversation.conversation_id)
         return check(PARENT, self.table, key, condition, {":deleting": DELETING})
 
     @staticmethod

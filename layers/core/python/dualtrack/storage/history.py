@@ -86,10 +86,10 @@ class HistoryStore:
         A query's item also names its chat, so that deleting the conversation finds it.
         """
         pk = partition(user, conversation_id)
-        found = parse_record_id(record.record_id)
-        if found is None:
+        parsed = parse_record_id(record.record_id)
+        if parsed is None:
             raise ValueError(record.record_id)
-        item = {"pk": pk, "sk": record_key(found), "meta": dumps(_meta(record))}
+        item = {"pk": pk, "sk": record_key(parsed), "meta": dumps(_meta(record))}
         item |= {"chat": chat_id} if chat_id else {}
         return put_with_text(name, self.table, item, pk, record.content)
 
@@ -99,16 +99,16 @@ class HistoryStore:
 
     def record(self, user: str, conversation_id: str, record_id: str) -> Record | None:
         """A full record of either track; None if there is none of that id."""
-        found = parse_record_id(record_id)
-        if found is None:
+        parsed = parse_record_id(record_id)
+        if parsed is None:
             return None
-        if found.summary:
-            return self._summary(user, conversation_id, found)
+        if parsed.summary:
+            return self._summary(user, conversation_id, parsed)
         item = self._item(user, conversation_id, record_id)
         if item is None:
             return None
-        found_whole = self._whole(item["pk"], [(_record(record_id, item), item)])
-        return next(iter(found_whole), None)
+        whole = self._whole(item["pk"], [(_record(record_id, item), item)])
+        return next(iter(whole), None)
 
     def query_records(
         self, user: str, conversation_id: str, number: int, *, texts: Collection[str] | None = None
@@ -117,7 +117,7 @@ class HistoryStore:
         the others is empty, and their bodies are not read."""
         pk = self._home(user, conversation_id, number)
         listed = self._listed(pk, number)
-        wanted = [one for one in listed if texts is None or one[0].record_id in texts]
+        wanted = [entry for entry in listed if texts is None or entry[0].record_id in texts]
         whole = {record.record_id: record for record in self._whole(pk, wanted)}
         gone = {record.record_id for record, _ in wanted} - set(whole)
         ids = [(record.record_id, record) for record, _ in listed]
@@ -127,13 +127,16 @@ class HistoryStore:
         """The full track of a query after its first ``skip`` records; read as it is consumed."""
         pk = self._home(user, conversation_id, number)
         rest = iter(self._listed(pk, number)[skip:])
-        while some := list(itertools.islice(rest, _TEXTS_AT_ONCE)):
-            yield from self._whole(pk, some)
+        while batch := list(itertools.islice(rest, _TEXTS_AT_ONCE)):
+            yield from self._whole(pk, batch)
 
     def records(self, user: str, conversation_id: str, record_ids: Collection[str]) -> tuple[Record, ...]:
         """Full records of the full track by their ids, in no particular order; missing ones are left out."""
-        found = [one for record_id in record_ids if (one := parse_record_id(record_id))]
-        keys = [{"pk": self._home(user, conversation_id, one.query), "sk": record_key(one)} for one in found]
+        parsed_ids = [parsed for record_id in record_ids if (parsed := parse_record_id(record_id))]
+        keys = [
+            {"pk": self._home(user, conversation_id, record_id.query), "sk": record_key(record_id)}
+            for record_id in parsed_ids
+        ]
         items = sorted(batch_get(self.client, self.table, keys), key=_partition_of)
         return tuple(
             record
@@ -162,12 +165,12 @@ class HistoryStore:
             page_size=_HEADS_AT_ONCE,
         )
         listed = (list(own) for _, own in itertools.groupby(items, key=lambda item: item["sk"][: len(end)]))
-        while some := list(itertools.islice(listed, _TEXTS_AT_ONCE)):
-            said = [item for own in some for item in own if not _is_material(item)]
+        while batch := list(itertools.islice(listed, _TEXTS_AT_ONCE)):
+            said = [item for own in batch for item in own if not _is_call_or_file(item)]
             texts = dict(zip((item["sk"] for item in said), self.bodies.load_texts(pk, said), strict=True))
-            for own in some:
+            for own in batch:
                 records = (_with_text(item, texts.get(item["sk"], "")) for item in own)
-                yield tuple(sorted(records, key=_place))
+                yield tuple(sorted(records, key=_order))
 
     def full_tokens(self, user: str, conversation_id: str, numbers: Iterable[int]) -> int:
         """The tokens that the records of these queries would take in full, as far as their tracks are written."""
@@ -184,15 +187,15 @@ class HistoryStore:
         for run in self.ancestry.runs(conversation_id, after, before):
             flat = self._heads(partition(user, run.conversation_id), run.after, run.before, limit)
             for _, listed in itertools.groupby(flat, key=_query_of):
-                yield tuple(sorted(listed, key=_place))
+                yield tuple(sorted(listed, key=_order))
 
     def _heads(self, pk: str, after: int, before: int, limit: int) -> Iterator[Record]:
         items = query(
             self.client, self.table, pk, prefix="F#", after=f"F#{after:06d}#~", before=f"F#{before:06d}"
         )
-        while some := list(itertools.islice(items, _HEADS_AT_ONCE)):
-            texts = self.bodies.load_heads(pk, some, limit)
-            for item, text in zip(some, texts, strict=True):
+        while batch := list(itertools.islice(items, _HEADS_AT_ONCE)):
+            texts = self.bodies.load_heads(pk, batch, limit)
+            for item, text in zip(batch, texts, strict=True):
                 if text is not None:
                     yield replace(_record(_id_of(item["sk"]), item), content=text)
 
@@ -206,7 +209,7 @@ class HistoryStore:
         """A query's records in order, without their text, each with its item."""
         items = query(self.client, self.table, pk, prefix=f"F#{number:06d}")
         return sorted(
-            ((_record(_id_of(item["sk"]), item), item) for item in items), key=lambda one: _place(one[0])
+            ((_record(_id_of(item["sk"]), item), item) for item in items), key=lambda entry: _order(entry[0])
         )
 
     def _whole(self, pk: str, listed: Sequence[tuple[Record, Item]]) -> list[Record]:
@@ -265,19 +268,19 @@ class HistoryStore:
         batches; a batch may be deleted while iterating."""
         pk = partition(user, conversation_id)
         items = query(self.client, self.table, pk, descending=True, only=("chat",))
-        while some := list(itertools.islice(items, _DELETED_AT_ONCE)):
-            yield some
+        while batch := list(itertools.islice(items, _DELETED_AT_ONCE)):
+            yield batch
 
     def pointers(self, user: str, conversation_id: str, through: int) -> set[str]:
         """The pointers of all bodies that the records and tracks up to a query need."""
-        pk, found = partition(user, conversation_id), set[str]()
+        pk, pointers = partition(user, conversation_id), set[str]()
         for kind in ("F#", "S#"):
             end = f"{kind}{through + 1:06d}"
             for item in query(self.client, self.table, pk, prefix=kind, before=end, only=("body", "meta")):
                 meta = loads(item.get("meta", "{}"))
                 files = (*meta.get("attachments", ()), *meta.get("call", {}).get("media", ()))
-                found |= {item.get("body", ""), *(one.get("body", "") for one in files)}
-        return found - {""}
+                pointers |= {item.get("body", ""), *(file.get("body", "") for file in files)}
+        return pointers - {""}
 
     def delete_items(self, items: Iterable[Item]) -> None:
         """Delete these items."""
@@ -316,16 +319,16 @@ class HistoryStore:
             return None
 
     def _item(self, user: str, conversation_id: str, record_id: str) -> Item | None:
-        found = parse_record_id(record_id)
-        if found is None:
+        parsed = parse_record_id(record_id)
+        if parsed is None:
             return None
-        pk = self._home(user, conversation_id, found.query)
-        return get(self.client, self.table, {"pk": pk, "sk": record_key(found)})
+        pk = self._home(user, conversation_id, parsed.query)
+        return get(self.client, self.table, {"pk": pk, "sk": record_key(parsed)})
 
-    def _summary(self, user: str, conversation_id: str, found: RecordId) -> Record | None:
-        track = self.track(user, conversation_id, found.query)
+    def _summary(self, user: str, conversation_id: str, record_id: RecordId) -> Record | None:
+        track = self.track(user, conversation_id, record_id.query)
         blocks = track.blocks if track else ()
-        return next((summary_record(block) for block in blocks if block.record_id == str(found)), None)
+        return next((summary_record(block) for block in blocks if block.record_id == str(record_id)), None)
 
 
 def summary_record(block: Block) -> Record:
@@ -333,15 +336,15 @@ def summary_record(block: Block) -> Record:
     return Record(block.record_id, "summary", block.role, block.content, block.created_at)
 
 
-def _place(record: Record) -> tuple[int, int, int]:
-    found = parse_record_id(record.record_id)
-    if found is None:
+def _order(record: Record) -> tuple[int, int, int]:
+    parsed = parse_record_id(record.record_id)
+    if parsed is None:
         raise ValueError(record.record_id)
-    turn = {"query": 0, "file": 0, "response": 10**6}.get(found.kind, record.turn)
-    return turn, _ORDER[found.kind], found.number
+    turn = {"query": 0, "file": 0, "response": 10**6}.get(parsed.kind, record.turn)
+    return turn, _ORDER[parsed.kind], parsed.number
 
 
-def _is_material(item: Item) -> bool:
+def _is_call_or_file(item: Item) -> bool:
     """Whether the item is a tool call or a file, and not a message or thought."""
     return item["sk"][len("F#000000") :][:3] in ("#t#", "#f#")
 
@@ -361,7 +364,7 @@ def _query_of(record: Record) -> str:
     return record.record_id.partition("-")[0]
 
 
-def place_of(item: Mapping[str, Any]) -> str:
+def sort_key_of(item: Mapping[str, Any]) -> str:
     """The position of an item in its conversation: its sort key."""
     return str(item["sk"])
 
@@ -390,7 +393,7 @@ def _meta(record: Record) -> dict[str, Any]:
     if record.said:
         meta["said"] = record.said
     if record.attachments:
-        meta["attachments"] = [_attachment_json(one) for one in record.attachments]
+        meta["attachments"] = [_attachment_json(file) for file in record.attachments]
     if record.call:
         call = record.call
         meta["call"] = {
@@ -401,7 +404,7 @@ def _meta(record: Record) -> dict[str, Any]:
             "seconds": call.seconds,
             "turn": call.turn,
             "sources": call.sources,
-            "media": [_attachment_json(one) for one in call.media],
+            "media": [_attachment_json(file) for file in call.media],
             "reference": call.reference,
         } | ({"asked": asked_json(call.asked)} if call.asked else {})
     return meta
@@ -439,16 +442,18 @@ def _call(data: Mapping[str, Any]) -> ToolCallDetail:
     )
 
 
-def _attachment_json(one: Attachment) -> dict[str, Any]:
-    named = {"name": one.name, "record": one.record_id}
-    given = {field: value for field, value in named.items() if value}
-    return {"media_type": one.media_type, "size": one.size, "body": one.body} | given
+def _attachment_json(file: Attachment) -> dict[str, Any]:
+    named = {"name": file.name, "record": file.record_id}
+    optional = {field: value for field, value in named.items() if value}
+    return {"media_type": file.media_type, "size": file.size, "body": file.body} | optional
 
 
 def _attachments(listed: Sequence[Mapping[str, Any]]) -> tuple[Attachment, ...]:
     return tuple(
-        Attachment(one["media_type"], one["size"], one["body"], one.get("name", ""), one.get("record", ""))
-        for one in listed
+        Attachment(
+            data["media_type"], data["size"], data["body"], data.get("name", ""), data.get("record", "")
+        )
+        for data in listed
     )
 
 
@@ -464,6 +469,6 @@ def _block_json(block: Block) -> dict[str, str]:
 
 def _track(item: Item, text: str) -> QueryTrack:
     blocks = tuple(
-        Block(one["id"], one["role"], one["content"], one["at"], one["ref"]) for one in loads(text)
+        Block(data["id"], data["role"], data["content"], data["at"], data["ref"]) for data in loads(text)
     )
     return QueryTrack(int(item["sk"].removeprefix("S#")), blocks, item["full"])

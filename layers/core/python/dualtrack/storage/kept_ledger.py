@@ -50,15 +50,15 @@ class KeptLedger:
 
     def move_lines(self, user: str, terms: Terms, has_time: Callable[[], bool]) -> bool:
         """Move the lines and delete the grants' ids while there is time; returns whether there were any."""
-        found = False
+        any_moved = False
         for prefix in (ENTRY, GRANT):
             items = query(self.client, self.table, account_partition(user), prefix=prefix)
-            while has_time() and (some := list(itertools.islice(items, _AT_ONCE))):
-                found = True
+            while has_time() and (batch := list(itertools.islice(items, _AT_ONCE))):
+                any_moved = True
                 if prefix == ENTRY:
-                    put_all(self.client, self.table, (_without_the_person(one, terms) for one in some))
-                delete_all(self.client, self.table, ({"pk": one["pk"], "sk": one["sk"]} for one in some))
-        return found
+                    put_all(self.client, self.table, (_without_the_person(item, terms) for item in batch))
+                delete_all(self.client, self.table, ({"pk": item["pk"], "sk": item["sk"]} for item in batch))
+        return any_moved
 
     def close(self, account: Account, terms: Terms) -> None:
         """Give the account to the alias. Raises `Lost` if it has moved since it was read."""

@@ -28,7 +28,7 @@ from dualtrack.credits.account import Account, Decision, Hold, Movement, Part, R
 from dualtrack.errors import Contended
 from dualtrack.storage import dynamo
 from dualtrack.storage.dynamo import Action, Item, Lost, Pause
-from dualtrack.storage.pages import Page, cursor_of, foreign_cursor, place_of
+from dualtrack.storage.pages import Page, cursor_of, foreign_cursor, position_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -134,9 +134,9 @@ class Ledger:
             descending=True,
             page_size=limit + 1,
         )
-        found = list(itertools.islice(items, limit + 1))
-        more = len(found) > limit
-        page = found[:limit]
+        fetched = list(itertools.islice(items, limit + 1))
+        more = len(fetched) > limit
+        page = fetched[:limit]
         return Page(
             tuple(_entry_view(item) for item in page),
             cursor_of(page[-1]["sk"].removeprefix(ENTRY)) if more else "",
@@ -146,8 +146,8 @@ class Ledger:
         """The user's lines of these numbers, as `entries` shows them, in their order; missing ones are left
         out."""
         keys = [account_key(user, f"{ENTRY}{number:012d}") for number in numbers]
-        found = sorted(dynamo.batch_get(self.client, self.table, keys), key=lambda item: str(item["sk"]))
-        return tuple(_entry_view(item) for item in found)
+        items = sorted(dynamo.batch_get(self.client, self.table, keys), key=lambda item: str(item["sk"]))
+        return tuple(_entry_view(item) for item in items)
 
     def movements(self, user: str) -> tuple[Movement, ...]:
         """The user's whole ledger, oldest first, for an audit."""
@@ -165,9 +165,9 @@ class Ledger:
             descending=True,
             page_size=_LINES_AT_ONCE,
         )
-        recent = itertools.takewhile(lambda one: one.at >= since, map(movement_from, items))
-        found = tuple(itertools.islice(recent, limit + 1))
-        return found[:limit], len(found) <= limit
+        recent = itertools.takewhile(lambda movement: movement.at >= since, map(movement_from, items))
+        movements = tuple(itertools.islice(recent, limit + 1))
+        return movements[:limit], len(movements) <= limit
 
     def used_before(self, day: str, page: int) -> Iterator[list[str]]:
         """Users whose account was last used before a day and is in the index, at most ``page`` at a time."""
@@ -175,7 +175,7 @@ class Ledger:
             pages = dynamo.index_pages(
                 self.client, self.table, ACTIVE_INDEX, str(shard), before=("day", day), page_size=page
             )
-            yield from ([user_of(item) for item in some] for some in pages)
+            yield from ([user_of(item) for item in page_items] for page_items in pages)
 
     def rest_action(self, account: Account, now: float) -> Action:
         """Put the account as of ``now``; remove it from the index if it has no holds and no usage."""
@@ -344,7 +344,7 @@ def _hold_from(text: str) -> Hold:
 
 
 def _seq_of(cursor: str) -> str:
-    seq = place_of(cursor)
+    seq = position_of(cursor)
     if len(seq) != 12 or not (seq.isascii() and seq.isdigit()):
         raise foreign_cursor()
     return seq

@@ -21,12 +21,12 @@ class Page:
         return {name: list(self.items)} | ({"cursor": self.cursor} if self.cursor else {})
 
 
-def cursor_of(place: str) -> str:
+def cursor_of(position: str) -> str:
     """The cursor for a position."""
-    return base64.urlsafe_b64encode(place.encode()).decode().rstrip("=")
+    return base64.urlsafe_b64encode(position.encode()).decode().rstrip("=")
 
 
-def place_of(cursor: str) -> str:
+def position_of(cursor: str) -> str:
     """The position of a cursor; 400 if it is invalid. The reader checks that it belongs to this list."""
     try:
         padded = cursor.encode() + b"=" * (-len(cursor) % 4)
@@ -37,4 +37,4 @@ def place_of(cursor: str) -> str:
 
 def foreign_cursor() -> Exception:
     """The refusal of a cursor that does not belong to this list."""
-    return invalid_request("The cursor is not one of this list.")
+    return invalid_request("The cursor does not belong to this list.")

@@ -55,11 +55,11 @@ def segments_of(queries: Iterable[tuple[int, Sequence[Passage]]]) -> Iterator[Se
     """Segments of passages, which are ordered by query number; deterministic."""
     key, through, held = "", 0, []  # type: str, int, list[Passage]
     for number, passages in queries:
-        for place, passage in enumerate(passages):
+        for index, passage in enumerate(passages):
             if len(held) == SEGMENT_PASSAGES:
                 yield Segment(key, through, tuple(held))
                 held = []
-            key = key if held else f"{number:06d}.{place:04d}"
+            key = key if held else f"{number:06d}.{index:04d}"
             held.append(passage)
         through = number
     if held:
@@ -106,7 +106,7 @@ class SearchIndex:
 
     def segment_writes(self, user: str, conversation_id: str, segment: Segment) -> list[Write]:
         """The put of a segment that must not exist yet, and its object if it is large."""
-        listed = [[one.record_id, one.kind, one.text] for one in segment.passages]
+        listed = [[passage.record_id, passage.kind, passage.text] for passage in segment.passages]
         counted = {"through": segment.through, "passages": len(listed)}
         packed = zlib.compress(dumps(listed).encode())
         return self._writes(user, conversation_id, f"K#{segment.key}", counted, packed)
@@ -144,4 +144,6 @@ def _vector_key(model: str, key: str) -> str:
 
 def _segment(item: Item, packed: bytes) -> Segment:
     listed = loads(zlib.decompress(packed).decode())
-    return Segment(item["sk"].removeprefix("K#"), item["through"], tuple(Passage(*one) for one in listed))
+    return Segment(
+        item["sk"].removeprefix("K#"), item["through"], tuple(Passage(*fields) for fields in listed)
+    )

@@ -102,12 +102,12 @@ class Stores:
         in S3 has no condition: before it is written, the log is checked (event_log.py). Raises `ChatClosed` if the
         chat has ended, and `Lost` if a condition of the caller is false.
         """
-        objects = [one for one in writes if isinstance(one, Body) and one.is_object]
+        objects = [write for write in writes if isinstance(write, Body) and write.is_object]
         if objects:
             self.log(chat).next_slot()
         for body in objects:
             self.bodies.write(body)
-        actions = self._actions(one for one in writes if one not in objects)
+        actions = self._actions(write for write in writes if write not in objects)
         held = self.conversations.held_check(_HELD, chat.user, chat.conversation_id, chat.chat_id)
         try:
             transact(self.dynamodb, [held, *actions])
@@ -116,22 +116,22 @@ class Stores:
                 raise ChatClosed(chat.chat_id) from lost
             raise
 
-    def write_track(self, one: Conversation, track: QueryTrack) -> None:
+    def write_track(self, conversation: Conversation, track: QueryTrack) -> None:
         """Write the track of an ended query unless its conversation is being deleted. Raises `Lost` if it is, or if
         the track exists. The last pass of a deletion removes an object that is written late."""
-        writes = self.history.track_writes(one.user, one.conversation_id, track)
+        writes = self.history.track_writes(conversation.user, conversation.conversation_id, track)
         objects = [body for body in writes if isinstance(body, Body) and body.is_object]
         for body in objects:
             self.bodies.write(body)
         actions = self._actions(write for write in writes if write not in objects)
-        transact(self.dynamodb, [self.forks.there_action(one), *actions])
+        transact(self.dynamodb, [self.forks.exists_action(conversation), *actions])
 
     def commit(self, actions: Sequence[Action]) -> None:
         """Write all actions or none. Raises `Lost` if a condition is false."""
         transact(self.dynamodb, actions)
 
     def _actions(self, writes: Iterable[Write]) -> list[Action]:
-        return [self.bodies.put_action(one) if isinstance(one, Body) else one for one in writes]
+        return [self.bodies.put_action(write) if isinstance(write, Body) else write for write in writes]
 
     def write_ahead(self, chat: Chat, digest: Digest, fold: Side) -> None:
         """Write a waiting digest and its usage for a chat that has ended. A deletion removes the chat before

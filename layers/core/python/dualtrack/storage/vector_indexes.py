@@ -57,15 +57,15 @@ class VectorIndexes:
             raise ValueError(f"a vector of {numbers} numbers: an index takes 1 to {MAX_NUMBERS}")
         self._create(name, numbers, shown)
         rest = map(_vector, entries)
-        while some := list(itertools.islice(rest, AT_ONCE)):
-            self.client.put_vectors(vectorBucketName=self.bucket, indexName=name, vectors=some)
+        while batch := list(itertools.islice(rest, AT_ONCE)):
+            self.client.put_vectors(vectorBucketName=self.bucket, indexName=name, vectors=batch)
 
     def nearest(
         self, name: str, numbers: Sequence[float], wanted: Mapping[str, Value], limit: int
     ) -> dict[str, float]:
         """The keys of the nearest vectors, at most `MAX_NEAREST`, with their cosines; only those whose metadata equal
         ``wanted``. Raises botocore's errors."""
-        asked: dict[str, Any] = {
+        query: dict[str, Any] = {
             "vectorBucketName": self.bucket,
             "indexName": name,
             "topK": min(limit, MAX_NEAREST),
@@ -74,20 +74,20 @@ class VectorIndexes:
         }
         equals = [{key: {"$eq": value}} for key, value in wanted.items()]
         if equals:
-            asked["filter"] = equals[0] if len(equals) == 1 else {"$and": equals}
-        answer = self.client.query_vectors(**asked)
-        found = list(answer["vectors"])
-        while "nextToken" in answer and len(found) < asked["topK"]:
-            answer = self.client.query_vectors(**asked, nextToken=answer["nextToken"])
-            found += answer["vectors"]
-        return {one["key"]: 1.0 - one["distance"] for one in found}
+            query["filter"] = equals[0] if len(equals) == 1 else {"$and": equals}
+        answer = self.client.query_vectors(**query)
+        vectors = list(answer["vectors"])
+        while "nextToken" in answer and len(vectors) < query["topK"]:
+            answer = self.client.query_vectors(**query, nextToken=answer["nextToken"])
+            vectors += answer["vectors"]
+        return {vector["key"]: 1.0 - vector["distance"] for vector in vectors}
 
     def names(self, prefix: str) -> list[str]:
         """The names of the indexes that begin with ``prefix``."""
         pages = self.client.get_paginator("list_indexes").paginate(
             vectorBucketName=self.bucket, prefix=prefix
         )
-        return [one["indexName"] for page in pages for one in page["indexes"]]
+        return [index["indexName"] for page in pages for index in page["indexes"]]
 
     def delete(self, name: str) -> None:
         """Delete an index, if it exists."""

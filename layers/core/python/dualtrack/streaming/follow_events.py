@@ -17,7 +17,7 @@ from dualtrack.events import TERMINAL
 from dualtrack.frozen import dumps
 from dualtrack.ids import is_chat_id
 from dualtrack.storage.chats import load_chat
-from dualtrack.storage.event_log import Place, find_place, read_on
+from dualtrack.storage.event_log import ReadPosition, find_position, read_on
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -62,7 +62,7 @@ class EventReader:
         """The user's chat, if its events can still be read: it is running or ended less than 24 hours ago."""
         chat = self._load(user, chat_id) if is_chat_id(chat_id) else None
         if chat is None or self._is_over(chat):
-            raise not_found("There are no events of such a chat.")
+            raise not_found("There is no such chat, or its events have expired.")
         return chat
 
     def _load(self, user: str, chat_id: str) -> Chat | None:
@@ -80,10 +80,10 @@ class EventReader:
         It also ends when nothing more can come: after the last event of an ended chat, or if the chat was deleted.
         """
         pace, consistent, is_ended = self.pace, True, _is_ended(chat)
-        place = await asyncio.to_thread(self._place, chat, after)
+        position = await asyncio.to_thread(self._position, chat, after)
         started = last_event = last_sent = time.monotonic()
         while time.monotonic() - started < pace.stream:
-            events, place = await asyncio.to_thread(self._read, chat, place, consistent=consistent)
+            events, position = await asyncio.to_thread(self._read, chat, position, consistent=consistent)
             now = time.monotonic()
             nothing_more = consistent and is_ended
             consistent = False
@@ -102,12 +102,14 @@ class EventReader:
                 )
             await asyncio.sleep(pace.busy if now - last_event < pace.busy_for else pace.idle)
 
-    def _place(self, chat: Chat, after: int) -> Place:
+    def _position(self, chat: Chat, after: int) -> ReadPosition:
         """The position in the log of event ``after``. Only a reader that resumes needs a lookup, and only one."""
-        return find_place(self.client, self.table, chat.pk, after) if after else Place()
+        return find_position(self.client, self.table, chat.pk, after) if after else ReadPosition()
 
-    def _read(self, chat: Chat, place: Place, *, consistent: bool) -> tuple[list[StoredEvent], Place]:
-        return read_on(self.client, self.table, chat.pk, place, consistent=consistent)
+    def _read(
+        self, chat: Chat, position: ReadPosition, *, consistent: bool
+    ) -> tuple[list[StoredEvent], ReadPosition]:
+        return read_on(self.client, self.table, chat.pk, position, consistent=consistent)
 
 
 def _is_ended(chat: Chat | None) -> bool:
