@@ -136,16 +136,16 @@ def build_deployed(app: cdk.App, settings: Settings) -> ChatStack:
     """All stacks of a stage on AWS, with what was set recorded in the chat stack. Raises ValueError for a setting
     that no service takes.
     """
-    given = settings.environment
+    environment = settings.environment
     chat = build(
         app,
-        dataclasses.replace(settings.stage, course_index=course_index_from(given)),
-        services_from(given),
-        mcp_settings_from(given),
-        given.get("PAGE_URL", ""),
-        alarm_email_from(given),
-        edge_from(given, settings.stage),
-        sign_in_from(given),
+        dataclasses.replace(settings.stage, course_index=course_index_from(environment)),
+        services_from(environment),
+        mcp_settings_from(environment),
+        environment.get("PAGE_URL", ""),
+        alarm_email_from(environment),
+        edge_from(environment, settings.stage),
+        sign_in_from(environment),
     )
     chat.template_options.metadata = {METADATA: settings.recorded()}
     return chat

@@ -50,10 +50,10 @@ def edge_from(environment: Mapping[str, str], stage: StageSettings) -> Edge:
         raise ValueError("DOMAIN and CERTIFICATE_ARN: give both or none of them")
     if domain and not _HOST.fullmatch(domain):
         raise ValueError(f"DOMAIN: must be a host name such as chat.example.org, not {domain}")
-    found = _CERTIFICATE.fullmatch(certificate)
-    if certificate and not found:
+    match = _CERTIFICATE.fullmatch(certificate)
+    if certificate and not match:
         raise ValueError(f"CERTIFICATE_ARN: is not the ARN of a certificate of ACM: {certificate}")
-    if found and stage.page and found["region"] != CLOUDFRONT_REGION:
+    if match and stage.page and match["region"] != CLOUDFRONT_REGION:
         raise ValueError(f"CERTIFICATE_ARN: CloudFront only accepts certificates in {CLOUDFRONT_REGION}")
     switch = environment.get("WAF", "")
     if switch not in _SWITCH:

@@ -255,16 +255,16 @@ def pyodide() -> Path | None:
 @functools.cache
 def lambda_python() -> str | None:
     """An interpreter of Lambda's version, which alone can write its bytecode; uv fetches one if it can."""
-    found = subprocess.run(
+    finished = subprocess.run(
         ["uv", "run", "--quiet", "--no-project", "--python", LAMBDA_PYTHON, "python", "-c", "import sys; print(sys.executable)"],
         cwd=tempfile.gettempdir(), capture_output=True, text=True, check=False,
     )  # fmt: skip
-    return found.stdout.strip() if found.returncode == 0 else None
+    return finished.stdout.strip() if finished.returncode == 0 else None
 
 
 def _dependency_key(role: Role, target: Target) -> str:
     stack = (role, *(ROLES[name] for name in role.above))
-    return _digest([*(path for one in stack for path in one.files), ROOT / "uv.lock"], target)
+    return _digest([*(path for layer in stack for path in layer.files), ROOT / "uv.lock"], target)
 
 
 def _sources(folder: Path) -> list[Path]:

@@ -121,6 +121,9 @@ def _problems(path: Path) -> list[str]:
     try:
         profile = ProfileFile.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False)
-        return [f"{path}: {'.'.join(map(str, one['loc'])) or 'file'}: {one['msg']}" for one in found]
+        problems = error.errors(include_url=False, include_input=False)
+        return [
+            f"{path}: {'.'.join(map(str, problem['loc'])) or 'file'}: {problem['msg']}"
+            for problem in problems
+        ]
     return [] if profile.name == path.stem else [f"{path}: name: must be {path.stem}, like the file's name"]

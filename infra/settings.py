@@ -88,19 +88,19 @@ def read_settings(stage: str, environ: Mapping[str, str], folder: Path = FOLDER)
     except ValidationError as error:
         raise BadSettings("\n".join(_problems(path, error))) from None
     written: dict[str, str] = {name: _text(value) for name, value in file.settings.items()}
-    given = {name: environ[name] for name in NAMES if environ.get(name)}
-    return Settings(settings, MappingProxyType({**written, **given}), frozenset(given))
+    overriding = {name: environ[name] for name in NAMES if environ.get(name)}
+    return Settings(settings, MappingProxyType({**written, **overriding}), frozenset(overriding))
 
 
 def _problems(path: Path, error: ValidationError) -> Iterator[str]:
-    for one in error.errors(include_url=False, include_input=False):
-        where = ".".join(str(part) for part in one["loc"] if part != "[key]")
+    for problem in error.errors(include_url=False, include_input=False):
+        where = ".".join(str(part) for part in problem["loc"] if part != "[key]")
         hint = (
             " (a key is no setting: put it into the Parameter Store, docs/aws/settings.md)"
             if _is_key(where)
             else ""
         )
-        yield f"{path.name}: {where or 'file'}: {one['msg']}{hint}"
+        yield f"{path.name}: {where or 'file'}: {problem['msg']}{hint}"
 
 
 def _is_key(name: str) -> bool:
@@ -117,14 +117,14 @@ def dropped(last: Mapping[str, Any], now: Settings, agreed: Collection[str] = ()
     Gone is what is not set any more. What the environment had set is also gone where the file's value would come
     back in its place. A value that the file changes is a decision that stands in the repository.
     """
-    found = []
+    lines = []
     for name, value in last.get("settings", {}).items():
         current = now.environment.get(name, "")
         was_given = name in last.get("overriding", ()) and name not in now.overriding
         if name not in agreed and (not current or (was_given and current != value)):
             source = "the environment" if name in last.get("overriding", ()) else "its file"
-            found.append(f"{name}: was {value} (from {source}), would be {current or 'not set'}")
-    return found
+            lines.append(f"{name}: was {value} (from {source}), would be {current or 'not set'}")
+    return lines
 
 
 def refuse_to_drop(last: Mapping[str, Any] | None, now: Settings, environ: Mapping[str, str]) -> None:
@@ -138,7 +138,7 @@ def refuse_to_drop(last: Mapping[str, Any] | None, now: Settings, environ: Mappi
             "This deployment would drop settings of the last one:\n  "
             + "\n  ".join(lines)
             + f"\nWrite them into {file}, or consent with "
-            f"{DROP}={','.join(one.split(':')[0] for one in lines)}."
+            f"{DROP}={','.join(line.split(':')[0] for line in lines)}."
         )
 
 

@@ -180,17 +180,17 @@ def course_index_from(environment: Mapping[str, str]) -> CourseIndex:
     """``DUALTRACK_COURSE_INDEX``: where the vectors of course materials are searched. Raises ValueError for
     another place."""
     chosen = environment.get("DUALTRACK_COURSE_INDEX") or "embedded"
-    for one in COURSE_INDEXES:
-        if one == chosen:
-            return one
+    for kind in COURSE_INDEXES:
+        if kind == chosen:
+            return kind
     raise ValueError(f"DUALTRACK_COURSE_INDEX: {chosen} is none of {', '.join(COURSE_INDEXES)}")
 
 
 def _thinking_tokens(environment: Mapping[str, str]) -> str:
-    given = environment.get("DUALTRACK_THINKING_TOKENS") or str(DEFAULT_ROOM)
-    if not (given.isascii() and given.isdecimal() and int(given) <= MAX_THINKING_TOKENS):
+    tokens = environment.get("DUALTRACK_THINKING_TOKENS") or str(DEFAULT_ROOM)
+    if not (tokens.isascii() and tokens.isdecimal() and int(tokens) <= MAX_THINKING_TOKENS):
         raise ValueError(f"DUALTRACK_THINKING_TOKENS: must be a number from 0 to {MAX_THINKING_TOKENS}")
-    return given
+    return tokens
 
 
 def _max_cost(environment: Mapping[str, str]) -> str:
@@ -203,18 +203,18 @@ def _max_cost(environment: Mapping[str, str]) -> str:
 
 def _otlp_endpoint(environment: Mapping[str, str]) -> str:
     """A collector's base address, to which ``/v1/traces`` is added; empty for none."""
-    given = environment.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+    endpoint = environment.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
     try:
-        parts = urlsplit(given)
+        parts = urlsplit(endpoint)
         has_port = parts.port is None or parts.port > 0
     except ValueError:
         has_port = False
-    is_address = has_port and parts.scheme in ("http", "https") and parts.hostname and given.isascii()
-    if given and (not is_address or "@" in parts.netloc or parts.query or parts.fragment):
+    is_address = has_port and parts.scheme in ("http", "https") and parts.hostname and endpoint.isascii()
+    if endpoint and (not is_address or "@" in parts.netloc or parts.query or parts.fragment):
         raise ValueError(
             "OTEL_EXPORTER_OTLP_ENDPOINT: must be http(s)://host, without user, ? and #; /v1/traces is added"
         )
-    return given
+    return endpoint
 
 
 def origin_of(url: str) -> str:

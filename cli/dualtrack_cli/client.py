@@ -146,7 +146,7 @@ class ApiClient:
         files: Sequence[LocalFile] = (),
     ) -> Started:
         """POST /v1/chats; if the response is lost, the request is repeated with the same idempotency key."""
-        attachments = [one.body for one in files] or None
+        attachments = [file.body for file in files] or None
         optional = {"conversation_id": conversation_id, "profile": profile, "attachments": attachments}
         body: dict[str, Any] = {
             "message": message,

@@ -57,7 +57,7 @@ def prove(user_id: str, stage: str, clients: Clients | None = None) -> Proof:
 
 def _ledger(clients: Clients, stage: str) -> Ledger:
     described = clients("cloudformation").describe_stacks(StackName=f"dualtrack-{stage}-data")
-    outputs = {one["OutputKey"]: one["OutputValue"] for one in described["Stacks"][0]["Outputs"]}
+    outputs = {output["OutputKey"]: output["OutputValue"] for output in described["Stacks"][0]["Outputs"]}
     return Ledger(clients("dynamodb"), outputs["CreditsTable"])
 
 

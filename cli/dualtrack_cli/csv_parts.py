@@ -29,7 +29,7 @@ class Part:
 
     def told(self, problem: str) -> str:
         """What is wrong with a row, at its line in the source."""
-        return _LINE.sub(lambda found: f"line {int(found[1]) + self.skipped}", problem, count=1)
+        return _LINE.sub(lambda match: f"line {int(match[1]) + self.skipped}", problem, count=1)
 
 
 def parts_of(path: Path, folder: Path, most: int) -> list[Part]:
@@ -80,10 +80,10 @@ def _written(path: Path, folder: Path, number: int, rows: Sequence[bytes], skipp
 
 def other_parts(titles: Sequence[str], parts: Sequence[Part]) -> list[str]:
     """Earlier loaded parts of these sources that would stay beside the new ones."""
-    names, sources = {one.path.name for one in parts}, {one.source for one in parts}
+    names, sources = {part.path.name for part in parts}, {part.source for part in parts}
     return [title for title in titles if title not in names and _source_of(title) in sources]
 
 
 def _source_of(title: str) -> str:
-    found = _PART.fullmatch(title)
-    return found["stem"] + found["ending"] if found else title
+    match = _PART.fullmatch(title)
+    return match["stem"] + match["ending"] if match else title

@@ -53,8 +53,8 @@ def receipt_of(target: Target, chat_id: str) -> Mapping[str, Any]:
 
 
 def _object(answer: Any) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = answer
-    return found
+    document: Mapping[str, Any] = answer
+    return document
 
 
 def text_of(receipt: Mapping[str, Any]) -> Iterator[str]:

@@ -44,11 +44,11 @@ def read_files(paths: Sequence[Path]) -> tuple[LocalFile, ...]:
     if len(paths) > MAX_FILES:
         raise BadFile(f"A message takes at most {MAX_FILES} files, not {len(paths)}.")
     left = FILES_BYTES
-    found: list[LocalFile] = []
+    files: list[LocalFile] = []
     for path in paths:
-        found.append(_read(path, left))
-        left -= len(found[-1].data)
-    return tuple(found)
+        files.append(_read(path, left))
+        left -= len(files[-1].data)
+    return tuple(files)
 
 
 def _read(path: Path, left: int) -> LocalFile:
@@ -64,7 +64,7 @@ def _read(path: Path, left: int) -> LocalFile:
 
 def _media_type(path: Path, data: bytes) -> str:
     """By its content: an image or a PDF by its first bytes, else text, of the type that its name tells."""
-    viewable = [one for one in sorted(VIEWABLE) if not refusal(one, data)]
+    viewable = [media_type for media_type in sorted(VIEWABLE) if not refusal(media_type, data)]
     if viewable:
         return viewable[0]
     if problem := not_text(data):

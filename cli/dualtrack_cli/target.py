@@ -33,8 +33,8 @@ _SOME_CREDITS: Final = 500
 
 def _state_dir() -> Path:
     """``.dualtrack`` of the checkout, wherever the command is called; of this folder if there is no checkout."""
-    found = find_spec("infra")
-    root = Path(found.origin).parents[1] if found and found.origin else Path()
+    spec = find_spec("infra")
+    root = Path(spec.origin).parents[1] if spec and spec.origin else Path()
     return (root if (root / "infra" / "local").is_dir() else Path()) / ".dualtrack"
 
 
@@ -147,7 +147,7 @@ def claims_of(token: str) -> Mapping[str, Any]:
 
 def command_line(stack: Wanted, *words: str) -> str:
     """``uv run dualtrack …`` for the same stack, ready to be pasted."""
-    parts = ["uv", "run", "dualtrack", *(one_line(one, 100) for one in words)]
+    parts = ["uv", "run", "dualtrack", *(one_line(word, 100) for word in words)]
     if stack.url is not None:
         parts += ["--url", stack.url]
     elif stack.state_dir != STATE_DIR:

@@ -115,13 +115,13 @@ def _signature(headers: Mapping[str, str], query: Mapping[str, list[str]]) -> si
     authorization = headers.get("authorization")
     if authorization is None:
         algorithm = query.get("X-Amz-Algorithm", [""])[0]
-        found = sigv4.parse_query_signature(query)
+        signature = sigv4.parse_query_signature(query)
     else:
         algorithm = authorization.split(" ", 1)[0]
-        found = sigv4.parse_header_signature(headers)
-    if algorithm != _ALGORITHM or not isinstance(found, sigv4.HeaderSignature):
+        signature = sigv4.parse_header_signature(headers)
+    if algorithm != _ALGORITHM or not isinstance(signature, sigv4.HeaderSignature):
         return None
-    return found if found.access_key_id == extract_access_key_id(dict(headers), dict(query)) else None
+    return signature if signature.access_key_id == extract_access_key_id(dict(headers), dict(query)) else None
 
 
 def _secret(access_key: str, headers: Mapping[str, str], query: Mapping[str, list[str]]) -> str | None:
@@ -129,8 +129,8 @@ def _secret(access_key: str, headers: Mapping[str, str], query: Mapping[str, lis
     if is_root_access_key(access_key) and access_key != os.environ["AWS_ACCESS_KEY_ID"]:
         return None
     token = headers.get("x-amz-security-token") or query.get("X-Amz-Security-Token", [""])[0]
-    found = resolve_credential(access_key, session_token=token)
-    return found.secret_access_key if isinstance(found, ResolvedCredential) else None
+    credential = resolve_credential(access_key, session_token=token)
+    return credential.secret_access_key if isinstance(credential, ResolvedCredential) else None
 
 
 def _matches(

@@ -58,8 +58,8 @@ class Outside:
         """Offline without a key and without an address for Claude; Bedrock is asked for by its name."""
         if self.services.provider == BEDROCK:
             return "live"
-        given = self.settings.get("ANTHROPIC_API_KEY") or self.settings.get("ANTHROPIC_BASE_URL")
-        return "live" if given else "offline"
+        configured = self.settings.get("ANTHROPIC_API_KEY") or self.settings.get("ANTHROPIC_BASE_URL")
+        return "live" if configured else "offline"
 
     @property
     def documents(self) -> Literal["samples", "context7"]:
@@ -98,10 +98,10 @@ class Outside:
 
     def parameters(self) -> dict[str, str]:
         """The values of the local template's parameters."""
-        given = {name: getattr(self.services, field) or "" for field, name in PARAMETER_NAMES.items()}
+        values = {name: getattr(self.services, field) or "" for field, name in PARAMETER_NAMES.items()}
         name = PARAMETER_NAMES["bedrock_base_url"]
         # the region of the emulated account means nothing to Bedrock
-        return {**given, name: given[name] or bedrock_url(self._region())}
+        return {**values, name: values[name] or bedrock_url(self._region())}
 
     def origins(self) -> list[str]:
         """The pages of other origins that may call the API (ALLOWED_ORIGINS).
@@ -136,9 +136,13 @@ class Outside:
 
     def _credentials(self) -> str:
         """The user's own for AWS, as `dualtrack.models.bedrock.connect` wants them."""
-        given = {field: self.settings.get(name, "") for field, name in _AWS_SETTINGS.items()}
-        asked = self.services.provider == BEDROCK and given["aws_access_key"] and given["aws_secret_key"]
-        kept = {field: value for field, value in given.items() if value}
+        credentials = {field: self.settings.get(name, "") for field, name in _AWS_SETTINGS.items()}
+        asked = (
+            self.services.provider == BEDROCK
+            and credentials["aws_access_key"]
+            and credentials["aws_secret_key"]
+        )
+        kept = {field: value for field, value in credentials.items() if value}
         return json.dumps(kept) if asked else SECRET_NOT_SET
 
     def _key(self, name: str) -> str:

@@ -237,7 +237,7 @@ class LocalStack:
         """Whether a workflow runs: a chat, its summaries, a job of a corpus."""
         states = self.aws.client("stepfunctions")
         machines = states.list_state_machines()["stateMachines"]
-        arns = [one["stateMachineArn"] for one in machines]
+        arns = [machine["stateMachineArn"] for machine in machines]
         return any(
             states.list_executions(stateMachineArn=arn, statusFilter="RUNNING")["executions"] for arn in arns
         )

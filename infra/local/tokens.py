@@ -63,8 +63,8 @@ class Tokens:
         if not _NAME.fullmatch(user):
             raise BadName("A user name has 1 to 64 letters, digits or the characters . _ @ + -")
         try:
-            found = self._cognito.admin_get_user(UserPoolId=self._pool_id, Username=user)
-            return _sub(found["UserAttributes"]), False
+            answer = self._cognito.admin_get_user(UserPoolId=self._pool_id, Username=user)
+            return _sub(answer["UserAttributes"]), False
         except self._cognito.exceptions.UserNotFoundException:
             pass
         try:

@@ -195,7 +195,7 @@ def without_source_map(content: bytes) -> bytes:
 
 def damaged(folder: Path = FOLDER) -> tuple[str, ...]:
     """The copies that are missing or differ from their digests."""
-    return tuple(one.name for one in COPIES if _digest(folder / one.name) != one.sha256)
+    return tuple(vendored.name for vendored in COPIES if _digest(folder / vendored.name) != vendored.sha256)
 
 
 def _digest(path: Path) -> str:
@@ -205,12 +205,12 @@ def _digest(path: Path) -> str:
 def fetch(folder: Path = FOLDER) -> None:
     """Download the packages with npm (from the Python environment) and write the copies."""
     with tempfile.TemporaryDirectory() as work:
-        for package in sorted({one.package for one in COPIES}):
+        for package in sorted({vendored.package for vendored in COPIES}):
             archive = _pack(package, Path(work))
             with tarfile.open(archive) as files:
-                for one in COPIES:
-                    if one.package == package:
-                        _write(files, one, folder)
+                for vendored in COPIES:
+                    if vendored.package == package:
+                        _write(files, vendored, folder)
 
 
 def _pack(package: str, work: Path) -> Path:
@@ -226,13 +226,13 @@ def _pack(package: str, work: Path) -> Path:
     return work / str(output.stdout).strip().splitlines()[-1]
 
 
-def _write(files: tarfile.TarFile, one: Copy, folder: Path) -> None:
-    member = files.extractfile(f"package/{one.source}")
+def _write(files: tarfile.TarFile, vendored: Copy, folder: Path) -> None:
+    member = files.extractfile(f"package/{vendored.source}")
     assert member is not None
     content = member.read()
-    path = folder / one.name
+    path = folder / vendored.name
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(without_source_map(content) if one.name.endswith(".js") else content)
+    path.write_bytes(without_source_map(content) if vendored.name.endswith(".js") else content)
 
 
 if __name__ == "__main__":

@@ -167,7 +167,7 @@ class IdentityStack(Stack):
             disable_o_auth=None if callbacks else True,
             supported_identity_providers=[
                 cognito.UserPoolClientIdentityProvider.COGNITO,
-                *(cognito.UserPoolClientIdentityProvider.custom(one.provider_name) for one in providers),
+                *(cognito.UserPoolClientIdentityProvider.custom(own.provider_name) for own in providers),
             ],
         )
         for provider in providers:

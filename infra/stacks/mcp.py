@@ -281,9 +281,9 @@ class McpStack(Stack):
     def _may_pull(self, task: ecs.FargateTaskDefinition) -> None:
         """An image in a registry of the account needs a right to pull; a public one needs none."""
         repositories = [
-            f"arn:aws:ecr:{found['region']}:{found['account']}:repository/{found['name']}"
+            f"arn:aws:ecr:{match['region']}:{match['account']}:repository/{match['name']}"
             for image in (self._settings.image, self._settings.probe_image)
-            if (found := _ECR.fullmatch(_parts(image)["name"]))
+            if (match := _ECR.fullmatch(_parts(image)["name"]))
         ]
         if not repositories:
             return
@@ -318,12 +318,12 @@ def _probe() -> ecs.HealthCheck:
 
 
 def _parts(image: str) -> re.Match[str]:
-    found = _IMAGE.fullmatch(image)
-    if not found:
+    match = _IMAGE.fullmatch(image)
+    if not match:
         raise ValueError(
             f"an image must be pinned by its digest, registry/name:tag@sha256:<64 hex digits>: {image}"
         )
-    return found
+    return match
 
 
 def _pinned(image: str) -> str:

@@ -217,7 +217,7 @@ class Observability(Construct):
 
     def _queries(self, stage: StageSettings) -> None:
         """Saved queries of Logs Insights. `correlation_id` is the chat's id in every function's lines."""
-        groups = [one.log_group for one in self._functions.values()]
+        groups = [function.log_group for function in self._functions.values()]
         fields = ("@timestamp", "service", "level", "message", "turn", "next", "error")
         wanted = {
             "Chat": logs.QueryString(

@@ -53,13 +53,13 @@ class Cdk:
 
         ``settings`` is added to the environment of the app (`infra.settings`).
         """
-        given = [part for name, value in context.items() for part in ("-c", f"{name}={value}")]
+        context_arguments = [part for name, value in context.items() for part in ("-c", f"{name}={value}")]
         with tempfile.TemporaryDirectory(prefix="dualtrack-cdk-") as folder:
             # a separate folder: the CDK locks its output, and a killed CDK leaves the lock behind
             output = [] if Path(self._app).is_dir() else ["--output", folder]
             app = ["--app", self._app, *output]
             options = ["--require-approval", "never", "--progress", "events", "--no-notices"]
-            self._run(["deploy", *stacks, *app, *given, *options], settings, _checkout())
+            self._run(["deploy", *stacks, *app, *context_arguments, *options], settings, _checkout())
 
     def _run(self, arguments: Sequence[str], settings: Mapping[str, str], folder: Path) -> None:
         command = [*_command(), *arguments]
@@ -99,8 +99,8 @@ def own_app() -> str:
 
 
 def _command() -> list[str]:
-    if given := os.environ.get(COMMAND_VARIABLE):
-        return shlex.split(given)
+    if command := os.environ.get(COMMAND_VARIABLE):
+        return shlex.split(command)
     from infra.local.synth import node  # noqa: PLC0415
 
     npx = Path(node()).parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npx-cli.js"

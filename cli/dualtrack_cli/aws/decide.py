@@ -79,10 +79,10 @@ def key_problem(name: str, value: str, *, own_service: bool = False) -> str:
 
 
 def keys_to_put(
-    present: Collection[str], given: Mapping[str, str], *, renew: bool = False
+    present: Collection[str], provided: Mapping[str, str], *, renew: bool = False
 ) -> Mapping[str, str]:
     """The keys to store: those provided but missing from the account, or all that were provided."""
-    return {name: value for name, value in given.items() if renew or name not in present}
+    return {name: value for name, value in provided.items() if renew or name not in present}
 
 
 def is_key_needed(settings: Mapping[str, str]) -> bool:

@@ -45,8 +45,8 @@ def _user(url: str | None, token: str | None, stage: str, region: str | None) ->
         finally:
             _erase(url, made)
     else:
-        with _deployed_user(Account(region), stage, token) as found:
-            yield found
+        with _deployed_user(Account(region), stage, token) as user:
+            yield user
 
 
 @contextlib.contextmanager
@@ -129,8 +129,8 @@ def smoke(
     Exit codes: 0 everything passed, 4 something did not.
     """
     with exit_codes():
-        given = token or os.environ.get("DUALTRACK_TOKEN") or None
-        with _user(url.rstrip("/") if url else None, given, stage, region) as (address, made):
+        provided = token or os.environ.get("DUALTRACK_TOKEN") or None
+        with _user(url.rstrip("/") if url else None, provided, stage, region) as (address, made):
             probe = Probe(address, made)
             try:
                 results = run_checks(probe, _tell)
@@ -144,11 +144,11 @@ def smoke(
 
 
 def _conclude(results: list[Result], measured: list[tuple[str, str]], path: Path, *, as_json: bool) -> None:
-    passed = sum(one.state == "passed" for one in results)
+    passed = sum(result.state == "passed" for result in results)
     if as_json:
         listed = [
-            {"check": one.name, "state": one.state, "seen": one.seen, "seconds": one.seconds}
-            for one in results
+            {"check": result.name, "state": result.state, "seen": result.seen, "seconds": result.seconds}
+            for result in results
         ]
         print_json({"passed": passed, "of": len(results), "checks": listed, "measured": dict(measured)})
     else:

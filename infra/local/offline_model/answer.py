@@ -49,7 +49,7 @@ def write(seen: Transcript, offered: Sequence[str] = (), *, only_samples: bool =
     """
     wanted = frozenset(words(seen.question))
     parts = [MARK]
-    of_courses = [one for one in seen.outcomes if one.tool in _OF_COURSES and not one.is_error]
+    of_courses = [call for call in seen.outcomes if call.tool in _OF_COURSES and not call.is_error]
     parts.append(courses.answer_from(seen) if of_courses else "")
     rest = [outcome for outcome in seen.outcomes if outcome not in of_courses]
     searches = [outcome for outcome in rest if outcome.tool == DOCUMENTATION]
@@ -88,12 +88,14 @@ def _from_document(outcome: Outcome, wanted: frozenset[str]) -> str:
     parts = sections(outcome.text)
     # What stands before the first title introduces the documents and is none of them.
     titled = [section for section in parts if section.title] or parts
-    found = [section for section in titled if overlap(wanted, section.text) >= 1]
+    matching = [section for section in titled if overlap(wanted, section.text) >= 1]
     # Documents come best first, so an earlier one wins a near tie.
-    places = sorted(
-        range(len(found)), key=lambda place: _score(found[place], wanted) - place / 10, reverse=True
+    positions = sorted(
+        range(len(matching)),
+        key=lambda position: _score(matching[position], wanted) - position / 10,
+        reverse=True,
     )
-    ranked = [found[place] for place in sorted(places[:MAX_SECTIONS])]
+    ranked = [matching[position] for position in sorted(positions[:MAX_SECTIONS])]
     if not ranked:
         start = _shortened(" ".join(sentences(outcome.text)[:3]), 600)
         return f"`{outcome.tool}` answered, but nothing in it matches the question. It begins: {start}"
@@ -193,12 +195,12 @@ def _from_file(file: AttachedText, wanted: frozenset[str]) -> str:
     """What of an attached text shares words with the question, in its order; else how it begins."""
     named = f"`{file.name}`" if file.name else "the attached file"
     said = [part for line in file.text.splitlines() for part in sentences(line)]
-    ranked = sorted(range(len(said)), key=lambda place: -overlap(wanted, said[place]))[:MAX_LINES]
-    found = [said[place] for place in sorted(ranked) if overlap(wanted, said[place]) >= 1]
-    if not found:
+    ranked = sorted(range(len(said)), key=lambda position: -overlap(wanted, said[position]))[:MAX_LINES]
+    matching = [said[position] for position in sorted(ranked) if overlap(wanted, said[position]) >= 1]
+    if not matching:
         start = _shortened(" ".join(said[:3]), 600) or "(nothing but blanks)"
         return f"Nothing in {named} ({file.ref}) matches the question. It begins: {start}"
-    lines = "\n".join(f"> {_shortened(one, 400)}" for one in found)
+    lines = "\n".join(f"> {_shortened(line, 400)}" for line in matching)
     return f"From {named} ({file.ref}):\n\n{lines}"
 
 

@@ -83,14 +83,14 @@ def next_calls(seen: Transcript) -> tuple[Call, ...]:
         return tuple(_asked(seen.question, _questions_before(seen)))
     last = seen.outcomes[-1]
     if last.tool == FIND and _FIND_AND_LIST.search(seen.question) and not last.is_error:
-        found = _json(last).get("nodes") or ()
-        return tuple((LIST_RELATED, {"node_id": one["node_id"]}) for one in found[:1])
+        nodes = _json(last).get("nodes") or ()
+        return tuple((LIST_RELATED, {"node_id": node["node_id"]}) for node in nodes[:1])
     return ()
 
 
 def _questions_before(seen: Transcript) -> list[str]:
     """The conversation's earlier questions, the latest first."""
-    return list(dict.fromkeys(one.question.strip() for one in reversed(seen.past) if one.question))
+    return list(dict.fromkeys(record.question.strip() for record in reversed(seen.past) if record.question))
 
 
 def _asked(question: str, before: list[str]) -> Iterator[Call]:
@@ -111,13 +111,16 @@ def _by_words(question: str) -> Call | None:
         (_QUERY, lambda match: ("run_query", {"query": match[0].strip()})),
         (_SCHEMA, lambda _: ("get_schema", {})),
         (_PATH, _path),
-        (_BREAKDOWN, lambda match: ("count_breakdown", _given(name=match["name"]))),
+        (_BREAKDOWN, lambda match: ("count_breakdown", _without_empty(name=match["name"]))),
         (_FIND_AND_LIST, lambda match: (FIND, {"name": _clean(match["name"])})),
         (_CONNECTED, _connected),
         (_COUNT_IN, _count_in),
         (_PER_CATEGORY, lambda match: _per_category(question, match)),
-        (_CATEGORIES, lambda match: ("list_categories", _given(scope=(match["scope"] or "").lower()))),
-        (_LIST_IN, lambda match: ("list_related_by_name", _place(match))),
+        (
+            _CATEGORIES,
+            lambda match: ("list_categories", _without_empty(scope=(match["scope"] or "").lower())),
+        ),
+        (_LIST_IN, lambda match: ("list_related_by_name", _name_and_label(match))),
     ):
         match = rule.search(question)
         if match:
@@ -131,9 +134,9 @@ def _pointing_back(question: str, before: list[str]) -> Call | None:
     for earlier in before if listing or also else ():
         match = _COUNT_IN.search(earlier) or _LIST_IN.search(earlier)
         if match and listing:
-            return "list_related_by_name", _place(match)
+            return "list_related_by_name", _name_and_label(match)
         if match and also:
-            return MARK, {**_place(match), "name": _clean(also["name"])}
+            return MARK, {**_name_and_label(match), "name": _clean(also["name"])}
         every = _COUNT_ALL.search(earlier)
         if every and listing and _label(every["noun"]):
             return "list_nodes", {"label": _label(every["noun"])}
@@ -158,11 +161,11 @@ def _simple(question: str) -> Call | None:
 
 
 def _count_in(match: re.Match[str]) -> Call:
-    return MARK, _place(match)
+    return MARK, _name_and_label(match)
 
 
-def _place(match: re.Match[str]) -> dict[str, Any]:
-    return _given(name=match["name"], target_label=_label(match["noun"]))
+def _name_and_label(match: re.Match[str]) -> dict[str, Any]:
+    return _without_empty(name=match["name"], target_label=_label(match["noun"]))
 
 
 def _path(match: re.Match[str]) -> Call:
@@ -177,10 +180,13 @@ def _connected(match: re.Match[str]) -> Call:
 def _per_category(question: str, match: re.Match[str]) -> Call:
     counted = re.search(rf"\bhow many {_NOUN} (?:are |is |per |by |in )", question, re.IGNORECASE)
     label = _label(counted["noun"]) if counted else ""
-    return "count_by_category", {"scope": (match["scope"] or "both").lower(), **_given(target_label=label)}
+    return "count_by_category", {
+        "scope": (match["scope"] or "both").lower(),
+        **_without_empty(target_label=label),
+    }
 
 
-def _given(**arguments: str | None) -> dict[str, Any]:
+def _without_empty(**arguments: str | None) -> dict[str, Any]:
     return {name: _clean(value) for name, value in arguments.items() if value}
 
 
@@ -201,7 +207,7 @@ def answer_from(outcome: Outcome) -> str:
     """What an outcome of a graph's tool says."""
     told = _json(outcome)
     if told.get("found") is False:
-        return _not_found(told)
+        return _unknown_name(told)
     if "ambiguous" in told:
         return f"{told['ambiguous']}\n\n{_nodes(told['nodes'])}"
     say = _SAY.get(outcome.tool)
@@ -221,7 +227,7 @@ def _json(outcome: Outcome) -> dict[str, Any]:
     return told if isinstance(told, dict) else {}
 
 
-def _not_found(told: dict[str, Any]) -> str:
+def _unknown_name(told: dict[str, Any]) -> str:
     if "max_depth" in told:
         return f"No path of at most {told['max_depth']} relationships connects {told['from']['name']} and {told['to']['name']}."
     similar = ", ".join(told.get("similar_names") or ())
@@ -229,32 +235,32 @@ def _not_found(told: dict[str, Any]) -> str:
     return f"There is nothing called “{told.get('name') or told.get('node_id')}”.{like}"
 
 
-def _counted(told: dict[str, Any], given: dict[str, Any]) -> str:
-    what = f"{given['target_label']} nodes" if given.get("target_label") else "nodes"
-    where = given.get("name") or told.get("node", {}).get("name", "it")
+def _counted(told: dict[str, Any], arguments: dict[str, Any]) -> str:
+    what = f"{arguments['target_label']} nodes" if arguments.get("target_label") else "nodes"
+    where = arguments.get("name") or told.get("node", {}).get("name", "it")
     said = f"**{told['total_count']}** {what} are in {where}."
     if len(told["by_label"]) > 1:
         said += f" By label: {_pairs(told['by_label'])}."
     each = [
-        f"- {one['name']} ({one['node_id']}): {one['total_count']}" for one in told.get("named_nodes", ())
+        f"- {node['name']} ({node['node_id']}): {node['total_count']}" for node in told.get("named_nodes", ())
     ]
     return "\n".join(
         [said, *(["", f"{told['named_nodes_count']} nodes have this name:", *each] if each else [])]
     )
 
 
-def _listed(told: dict[str, Any], given: dict[str, Any]) -> str:
-    of = given.get("name") or told.get("node", {}).get("name") or told.get("label")
+def _listed(told: dict[str, Any], arguments: dict[str, Any]) -> str:
+    of = arguments.get("name") or told.get("node", {}).get("name") or told.get("label")
     shown = f", of which {told['count']} are shown" if "next_offset" in told or told["offset"] else ""
     return f"{of}: **{told['total_count']}** in all{shown}.\n\n{_nodes(told['nodes'])}"
 
 
-def _found(told: dict[str, Any], _: dict[str, Any]) -> str:
+def _matches(told: dict[str, Any], _: dict[str, Any]) -> str:
     return _nodes(told["nodes"], properties=True)
 
 
-def _by_name(told: dict[str, Any], given: dict[str, Any]) -> str:
-    return f"**{told['total_count']}** nodes have “{given.get('name')}” in their name: {_pairs(told['by_label'])}."
+def _by_name(told: dict[str, Any], arguments: dict[str, Any]) -> str:
+    return f"**{told['total_count']}** nodes have “{arguments.get('name')}” in their name: {_pairs(told['by_label'])}."
 
 
 def _of_label(told: dict[str, Any], _: dict[str, Any]) -> str:
@@ -264,17 +270,17 @@ def _of_label(told: dict[str, Any], _: dict[str, Any]) -> str:
 def _connections(told: dict[str, Any], _: dict[str, Any]) -> str:
     arrows = {"out": "→", "in": "←"}
     lines = [
-        f"- {arrows[one['direction']]} {one['type']} {one['node']['name']} ({one['node']['label']})"
-        for one in told["connections"][:MAX_SHOWN]
+        f"- {arrows[connection['direction']]} {connection['type']} {connection['node']['name']} ({connection['node']['label']})"
+        for connection in told["connections"][:MAX_SHOWN]
     ]
     return f"{told['node']['name']} has **{told['total_count']}** connections.\n\n" + "\n".join(lines)
 
 
-def _broken_down(told: dict[str, Any], given: dict[str, Any]) -> str:
-    of = f" in {given['name']}" if given.get("name") else ""
+def _broken_down(told: dict[str, Any], arguments: dict[str, Any]) -> str:
+    of = f" in {arguments['name']}" if arguments.get("name") else ""
     parts = [f"**{told['total_count']}** {told['target_label']} nodes{of}."]
-    for dimension, found in told["by"].items():
-        lines = [f"- {one['name']}: {one['count']}" for one in found["groups"][:MAX_SHOWN]]
+    for dimension, breakdown in told["by"].items():
+        lines = [f"- {group['name']}: {group['count']}" for group in breakdown["groups"][:MAX_SHOWN]]
         parts.append("\n".join([f"By {dimension}:", *lines]))
     return "\n\n".join(parts)
 
@@ -283,7 +289,7 @@ def _per_categories(told: dict[str, Any], _: dict[str, Any]) -> str:
     parts = []
     for scope in ("location", "system"):
         lines = [
-            f"- {one['name']}: {one['count']}" for one in told.get(scope, {}).get("nodes", ())[:MAX_SHOWN]
+            f"- {node['name']}: {node['count']}" for node in told.get(scope, {}).get("nodes", ())[:MAX_SHOWN]
         ]
         parts += (
             ["\n".join([f"{told['target_label'] or 'Nodes'} per {scope} category:", *lines])] if lines else []
@@ -292,18 +298,20 @@ def _per_categories(told: dict[str, Any], _: dict[str, Any]) -> str:
 
 
 def _categories(told: dict[str, Any], _: dict[str, Any]) -> str:
-    lines = [f"{'  ' * one['depth']}- {one['name']}" for one in told["nodes"][:MAX_SHOWN]]
+    lines = [f"{'  ' * node['depth']}- {node['name']}" for node in told["nodes"][:MAX_SHOWN]]
     return f"There are **{told['total_count']}** categories.\n\n" + "\n".join(lines)
 
 
 def _passed(told: dict[str, Any], _: dict[str, Any]) -> str:
-    names = " – ".join(one["name"] for one in told["nodes"])
+    names = " – ".join(node["name"] for node in told["nodes"])
     return f"A shortest path has **{told['length']}** relationships: {names}."
 
 
 def _schema(told: dict[str, Any], _: dict[str, Any]) -> str:
-    labels = _pairs({one["label"]: one["count"] for one in told["labels"]})
-    types = _pairs({one["type"]: one["count"] for one in told["relationship_types"]})
+    labels = _pairs({label["label"]: label["count"] for label in told["labels"]})
+    types = _pairs(
+        {relationship["type"]: relationship["count"] for relationship in told["relationship_types"]}
+    )
     return f"Labels: {labels}.\n\nRelationship types: {types}."
 
 
@@ -322,9 +330,9 @@ def _cell(value: Any) -> str:
 
 def _nodes(nodes: list[dict[str, Any]], *, properties: bool = False) -> str:
     return "\n".join(
-        f"- {one['name']} ({one['label']}, {one['node_id']})"
-        + (f": {_pairs(one['properties'])}" if properties and one.get("properties") else "")
-        for one in nodes[:MAX_SHOWN]
+        f"- {node['name']} ({node['label']}, {node['node_id']})"
+        + (f": {_pairs(node['properties'])}" if properties and node.get("properties") else "")
+        for node in nodes[:MAX_SHOWN]
     )
 
 
@@ -338,7 +346,7 @@ _SAY = {
     "list_related_by_name": _listed,
     LIST_RELATED: _listed,
     "list_nodes": _listed,
-    FIND: _found,
+    FIND: _matches,
     "count_nodes": _by_name,
     "count_by_label": _of_label,
     "get_node_connections": _connections,

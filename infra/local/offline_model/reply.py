@@ -109,22 +109,22 @@ def _search(request: wire.Request, calls: Iterable[Call]) -> Blocks:
     """A deferred tool is found by the tool search tool before it is called, once in a conversation."""
     searcher = next((tool.name for tool in request.tools if not isinstance(tool, wire.Tool)), None)
     deferred = {tool.name for tool in request.tools if tool.defer_loading}
-    hidden = [call.tool for call in calls if call.tool in deferred - _found(request)]
+    hidden = [call.tool for call in calls if call.tool in deferred - _already_loaded(request)]
     if searcher is None or not hidden:
         return ()
     use_id = fresh_id("srvtoolu")
     key, query = ("pattern", "|".join(hidden)) if searcher.endswith("regex") else ("query", " ".join(hidden))
-    found = {
+    content = {
         "type": "tool_search_tool_search_result",
         "tool_references": [{"type": "tool_reference", "tool_name": name} for name in hidden],
     }
     return (
         {"type": "server_tool_use", "id": use_id, "name": searcher, "input": {key: query}},
-        {"type": "tool_search_tool_result", "tool_use_id": use_id, "content": found},
+        {"type": "tool_search_tool_result", "tool_use_id": use_id, "content": content},
     )
 
 
-def _found(request: wire.Request) -> set[str]:
+def _already_loaded(request: wire.Request) -> set[str]:
     return {
         reference.tool_name
         for message in request.messages
@@ -184,8 +184,10 @@ def fitted(request: wire.Request, reply: Reply) -> Reply:
 def _stopped(block: Mapping[str, Any], sequences: tuple[str, ...]) -> tuple[str, str] | None:
     if block["type"] != "text":
         return None
-    found = [(block["text"].find(sequence), sequence) for sequence in sequences if sequence in block["text"]]
-    if not found:
+    positions = [
+        (block["text"].find(sequence), sequence) for sequence in sequences if sequence in block["text"]
+    ]
+    if not positions:
         return None
-    place, sequence = min(found)
-    return block["text"][:place], sequence
+    position, sequence = min(positions)
+    return block["text"][:position], sequence

@@ -233,14 +233,14 @@ def _decoded(data: str) -> bytes:
 
 def _check_breakpoints(request: wire.Countable) -> None:
     marked = (*request.tools, *request.system, *blocks_of(request))
-    found = [block.cache_control for block in marked if getattr(block, "cache_control", None)]
+    breakpoints = [block.cache_control for block in marked if getattr(block, "cache_control", None)]
     if request.cache_control:
-        found.append(request.cache_control)
-    if len(found) > MAX_BREAKPOINTS:
+        breakpoints.append(request.cache_control)
+    if len(breakpoints) > MAX_BREAKPOINTS:
         raise RefusalError(
-            f"A maximum of {MAX_BREAKPOINTS} blocks with cache_control may be provided. Found {len(found)}."
+            f"A maximum of {MAX_BREAKPOINTS} blocks with cache_control may be provided. Found {len(breakpoints)}."
         )
-    ttls = [control.ttl for control in found]
+    ttls = [control.ttl for control in breakpoints]
     if "5m" in ttls and "1h" in ttls[ttls.index("5m") :]:
         raise RefusalError(
             "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block"

@@ -122,9 +122,9 @@ class Script:
         kind = kind_of(request)
         question = question_of(request, kind)
         with self._lock:
-            for place, response in enumerate(self._queue):
+            for position, response in enumerate(self._queue):
                 if response.fits(kind, question):
-                    return response if response.always else self._queue.pop(place)
+                    return response if response.always else self._queue.pop(position)
         return None
 
     @property

@@ -251,8 +251,8 @@ def _check_depth(value: Any, levels: int) -> None:
     if not levels:
         raise ValueError("nested too deep")
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    for one in inner:
-        _check_depth(one, levels - 1)
+    for child in inner:
+        _check_depth(child, levels - 1)
 
 
 def _validated(shape: type[_Body], body: Any) -> _Body:
@@ -260,19 +260,19 @@ def _validated(shape: type[_Body], body: Any) -> _Body:
         return shape.model_validate(body)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(_place(first["loc"]))
-        raise RefusalError(f"{place}: {first['msg']}" if place else first["msg"]) from None
+        path = ".".join(_shown_path(first["loc"]))
+        raise RefusalError(f"{path}: {first['msg']}" if path else first["msg"]) from None
 
 
-def _place(location: tuple[int | str, ...]) -> list[str]:
+def _shown_path(location: tuple[int | str, ...]) -> list[str]:
     """``messages.0.content.1``: pydantic adds the role by which it told the messages apart."""
     if location[:1] == ("messages",):
         location = (*location[:2], *location[3:]) if location[2:3] and location[2] in _ROLES else location
     return [str(part) for part in location]
 
 
-def _check_fits(request: wire.Countable, given: int | None) -> None:
-    window = limits_of(request.model).context_window if given is None else given
+def _check_fits(request: wire.Countable, context_window: int | None) -> None:
+    window = limits_of(request.model).context_window if context_window is None else context_window
     total = tokens.count(request)
     if isinstance(request, wire.Request) and total > window:
         raise RefusalError(f"prompt is too long: {total} tokens > {window} maximum")
@@ -365,8 +365,8 @@ async def _control_requests(http: HttpRequest) -> Response:
     return JSONResponse(
         {
             "requests": [
-                {"path": one.path, "headers": one.headers, "body": one.body, "refused": one.refused}
-                for one in tuple(_state(http).recorded)
+                {"path": call.path, "headers": call.headers, "body": call.body, "refused": call.refused}
+                for call in tuple(_state(http).recorded)
             ]
         }
     )
@@ -410,7 +410,7 @@ def serve_offline_model(
 ) -> Iterator[OfflineModel]:
     """Run the server in a thread; without ``settings`` it answers without delay and records requests."""
     settings = settings or Settings(chunk_delay=0.0, control=True)
-    given = script if isinstance(script, Script) else Script(script)
-    app = create_app(settings, given, now)
+    answers = script if isinstance(script, Script) else Script(script)
+    app = create_app(settings, answers, now)
     with serve_in_thread(app, port) as url:
         yield OfflineModel(url, app.state.model)

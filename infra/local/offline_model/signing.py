@@ -50,7 +50,7 @@ def bind(request: wire.Request, content: Iterable[Mapping[str, Any]]) -> tuple[d
         for part in message.content:
             prompt.add(message.role, part)
     blocks = [dict(block) for block in content]
-    last = max((place for place, block in enumerate(blocks) if block["type"] == "thinking"), default=-1)
+    last = max((index for index, block in enumerate(blocks) if block["type"] == "thinking"), default=-1)
     for block in blocks[: last + 1]:
         if block["type"] == "thinking" and not block.get("signature"):
             block["signature"] = prompt.sign(block["thinking"])

@@ -169,12 +169,12 @@ def _ends(starts: list[re.Match[str]], prompt: str) -> list[int]:
 
 def _ids(prompt: str) -> tuple[tuple[str, str], ...]:
     starts = list(_LIBRARY_ID.finditer(prompt))
-    found: dict[str, str] = {}
+    contexts: dict[str, str] = {}
     for match, end in zip(starts, _ends(starts, prompt), strict=True):
         # The listing may put a title before the id on its line and details after it.
         before = prompt[prompt.rfind("\n", 0, match.start()) + 1 : match.start()]
-        found.setdefault(match[0], f"{before} {match[0]} {prompt[match.end() : end]}")
-    return tuple(found.items())
+        contexts.setdefault(match[0], f"{before} {match[0]} {prompt[match.end() : end]}")
+    return tuple(contexts.items())
 
 
 def _value(schema: Mapping[str, Any], name: str, prompt: _Prompt, root: Mapping[str, Any]) -> Any:
@@ -191,7 +191,7 @@ def _value(schema: Mapping[str, Any], name: str, prompt: _Prompt, root: Mapping[
             return _value(chosen, name, prompt, root)
     kind = schema.get("type")
     if isinstance(kind, list):
-        kind = next((one for one in kind if one != "null"), "null")
+        kind = next((choice for choice in kind if choice != "null"), "null")
     return _of_type(kind, schema, name, prompt, root)
 
 
@@ -214,7 +214,7 @@ def _array(schema: Mapping[str, Any], name: str, prompt: _Prompt, root: Mapping[
     if kind in ("integer", "number"):
         return list(prompt.ranked_numbers())
     if kind == "object":
-        return [_ranked_object(items, place, prompt, root) for place in range(len(prompt.numbered))]
+        return [_ranked_object(items, rank, prompt, root) for rank in range(len(prompt.numbered))]
     if kind == "string" and not items.get("enum"):
         if prompt.ids:
             return prompt.ranked_ids()
@@ -228,14 +228,14 @@ def _is_ranking(name: str) -> bool:
     return bool(re.search(r"rank|order|ids?$|index|best|relevan", name, re.IGNORECASE))
 
 
-def _ranked_object(items: Mapping[str, Any], place: int, prompt: _Prompt, root: Mapping[str, Any]) -> Any:
-    """One entry of a ranking with scores: the entry at ``place``, scores falling with the place."""
+def _ranked_object(items: Mapping[str, Any], rank: int, prompt: _Prompt, root: Mapping[str, Any]) -> Any:
+    """One entry of a ranking with scores: the entry at `rank`, scores falling with the rank."""
     filled = _value(items, "", prompt, root)
     for key in filled:
         if re.search(r"score|relevan", key, re.IGNORECASE):
-            filled[key] = max(10 - place, 0)
+            filled[key] = max(10 - rank, 0)
         elif re.search(r"index|id|number|excerpt", key, re.IGNORECASE):
-            number = prompt.ranked_numbers()[place]
+            number = prompt.ranked_numbers()[rank]
             filled[key] = str(number) if isinstance(filled[key], str) else number
     return filled
 

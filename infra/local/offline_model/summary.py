@@ -66,7 +66,7 @@ def _jointly(request: wire.Countable) -> str:
     form, results = _FORM.search(ask), _results(request)
     said = "\n\n".join(texts(request.messages[-2].content))
     blocks = (text for message in request.messages for text in texts(message.content))
-    asked = {found[1]: text[found.end() :] for text in blocks if (found := _RESULT.match(text))}
+    asked = {match[1]: text[match.end() :] for text in blocks if (match := _RESULT.match(text))}
     parts = []
     for record_id in _LISTED.findall(ask.partition("Records:")[2]):
         made = results.get(record_id) or extract(asked.get(record_id, said), 3)
@@ -76,7 +76,7 @@ def _jointly(request: wire.Countable) -> str:
 
 def _results(request: wire.Countable) -> dict[str, str]:
     """What the conversation's tool calls brought, by the ids at the beginning of their results."""
-    found, asked = {}, {}
+    summaries, asked = {}, {}
     for message in request.messages:
         for block in message.content:
             if isinstance(block, wire.ToolUse):
@@ -85,11 +85,11 @@ def _results(request: wire.Countable) -> dict[str, str]:
                 use, text = asked[block.tool_use_id], "\n\n".join(texts(block.content))
                 record = _RESULT.match(text)
                 failed = "The call failed." if block.is_error else ""
-                given = json.dumps(use.input, ensure_ascii=False)
-                call = _CALL.match(f"Tool: {use.name}\nInput: {given}\n{failed}")
+                arguments = json.dumps(use.input, ensure_ascii=False)
+                call = _CALL.match(f"Tool: {use.name}\nInput: {arguments}\n{failed}")
                 if record and call:
-                    found[record[1]] = _of_call(call, text[record.end() :], 2)
-    return found
+                    summaries[record[1]] = _of_call(call, text[record.end() :], 2)
+    return summaries
 
 
 def _of_call(call: re.Match[str], result: str, allowed: int) -> str:
@@ -112,8 +112,8 @@ def _clipped(text: str) -> str:
 def _allowed(system: str) -> int:
     for word, digit in _NUMBER_WORDS.items():
         system = re.sub(rf"\b{word}\b", digit, system, flags=re.IGNORECASE)
-    found = _COUNT.search(system)
-    return min(max(int(found[2] or found[1]), 1), 3) if found else 2
+    match = _COUNT.search(system)
+    return min(max(int(match[2] or match[1]), 1), 3) if match else 2
 
 
 def extract(record: str, count: int) -> str:
@@ -122,9 +122,9 @@ def extract(record: str, count: int) -> str:
     said = sentences(_MARKUP.sub("", body))
     if not said:
         return " ".join(record.split())[:MAX_SENTENCE] or "(empty record)"
-    ranked = sorted(range(1, len(said)), key=lambda place: _weight(said[place], place), reverse=True)
+    ranked = sorted(range(1, len(said)), key=lambda position: _weight(said[position], position), reverse=True)
     chosen = sorted([0, *ranked[: count - 1]])
-    return " ".join(_closed(said[place]) for place in chosen)
+    return " ".join(_closed(said[position]) for position in chosen)
 
 
 def _without_code(text: str) -> str:
@@ -142,8 +142,8 @@ def _without_code(text: str) -> str:
     return "\n".join(kept)
 
 
-def _weight(sentence: str, place: int) -> float:
-    return min(len(_FACT.findall(sentence)), 8) - place / 10
+def _weight(sentence: str, position: int) -> float:
+    return min(len(_FACT.findall(sentence)), 8) - position / 10
 
 
 def _closed(sentence: str) -> str:

@@ -191,7 +191,7 @@ def _asked_files(seen: Transcript) -> list[PastRecord]:
 
 def _best(pool: list[PastRecord], wanted: frozenset[str]) -> PastRecord:
     scored = [
-        (overlap(wanted, f"{record.question}\n{record.text}"), place) for place, record in enumerate(pool)
+        (overlap(wanted, f"{record.question}\n{record.text}"), index) for index, record in enumerate(pool)
     ]
     return pool[max(scored)[1]]
 
@@ -202,8 +202,8 @@ def _named(question: str, offered: Mapping[str, Mapping[str, Any]]) -> Iterator[
         name = match[0]
         if name not in offered or ("_" not in name and "-" not in name):
             continue
-        given = _json_after(question[match.end() :])
-        yield Call(name, given if given is not None else filled(offered[name], question))
+        arguments = _json_after(question[match.end() :])
+        yield Call(name, arguments if arguments is not None else filled(offered[name], question))
 
 
 def _json_after(text: str) -> dict[str, Any] | None:
@@ -220,13 +220,13 @@ def _json_after(text: str) -> dict[str, Any] | None:
 def _github(question: str, offered: Mapping[str, Any]) -> Iterator[Call]:
     if not any(name.startswith("github_") for name in offered):
         return
-    place = _repository(question)
+    repository = _repository(question)
     calls: list[Call] = []
-    if place and _ABOUT_REPOSITORY.search(question):
-        calls.extend(_in_repository(question, place))
+    if repository and _ABOUT_REPOSITORY.search(question):
+        calls.extend(_in_repository(question, repository))
     elif _GITHUB.search(question):
         calls.extend(_across(question))
-    if place and re.search(r"\b(repos|repositories)\b", question, re.IGNORECASE):
+    if repository and re.search(r"\b(repos|repositories)\b", question, re.IGNORECASE):
         calls.append(Call("github_search_repositories", {"query": _search_words(question)}))
     yield from (call for call in calls if call.tool in offered)
 
@@ -238,8 +238,8 @@ def _repository(question: str) -> tuple[str, str, str] | None:
     return None
 
 
-def _in_repository(question: str, place: tuple[str, str, str]) -> Iterator[Call]:
-    owner, repo, path = place
+def _in_repository(question: str, repository: tuple[str, str, str]) -> Iterator[Call]:
+    owner, repo, path = repository
     where = {"owner": owner, "repo": repo}
     lowered = question.lower()
     asked = False
@@ -283,8 +283,10 @@ def _search_words(question: str) -> str:
 def filled(schema: Mapping[str, Any], question: str) -> dict[str, Any]:
     """An input with the required fields of a tool's schema, filled from the question as well as can be."""
     properties = schema.get("properties") or {}
-    place = _repository(question)
-    known: dict[str, Any] = {"owner": place[0], "repo": place[1], "path": place[2]} if place else {}
+    repository = _repository(question)
+    known: dict[str, Any] = (
+        {"owner": repository[0], "repo": repository[1], "path": repository[2]} if repository else {}
+    )
     return {
         name: known.get(name) or _plain_value(properties.get(name) or {}, question)
         for name in schema.get("required") or ()

@@ -76,14 +76,14 @@ def texts(content: tuple[wire.Block, ...] | tuple[Any, ...]) -> list[str]:
 
 def read(request: wire.Countable) -> Transcript:
     """The transcript: the running query is the last block ``[ID:qN]``, else the last user text."""
-    place, question = _running(request.messages)
-    media = sum(isinstance(block, wire.Image | wire.Document) for block in request.messages[place].content)
+    start, question = _running(request.messages)
+    media = sum(isinstance(block, wire.Image | wire.Document) for block in request.messages[start].content)
     return Transcript(
         question=_ATTACHED.sub("", without_ids(question)).strip(),
-        past=_past(request.messages[:place]),
-        outcomes=_outcomes(request.messages[place:]),
+        past=_past(request.messages[:start]),
+        outcomes=_outcomes(request.messages[start:]),
         media=media,
-        files=tuple(_files(texts(request.messages[place].content))),
+        files=tuple(_files(texts(request.messages[start].content))),
     )
 
 
@@ -95,21 +95,21 @@ def _files(said: list[str]) -> Iterator[AttachedText]:
 
 def _running(messages: tuple[wire.Message, ...]) -> tuple[int, str]:
     fallback: tuple[int, str] | None = None
-    for place in range(len(messages) - 1, -1, -1):
-        message = messages[place]
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
         if message.role != "user":
             continue
         for text in reversed(texts(message.content)):
             if _QUERY.match(text):
-                return place, text
+                return index, text
         answers_tools = any(isinstance(block, wire.ToolResult) for block in message.content)
         if fallback is None and texts(message.content) and not answers_tools:
-            fallback = place, "\n".join(texts(message.content))
+            fallback = index, "\n".join(texts(message.content))
     return fallback or (0, "\n".join(texts(messages[0].content)))
 
 
 def _past(messages: tuple[wire.Message, ...]) -> tuple[PastRecord, ...]:
-    found: list[PastRecord] = []
+    records: list[PastRecord] = []
     question = ""
     for message in messages:
         for text in texts(message.content):
@@ -118,18 +118,20 @@ def _past(messages: tuple[wire.Message, ...]) -> tuple[PastRecord, ...]:
                 continue
             if _QUERY.match(text):
                 question = text[match.end() :]
-                found.extend(PastRecord(ref, name, False, question) for name, ref in _ATTACHED.findall(text))
+                records.extend(
+                    PastRecord(ref, name, False, question) for name, ref in _ATTACHED.findall(text)
+                )
                 continue
             ref = match["ref"] or match["id"]
             if _IS_QUERY.fullmatch(ref):
                 question = text[match.end() :]
-            found.append(PastRecord(ref.strip(), text[match.end() :], match["ref"] is None, question))
-    return tuple(found)
+            records.append(PastRecord(ref.strip(), text[match.end() :], match["ref"] is None, question))
+    return tuple(records)
 
 
 def _outcomes(messages: tuple[wire.Message, ...]) -> tuple[Outcome, ...]:
     asked: dict[str, wire.ToolUse] = {}
-    found = []
+    outcomes = []
     for message in messages:
         for block in message.content:
             if isinstance(block, wire.ToolUse):
@@ -137,5 +139,5 @@ def _outcomes(messages: tuple[wire.Message, ...]) -> tuple[Outcome, ...]:
             elif isinstance(block, wire.ToolResult) and block.tool_use_id in asked:
                 use = asked[block.tool_use_id]
                 text = without_ids("\n\n".join(texts(block.content))).strip()
-                found.append(Outcome(use.name, use.input, text, block.is_error))
-    return tuple(found)
+                outcomes.append(Outcome(use.name, use.input, text, block.is_error))
+    return tuple(outcomes)

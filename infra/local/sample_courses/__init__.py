@@ -48,14 +48,16 @@ def publish(stores: Stores) -> bool:
     with np.load(VECTORS) as stored:
         model = str(stored["model"])
         added = [
-            Added(one.packed, [row.astype("<f4").tobytes() for row in stored[one.digest]])
-            for one in read.values()
+            Added(source.packed, [row.astype("<f4").tobytes() for row in stored[source.digest]])
+            for source in read.values()
         ]
-    index = _KIND.index(None, (), added, [one.title for one in read.values()], model)
-    listed = [Document(one.title, one.digest, name, one.counts, now) for name, one in read.items()]
+    index = _KIND.index(None, (), added, [source.title for source in read.values()], model)
+    listed = [
+        Document(source.title, source.digest, name, source.counts, now) for name, source in read.items()
+    ]
     counts = {
         "documents": len(listed),
-        **{key: sum(one.counts[key] for one in listed) for key in ("lessons", "chunks")},
+        **{key: sum(document.counts[key] for document in listed) for key in ("lessons", "chunks")},
     }
     new = Published("samples", model, counts, now)
     stores.corpora.write_version(_KIND.name, new.version, index, listed)

@@ -28,11 +28,11 @@ def publish(stores: Stores) -> bool:
     wrong = taken_in(survey, sources)
     if wrong:
         raise ValueError(f"The sample graph is wrong: {[problems.lines for problems in wrong.values()]}")
-    documents = [_document(one, now) for one in sources]
+    documents = [_document(source, now) for source in sources]
     schema = survey.schema()
     counts = {
-        "nodes": sum(one.count for one in schema.labels),
-        "edges": sum(one.count for one in schema.types),
+        "nodes": sum(label.count for label in schema.labels),
+        "edges": sum(kind.count for kind in schema.types),
     }
     new = Published("samples", "", {"documents": len(documents), **counts}, now)
     with tempfile.TemporaryDirectory(prefix="graph-") as folder:
