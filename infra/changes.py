@@ -1,8 +1,8 @@
 """What an update of a deployed release does to its resources: ``python -m infra.changes OLD NEW``.
 
-``OLD`` and ``NEW`` are folders of templates; the table goes to docs/aws-changes.md. It tells what CloudFormation does:
-another logical id or type is another resource, and so is another value of a create-only property (CloudFormation User
-Guide, "Update behaviors of stack resources").
+``OLD`` and ``NEW`` are folders of templates; the table goes to docs/aws-changes.md. It shows what CloudFormation does:
+a different logical id or type is a new resource, and so is a different value of a create-only property (CloudFormation
+User Guide, "Update behaviors of stack resources").
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Change:
 
 
 def changes(stack: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[Change]:
-    """In the order of type and logical id. A stack that was not there has an empty template."""
+    """Sorted by type and logical id. The template of a stack that does not exist is empty."""
     before, after = old.get("Resources", {}), new.get("Resources", {})
     different = []
     for key in {*before, *after}:
@@ -57,7 +57,7 @@ def _what(old: dict[str, Any] | None, new: dict[str, Any] | None) -> str:
 
 
 def table(folders: tuple[Path, Path]) -> str:
-    """Markdown: one line for all resources of a type that change alike."""
+    """Markdown: one line for all resources of a type with the same change."""
     lines = ["| stack | type | resources | change |", "|---|---|---|---|"]
     names = sorted({path.name for folder in folders for path in folder.glob("*.template.json")})
     for name in names:

@@ -39,7 +39,7 @@ FULL_CPU_MEGABYTES: Final = 1_769
 "Configure Lambda function memory")."""
 
 MODEL_SECONDS: Final = 4.0
-"""A model call of a small model with a few hundred tokens of answer; text flows for half of it."""
+"""A call of a small model with an answer of a few hundred tokens; text streams for half of it."""
 
 TOOL_SECONDS: Final = 1.5
 SUMMARY_SECONDS: Final = MODEL_SECONDS / 2
@@ -53,14 +53,14 @@ IDLE_GB: Final = 1.0
 
 CHAT_METRICS: Final = 11
 EVENT_METRICS: Final = 24
-"""Custom metrics of a stage: those that any chat sends, and those that wait for something to happen (a busy model, a
-degraded search, an end other than complete, something left over); each set of dimensions is one
-(tests/infra/test_metrics.py counts what functions write)."""
+"""Custom metrics of a stage: those that every chat sends, and those of certain events (a busy model, a degraded search,
+an end other than complete, leftovers); each set of dimensions counts as one (tests/infra/test_metrics.py counts what
+functions write)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A chat that was counted. ``rounds``: the functions of the tools of each turn, which run at once."""
+    """A chat that was counted. ``rounds``: for each turn the functions of its tools, which run in parallel."""
 
     model_calls: int
     rounds: tuple[tuple[str, ...], ...]
@@ -70,7 +70,7 @@ class Counted:
 
     @property
     def seconds(self) -> float:
-        """From the first turn to the last event, through which one stream is open."""
+        """From the first turn to the last event; one stream is open all the time."""
         waiting = self.model_calls * (MODEL_SECONDS + STEP_SECONDS)
         waiting += len(self.rounds) * (TOOL_SECONDS + STEP_SECONDS)
         return waiting + SUMMARY_SECONDS + STEP_SECONDS
@@ -103,7 +103,7 @@ def total(lines: Iterable[Line]) -> float:
 
 
 def cold_seconds(cpu_seconds: float, megabytes: int) -> float:
-    """How long processor time takes in a function of this size."""
+    """Duration of processor work in a function of this size."""
     return cpu_seconds / min(1.0, megabytes / FULL_CPU_MEGABYTES)
 
 
@@ -126,7 +126,7 @@ def chat_lines(chat: Counted, megabytes: Mapping[str, int]) -> list[Line]:
 
 
 def sizes(templates: Iterable[Template]) -> dict[str, int]:
-    """Megabytes of each function by its name, which it is told as the name of its service."""
+    """Megabytes of each function by its name, which is also its service name."""
     return {
         function["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"]: function["MemorySize"]
         for template in templates
@@ -202,7 +202,7 @@ def metric_lines() -> list[Line]:
 
 
 def alarms_apart(lines: Iterable[Line]) -> list[Line]:
-    """The lines but those of alarms that a stage chooses to have."""
+    """The lines without those of a stage's optional alarms."""
     return [line for line in lines if line.item != "Alarms"]
 
 
@@ -276,7 +276,7 @@ def _schedules(templates: Sequence[Template], price: Mapping[str, float]) -> Ite
     for template in templates:
         for schedule in _of_kind(template, "AWS::Scheduler::Schedule"):
             target = json.dumps(schedule["Target"]["Arn"])
-            # an alias's logical id is its function's construct's, and more
+            # an alias's logical id begins with that of its function's construct
             name = next(by_id[key] for key in sorted(by_id, key=len, reverse=True) if f'"{key}Live' in target)
             runs = runs_a_month(schedule["ScheduleExpression"])
             gb_seconds = runs * SCHEDULED_SECONDS * megabytes[name] / 1024
@@ -296,7 +296,7 @@ def runs_a_month(expression: str) -> float:
         return HOURS / hours
     if re.fullmatch(r"cron\(\d+ \d+ \* \* \? \*\)", expression):
         return HOURS / 24
-    raise ValueError(f"It is not known how often {expression} comes.")
+    raise ValueError(f"Cannot tell how often {expression} runs.")
 
 
 def _specs() -> Iterable[Any]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FILE: Final = ROOT / "layers" / "core" / "python" / "dualtrack" / "tools" / "graph" / "tools.json"
 
 _NAMES: Final = {**vars(arguments), "GraphNeeds": GraphNeeds, "Result": Result}
-"""What the annotations name; the modules themselves import it for type checking alone."""
+"""Names in the annotations; the modules import them only for type checking."""
 
 
 def declarations() -> list[dict[str, Any]]:
@@ -58,7 +58,7 @@ def declaration(tool: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _compact(schema: dict[str, Any], description: str) -> dict[str, Any]:
-    """Without title and default, and with the null of an optional argument among its types."""
+    """Without title and default; an optional argument has null among its types."""
     kinds = schema.get("anyOf", [schema])
     own = next(kind for kind in kinds if kind.get("type") != "null")
     made = {

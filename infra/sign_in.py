@@ -18,7 +18,7 @@ _OWN: Final = "Cognito"
 @dataclass(frozen=True, slots=True)
 class Oidc:
     """An OpenID Connect provider. ``secret``: the name of the secret in Secrets Manager that holds the client secret;
-    CloudFormation reads it when it deploys, so that it stands in no template.
+    CloudFormation reads it on deployment, so it is in no template.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Oidc:
 
 @dataclass(frozen=True, slots=True)
 class Saml:
-    """A SAML 2.0 provider, which describes itself at ``metadata_url``."""
+    """A SAML 2.0 provider; its metadata is at ``metadata_url``."""
 
     name: str
     metadata_url: str
@@ -37,7 +37,7 @@ class Saml:
 
 @dataclass(frozen=True, slots=True)
 class Mail:
-    """``sender``: whom Cognito's mail comes from, over SES; ``identity``: the verified address or domain there."""
+    """``sender``: the From address of Cognito's mail, sent over SES; ``identity``: its verified address or domain."""
 
     sender: str
     identity: str

@@ -125,7 +125,7 @@ def whole_conversation(client: ApiClient, conversation: str, track: str) -> Mapp
 
 
 def whole_record(client: ApiClient, conversation: str, record: str) -> Mapping[str, Any]:
-    """The record with its whole text, however many pieces the API gives it in; ``next_offset`` is left out."""
+    """The record with its whole text, which the API returns in pieces; ``next_offset`` is left out."""
     path = f"{_path(conversation)}/records/{quote(record, safe='')}"
     piece = client.call("GET", path)
     name = _text_field(piece)

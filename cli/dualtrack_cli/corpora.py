@@ -52,7 +52,7 @@ def as_admin(target: Target) -> Iterator[ApiClient]:
 
 
 def files_in(paths: Sequence[Path], endings: Collection[str], formats: str) -> list[Path]:
-    """The files, those of folders in the order of their names. Raises `click.UsageError` for none, or too many."""
+    """The files, those of a folder sorted by name. Raises `click.UsageError` for none, or too many."""
     files: list[Path] = []
     for path in paths:
         inside = sorted(path.rglob("*")) if path.is_dir() else ()
@@ -123,7 +123,7 @@ def ended(client: ApiClient, job: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _tell(job: Mapping[str, Any], told: dict[str, str]) -> None:
-    """Each file as soon as it is read or refused, and how many texts have their vectors."""
+    """Report each file once it is read or refused, and how many texts have their vectors."""
     lines = {file["name"]: _said(file) for file in job["files"] if file["state"] != "waiting"}
     if job["to_embed"]:
         lines["embedded"] = f"{job['embedded']} of {job['to_embed']} texts"
@@ -147,7 +147,7 @@ def counted(counts: Mapping[str, int]) -> str:
 
 
 def fail_with(job: Mapping[str, Any]) -> None:
-    """Raises `Refused` where the job has failed."""
+    """Raises `Refused` if the job has failed."""
     if job["status"] == "failed":
         raise Refused(500, "internal", job.get("error", "The job failed."), {})
 

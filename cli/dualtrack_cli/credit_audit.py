@@ -44,8 +44,7 @@ class Proof:
 def prove(user_id: str, stage: str, clients: Clients | None = None) -> Proof:
     """Read the account and its ledger in the table of a stage.
 
-    ``clients`` returns the account's client of a service; by default with the environment's credentials.
-    Raises
+    ``clients`` returns the account's client of a service; by default with the environment's credentials. Raises
     `Missing` if there is no account and `Unreachable` if the table cannot be read.
     """
     try:
@@ -65,7 +64,7 @@ def _proof(ledger: Ledger, user_id: str) -> Proof:
     for _ in range(_READS):
         account = ledger.load(user_id)
         lines = ledger.movements(user_id)
-        # A movement writes both, so they belong together if none was made while they were read.
+        # A movement writes both, so they are consistent if there was none while they were read.
         if ledger.load(user_id) == account:
             break
     else:

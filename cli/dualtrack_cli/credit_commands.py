@@ -120,7 +120,7 @@ def grant(
 
 
 def _whom_and_amount(arguments: tuple[str, ...]) -> tuple[str | None, int]:
-    """Of ``CREDITS`` alone, or of ``USER CREDITS``."""
+    """From ``CREDITS`` alone, or from ``USER CREDITS``."""
     if len(arguments) > 2:
         raise click.UsageError(f"Got unexpected extra arguments ({' '.join(arguments[2:])}).")
     amount = int(_CREDITS(arguments[-1]))
@@ -188,7 +188,7 @@ def _print_proof(proof: Proof) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A user, as an administrator addresses them. ``own_token`` is the user's own, known on local stacks
+    """A user's account, as an administrator addresses it. ``own_token`` is the user's own, known on local stacks
     only."""
 
     client: ApiClient
@@ -219,7 +219,7 @@ def as_admin(target: Target, user: str | None) -> Iterator[Account]:
 
 
 def _named(url: str, user: str) -> DevUser:
-    """The user of this name of the local stack."""
+    """The user with this name on the local stack."""
     named = dev_token(url, user)
     if named.created:  # the only place where a misspelt name can be noticed
         click.echo(f"{user} is a new user of the local stack, just created: {named.user_id}", err=True)

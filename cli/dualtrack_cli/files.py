@@ -26,7 +26,7 @@ class BadFile(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LocalFile:
-    """A file that the API will take."""
+    """A file that the API accepts."""
 
     name: str
     media_type: str
@@ -63,7 +63,7 @@ def _read(path: Path, left: int) -> LocalFile:
 
 
 def _media_type(path: Path, data: bytes) -> str:
-    """By its content: an image or a PDF by its first bytes, else text, of the type that its name tells."""
+    """By its content: an image or a PDF by its first bytes, else text, whose type is by its name."""
     viewable = [media_type for media_type in sorted(VIEWABLE) if not refusal(media_type, data)]
     if viewable:
         return viewable[0]

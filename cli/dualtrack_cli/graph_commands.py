@@ -51,9 +51,8 @@ def load(stack: Wanted, paths: tuple[Path, ...], *, reset: bool, as_json: bool) 
 
     CSV of nodes begins `node_id,label,name`, CSV of relationships `from,type,to`; further columns are properties.
     A CSV file of over 20 MB is loaded in parts; JSON has at most 20 MB. A file replaces an earlier one of the
-    same name, the others stay. All or nothing: with one bad row in one file nothing is loaded, and the
-    previous graph stays
-    in use.
+    same name, the others stay. All or nothing: with one bad row in one file nothing is loaded, and the previous graph
+    stays in use.
 
     \b
     Exit codes: 0 loaded, 2 usage, 4 something was refused, the job failed, or the token is no administrator's,

@@ -63,7 +63,7 @@ class Command:
 
 
 def parse(line: str) -> Message | Command | None:
-    """What was entered; None for nothing. A message that begins with a slash is entered with two."""
+    """Parse the input; None if it is blank. A message that begins with a slash is entered with two."""
     text = line.strip()
     if not text:
         return None
@@ -74,7 +74,7 @@ def parse(line: str) -> Message | Command | None:
 
 
 class Left(Exception):
-    """The user has said that they are done."""
+    """The user has left the conversation."""
 
 
 @dataclass

@@ -62,7 +62,7 @@ class Reader:
 
 
 class View(Protocol):
-    """Somewhere a chat is shown."""
+    """The output of a chat."""
 
     def __enter__(self) -> View: ...
 
@@ -218,7 +218,7 @@ class LiveView:
                     self._console.print(part)
 
     def region(self) -> ConsoleRenderable:
-        """What may still change: the end of the text so far, the tools that run, what is going on."""
+        """What may still change: the end of the text so far, the running tools, the current activity."""
         now = self._transcript
         parts: list[ConsoleRenderable] = []
         if now.text.strip():
@@ -336,7 +336,7 @@ def _unpaid(block: Unpaid, reader: Reader) -> str:
 
 
 def _note(chat: Mapping[str, Any], reader: Reader) -> str:
-    """Why an answer is incomplete, and what helps; else nothing."""
+    """Why an answer is incomplete, and what to do; else nothing."""
     note = stop_note(chat)
     if not note:
         return ""

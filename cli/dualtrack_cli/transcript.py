@@ -65,7 +65,7 @@ class Retrying:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What the model wrote before its tools."""
+    """The model's text before its tool calls."""
 
     text: str
 
@@ -114,7 +114,7 @@ Block: TypeAlias = TurnBegan | Retrying | Said | Called | Unpaid | Answered | En
 Step: TypeAlias = tuple[Transcript, tuple[Block, ...]]
 
 LEFT: Final = "left"
-"""Not an event of the API: the user stops watching, and what is not final is shown as it is."""
+"""Not an event of the API: the user stops watching, and unfinished blocks are shown as they are."""
 
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _DETAIL_LENGTH: Final = 90

@@ -1,8 +1,7 @@
-"""The external services: which are used, with which keys, and which stand-ins replace them.
+"""The external services that are used, their keys, and the stand-ins that replace them.
 
-The settings are those of CONTRACT 2, the same names as on AWS. Without a key and an address for Claude
-the stack is offline: the built-in model answers, sample documents stand in for Context7, and nothing
-reaches for the network.
+The settings are those of CONTRACT 2, the same names as on AWS. Without a key or an address for Claude the stack is
+offline: the built-in model answers, sample documents replace Context7, and the network is not used.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class Outside:
 
     @property
     def mode(self) -> Literal["offline", "live"]:
-        """Offline without a key and without an address for Claude; Bedrock is asked for by its name."""
+        """Offline without a key or an address for Claude; live with Bedrock as the provider."""
         if self.services.provider == BEDROCK:
             return "live"
         configured = self.settings.get("ANTHROPIC_API_KEY") or self.settings.get("ANTHROPIC_BASE_URL")
@@ -106,8 +105,8 @@ class Outside:
     def origins(self) -> list[str]:
         """The pages of other origins that may call the API (ALLOWED_ORIGINS).
 
-        The front port lets no others through, so the API behind it answers any (``services``): there one
-        parameter stands for one origin.
+        The front port lets no others through, so the API behind it allows any (``services``): its parameter holds only
+        one origin.
         """
         return split_origins(services_from(self.settings).allowed_origins or "")
 
@@ -135,7 +134,7 @@ class Outside:
         return self.settings.get("AWS_REGION") or self.settings.get("AWS_DEFAULT_REGION") or ""
 
     def _credentials(self) -> str:
-        """The user's own for AWS, as `dualtrack.models.bedrock.connect` wants them."""
+        """The user's AWS credentials, as `dualtrack.models.bedrock.connect` reads them."""
         credentials = {field: self.settings.get(name, "") for field, name in _AWS_SETTINGS.items()}
         asked = (
             self.services.provider == BEDROCK

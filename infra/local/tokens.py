@@ -20,7 +20,7 @@ class BadName(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """An ID token, the ``sub`` claim that it carries, and whether the user was made for it just now."""
+    """An ID token, its ``sub`` claim, and whether the user was just created for it."""
 
     token: str
     user_id: str
@@ -59,7 +59,7 @@ class Tokens:
         return self._ensure(user, _password(user))[0]
 
     def _ensure(self, user: str, password: str) -> tuple[str, bool]:
-        """The user's ``sub``, and whether this call has made the user."""
+        """The user's ``sub``, and whether this call has created the user."""
         if not _NAME.fullmatch(user):
             raise BadName("A user name has 1 to 64 letters, digits or the characters . _ @ + -")
         try:
@@ -80,7 +80,7 @@ class Tokens:
 
 
 def _password(user: str) -> str:
-    """Never typed: any program that reaches the local stack can request any token."""
+    """Never used by a person: any program that reaches the local stack can request any token."""
     return f"Aa1!{hashlib.sha256(user.encode()).hexdigest()}"
 
 

@@ -95,7 +95,7 @@ class Account:
         return Caller(answer["Account"], answer["Arn"])
 
     def concurrency(self) -> int:
-        """How many concurrent executions Lambda allows in this region, for all functions together."""
+        """Lambda's limit of concurrent executions in this region, for all functions together."""
         with plainly():
             limits = self.client("lambda").get_account_settings()["AccountLimit"]
         return int(limits["ConcurrentExecutions"])
@@ -203,7 +203,8 @@ class Account:
         return User(answer["Username"], answer["UserStatus"])
 
     def create_user(self, pool: str, name: str, email: str, password: str = "") -> None:
-        """A user with a temporary password: Cognito mails one unless one is given. A second call changes nothing."""
+        """Create a user with a temporary password: Cognito mails one unless ``password`` is set. A second call changes
+        nothing."""
         options: dict[str, Any] = (
             {"TemporaryPassword": password, "MessageAction": "SUPPRESS"}
             if password

@@ -49,7 +49,7 @@ class Cdk:
             self._run(["bootstrap", f"aws://{account}/{self._region}"], {}, Path(folder))
 
     def deploy(self, stacks: Sequence[str], context: Mapping[str, str], settings: Mapping[str, str]) -> None:
-        """Deploy stacks by their names in the app, with what they need; ``--all`` for all of them.
+        """Deploy stacks by their names in the app, with their dependencies; ``--all`` for all of them.
 
         ``settings`` is added to the environment of the app (`infra.settings`).
         """

@@ -1,6 +1,5 @@
-"""The contract's black-box checks: what a stack answers at its address, to one user.
-
-Each check says what is expected and what was seen. A check that needs what an earlier one did not get is not reached.
+"""The contract's black-box checks of a stack, at its address and as one user.  Each check says what is expected and
+what was seen. A check that depends on a failed one is not reached.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ _TIMEOUT: Final = httpx.Timeout(35, connect=10)
 
 
 class Wrong(Exception):
-    """What was seen instead of what is expected."""
+    """The observation is not the expected one."""
 
 
 class NotReached(Exception):
-    """An earlier check did not get what this one needs."""
+    """A check that this one depends on has failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +41,12 @@ class Check:
     name: str
     expected: str
     run: Callable[[Probe], str]
-    """Gives what was seen; raises `Wrong`."""
+    """Returns what was seen; raises `Wrong`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a check went; ``state`` is ``passed``, ``failed`` or ``not reached``."""
+    """The outcome of a check; ``state`` is ``passed``, ``failed`` or ``not reached``."""
 
     name: str
     expected: str
@@ -58,7 +57,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """Seconds of one chat from its request on."""
+    """Seconds of a chat since its request."""
 
     accepted: float
     first_token: float
@@ -67,12 +66,12 @@ class Timed:
 
 @dataclass
 class Probe:
-    """One user at one address, and what the checks have got so far."""
+    """A user at an address, and the results so far."""
 
     url: str
     token: str
     chats: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """``first`` and ``second``: the answers of POST /v1/chats, with ``chat`` and ``events`` when they have ended."""
+    """``first`` and ``second``: the answers of POST /v1/chats, with ``chat`` and ``events`` once they have ended."""
     timed: dict[str, Timed] = field(default_factory=dict)
     receipt: dict[str, Any] = field(default_factory=dict)
 
@@ -87,7 +86,7 @@ class Probe:
         self._http.close()
 
     def ask(self, method: str, path: str, *, token: str | None = None, **request: Any) -> httpx.Response:
-        """A request as this user; ``token`` empty for nobody."""
+        """A request as this user; anonymous with an empty ``token``."""
         used = self.token if token is None else token
         headers = {**({"Authorization": f"Bearer {used}"} if used else {}), **request.pop("headers", {})}
         try:
@@ -96,7 +95,7 @@ class Probe:
             raise Wrong(f"no answer: {error}") from error
 
     def body(self, response: httpx.Response, *statuses: int) -> Any:
-        """The JSON of an answer with one of these statuses."""
+        """The JSON of an answer, which must have one of these statuses."""
         if response.status_code not in statuses:
             raise Wrong(f"{response.status_code} {response.text[:200]}")
         try:
@@ -105,11 +104,11 @@ class Probe:
             raise Wrong(f"{response.status_code}, no JSON: {response.text[:100]}") from None
 
     def get(self, path: str) -> Any:
-        """The body of a 200."""
+        """The body of a GET, which must return 200."""
         return self.body(self.ask("GET", path), 200)
 
     def refusal(self, response: httpx.Response, status: int, code: str) -> str:
-        """That an answer is this error in the contract's form."""
+        """Check that an answer is this error in the contract's form."""
         error = self.body(response, status).get("error") or {}
         if error.get("code") != code or not error.get("message"):
             raise Wrong(f"{status} {str(error)[:200]}")
@@ -145,7 +144,7 @@ class Probe:
         return events, first or time.monotonic() - began
 
     def events(self, chat_id: str, after: int = 0) -> Iterator[ChatEvent]:
-        """The events of a chat; the client refuses a gap."""
+        """The events of a chat; the client raises an error for a gap."""
         with ApiClient(self.url, self.token) as client:
             try:
                 yield from client.events(chat_id, after)
@@ -154,7 +153,7 @@ class Probe:
 
 
 def run_checks(probe: Probe, tell: Callable[[Result], None]) -> list[Result]:
-    """All checks in order; ``tell`` hears of each as it ends."""
+    """Run all checks in order; ``tell`` is called with each result."""
     results = []
     for check in CHECKS:
         began = time.monotonic()

@@ -34,7 +34,7 @@ LEFT_BEHIND: Final = timedelta(hours=1)
 
 @contextlib.contextmanager
 def _user(url: str | None, token: str | None, stage: str, region: str | None) -> Iterator[tuple[str, str]]:
-    """(address, ID token) for the length of the block; a user made for it is deleted at its end."""
+    """(address, ID token) for the block; a user created for it is deleted at its end."""
     if url and token:
         yield url, token
     elif url:
@@ -86,7 +86,7 @@ def _sign_in(account: Account, pool: str, client: str, name: str, password: str)
 
 
 def _erase(url: str, token: str) -> None:
-    """Erase what the user has left in the stack (CONTRACT 4, DELETE /v1/me)."""
+    """Erase the user's data in the stack (CONTRACT 4, DELETE /v1/me)."""
     probe = Probe(url, token)
     with contextlib.suppress(Wrong):
         probe.ask("DELETE", "/v1/me")

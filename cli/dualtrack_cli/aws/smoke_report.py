@@ -17,7 +17,7 @@ _COLOURS: Final = {"passed": "#1d6259", "failed": "#b0563a", "not reached": "#8a
 
 
 def measures(probe: Probe) -> list[tuple[str, str]]:
-    """What was measured, as (what, figure)."""
+    """The measurements, as (name, figure)."""
     measurements = []
     for name, title in (
         ("first", "first chat of the run (cold, if nobody used the stack just before)"),
@@ -53,7 +53,7 @@ def _cell(text: str) -> str:
 
 
 def picture(results: Sequence[Result]) -> str:
-    """A bar for each check, as long as it took."""
+    """A bar for each check, by its seconds."""
     height = _ROW * len(results) + 50
     most = max((result.seconds for result in results), default=0) or 1
     parts = [_text(_LEFT, 22, "Seconds of each check", 15, "600")]
@@ -82,7 +82,7 @@ def _text(x: float, y: float, text: str, size: int, weight: str = "400", anchor:
 
 
 def write(folder: Path, report: str, drawn: str) -> Path:
-    """Both files; gives the report's path."""
+    """Write both files; returns the report's path."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / PICTURE).write_text(drawn, encoding="utf-8")
     path = folder / "report.md"

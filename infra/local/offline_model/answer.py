@@ -1,4 +1,4 @@
-"""Answers by extraction: what the tools brought, cut to what shares words with the question."""
+"""Answers by extraction: the parts of tool results that share words with the question."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .transcript import AttachedText, Outcome, PastRecord, Transcript
 
 MARK = "*(Built-in offline model: fixed rules and extracts, no language model.)*"
-"""The first line of every answer, so that nobody takes it for a model's."""
+"""The first line of every answer, so that it is not mistaken for a model's."""
 
 MAX_SECTIONS = 4
 _OF_COURSES = (courses.SEARCH, courses.OUTLINE)
@@ -29,7 +29,7 @@ MAX_LINES = 5
 
 
 def interim(tools: tuple[str, ...]) -> str:
-    """What is said before tools are called."""
+    """The text before tool calls."""
     phrases = {
         DOCUMENTATION: "look this up in the documentation",
         FULL_CONTEXT: "fetch the full record",
@@ -43,7 +43,7 @@ def interim(tools: tuple[str, ...]) -> str:
 
 
 def write(seen: Transcript, offered: Sequence[str] = (), *, only_samples: bool = False) -> str:
-    """The answer in Markdown, from the outcomes of the running query or from what is on record.
+    """The answer in Markdown, from the outcomes of the running query or from records.
 
     ``offered``: the tools' names. ``only_samples``: documentation is the sample documents.
     """
@@ -65,7 +65,7 @@ def write(seen: Transcript, offered: Sequence[str] = (), *, only_samples: bool =
 
 
 def _not_covered(question: str) -> str:
-    """What of a comparison the sample documents do not hold."""
+    """The sides of a comparison that the sample documents do not cover."""
     missing = [f"“{side}”" for side in sides(question) if not samples.cover(side)]
     return f"None of the sample documents is about {' or '.join(missing)}." if missing else ""
 
@@ -86,7 +86,7 @@ def _from_outcome(outcome: Outcome, wanted: frozenset[str]) -> str:
 
 def _from_document(outcome: Outcome, wanted: frozenset[str]) -> str:
     parts = sections(outcome.text)
-    # What stands before the first title introduces the documents and is none of them.
+    # Text before the first title introduces the documents and is none of them.
     titled = [section for section in parts if section.title] or parts
     matching = [section for section in titled if overlap(wanted, section.text) >= 1]
     # Documents come best first, so an earlier one wins a near tie.
@@ -192,7 +192,7 @@ def _without_tools(
 
 
 def _from_file(file: AttachedText, wanted: frozenset[str]) -> str:
-    """What of an attached text shares words with the question, in its order; else how it begins."""
+    """The parts of an attached text that share words with the question, in its order; else its beginning."""
     named = f"`{file.name}`" if file.name else "the attached file"
     said = [part for line in file.text.splitlines() for part in sentences(line)]
     ranked = sorted(range(len(said)), key=lambda position: -overlap(wanted, said[position]))[:MAX_LINES]
@@ -205,7 +205,7 @@ def _from_file(file: AttachedText, wanted: frozenset[str]) -> str:
 
 
 def _whole_record(seen: Transcript, wanted: frozenset[str]) -> PastRecord | None:
-    """A short record that stands in the conversation in full."""
+    """A short record that is in the conversation in full."""
     whole = [record for record in seen.past if record.whole and overlap(wanted, record.text) >= 2]
     return max(whole, key=lambda record: overlap(wanted, record.text)) if whole else None
 

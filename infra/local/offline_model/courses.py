@@ -1,4 +1,4 @@
-"""Questions about course materials: which course tool they ask for, and answers out of the passages that it found."""
+"""Questions about course materials: which course tool they need, and answers from the passages that it returned."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def plain(question: str) -> str:
 
 
 def is_about_courses(question: str) -> bool:
-    """Whether it came in the template of the profile `courses`."""
+    """Whether it is in the template of the profile `courses`."""
     return _ASKED.match(question) is not None
 
 
@@ -79,7 +79,7 @@ Call = tuple[str, dict[str, object]]
 
 
 def next_calls(seen: Transcript) -> tuple[Call, ...]:
-    """The tools to call now and their inputs, two where two things are compared; none to answer."""
+    """The tools to call now and their inputs, two for a comparison; none to answer."""
     question = plain(seen.question)
     compared = () if _ELSEWHERE.search(question) else sides(question)
     if compared and not _GENERAL.search(question):
@@ -99,7 +99,7 @@ def _call_for(side: str, question: str) -> Call:
 
 
 def _next_call(seen: Transcript, question: str) -> Call | None:
-    """An outline first where another course's lesson is compared; None to answer."""
+    """An outline first if the lesson of another course is compared; None to answer."""
     name, number = _course_in(question), _lesson_in(question)
     outline = next((outcome for outcome in seen.outcomes if outcome.tool == OUTLINE), None)
     if any(outcome.tool == SEARCH for outcome in seen.outcomes) or _GENERAL.search(question):
@@ -113,7 +113,7 @@ def _next_call(seen: Transcript, question: str) -> Call | None:
 
 
 def answer_from(seen: Transcript) -> str:
-    """What the outcomes of course tools say, with the places it stands at."""
+    """The results of course tools, with their courses and lessons."""
     several = [outcome for outcome in seen.outcomes if outcome.tool in (SEARCH, OUTLINE)]
     if sides(plain(seen.question)) and len(several) > 1 and not _ELSEWHERE.search(plain(seen.question)):
         return "\n\n".join(_of_side(outcome) for outcome in several)
@@ -149,7 +149,7 @@ def _of_side(outcome: Outcome) -> str:
 
 
 def _lead(seen: Transcript, own: str, others: Sequence[Passage]) -> str:
-    """What a comparison has come to."""
+    """The conclusion of a comparison."""
     if not own:
         return ""
     number = _lesson_in(plain(seen.question))
@@ -164,7 +164,7 @@ def _search(query: str, name: str | None, number: int | None) -> dict[str, objec
 
 
 def _topic(question: str, name: str | None, seen: Transcript) -> str:
-    """The question without the course's name; with the question before, if it points back to that."""
+    """The question without the course's name; with the previous question, if it refers to that."""
     rest = question.replace(name, " ") if name else question
     rest = " ".join(_LESSON.sub(" ", rest).split())
     if not set(words(rest)) - {"teach", "course", "say", "about", "cover", "happen", "lesson"}:
@@ -203,7 +203,7 @@ def _passages(result: str) -> list[Passage]:
 
 
 def _best(passages: Sequence[Passage], wanted: frozenset[str]) -> list[Passage]:
-    """Those that share most words with the question, in the order in which they were found."""
+    """Those that share most words with the question, in their original order."""
     by_words = sorted(
         range(len(passages)), key=lambda at: overlap(wanted, passages[at].text) - at / 4, reverse=True
     )

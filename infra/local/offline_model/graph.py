@@ -1,5 +1,4 @@
-"""Questions about a graph: which of its tools they ask for, by words, and answers out of what these counted
-and found."""
+"""Questions about a graph: which of its tools they need, by words, and answers from the tools' results."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ Call = tuple[str, dict[str, Any]]
 FIND = "find_node"
 LIST_RELATED = "list_related"
 MARK = "count_related_by_name"
-"""The tool by which a profile of graphs is known."""
+"""The tool that identifies a profile of graphs."""
 
 MAX_SHOWN = 50
 
@@ -30,7 +29,7 @@ _LABELS = {
     "system": "System",
     "context": "Context",
 }
-"""Words for labels; another word counts nodes of any label."""
+"""Words for labels; any other word stands for nodes of any label."""
 
 _NAME = r"(?:the )?(?P<name>[^\s?!;\n][^?!;\n]{0,200}?)"
 _END = r"(?=[?!;\n]|\.(?:\s|\Z)|,? (?:then|and (?:then )?(?:list|show|tell|how|what|which))\b|\Z)"
@@ -46,7 +45,7 @@ _QUERY = _rule(r"\b(?:OPTIONAL )?MATCH\s*\([^\n]{1,3900}")
 _SCHEMA = _rule(r"\bschema\b|\b(?:which|what) (?:labels|relationship types|properties)\b")
 _PATH = _rule(
     rf"\bpath (?:from|between) (?:the )?(?P<from>[^\n?!;]{{1,200}}?) (?:to|and) {_NAME}{_END}"
-    rf"|\bhow (?:is|are) (?:the )?(?P<one>[^\n?!;]{{1,200}}?) connected (?:to|with) (?:the )?(?P<other>[^\n?!;]{{1,200}}?){_END}"
+    rf"|\bhow (?:is|are) (?:the )?(?P<first>[^\n?!;]{{1,200}}?) connected (?:to|with) (?:the )?(?P<second>[^\n?!;]{{1,200}}?){_END}"
 )
 _BREAKDOWN = _rule(rf"\bbreak ?down\b(?: (?:of|for) {_NAME}{_END})?")
 _PER_CATEGORY = _rule(r"\b(?:per|by|each|every) (?:(?P<scope>location|system) )?categor")
@@ -129,7 +128,7 @@ def _by_words(question: str) -> Call | None:
 
 
 def _pointing_back(question: str, before: list[str]) -> Call | None:
-    """ "List them" asks for what the question before counted, "and in Y?" the same of another place."""
+    """ "List them" asks for what the previous question counted, "and in Y?" the same of another node."""
     listing, also = _THEM.search(question), _ALSO.search(question)
     for earlier in before if listing or also else ():
         match = _COUNT_IN.search(earlier) or _LIST_IN.search(earlier)
@@ -169,7 +168,7 @@ def _name_and_label(match: re.Match[str]) -> dict[str, Any]:
 
 
 def _path(match: re.Match[str]) -> Call:
-    start, end = match["from"] or match["one"], match["name"] or match["other"]
+    start, end = match["from"] or match["first"], match["name"] or match["second"]
     return "find_path", {"from": _clean(start), "to": _clean(end)}
 
 
@@ -204,7 +203,7 @@ def _singular(noun: str) -> str:
 
 
 def answer_from(outcome: Outcome) -> str:
-    """What an outcome of a graph's tool says."""
+    """The text for a result of a graph's tool."""
     told = _json(outcome)
     if told.get("found") is False:
         return _unknown_name(told)
@@ -219,7 +218,7 @@ def answer_from(outcome: Outcome) -> str:
 
 
 def _json(outcome: Outcome) -> dict[str, Any]:
-    """The result as JSON; what was cut or is none gives nothing."""
+    """The result as JSON; empty if it was cut or is no JSON."""
     try:
         told = json.loads(outcome.text[outcome.text.find("{") :])
     except (ValueError, RecursionError):

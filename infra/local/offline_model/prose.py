@@ -69,7 +69,7 @@ def sentences(text: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A titled part of a document: running text, whole code blocks (fences included), where it is from."""
+    """A titled part of a document: running text, whole code blocks (fences included), its source."""
 
     title: str = ""
     url: str = ""

@@ -1,4 +1,4 @@
-"""What the offline model says to a request: content blocks and a stop reason. Pure but for fresh ids."""
+"""The offline model's response to a request: content blocks and a stop reason. Pure except for new ids."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def _calls(request: wire.Request, seen: transcript.Transcript, *, only_samples: 
         return ()
     offered = {tool.name: tool.input_schema for tool in request.tools if isinstance(tool, wire.Tool)}
     if isinstance(choice, wire.ToolChoiceTool) and len(offered) == 1:
-        # structured output for a service that has none: the one tool's input is the answer
+        # structured output for a service without it: the input of the only tool is the answer
         return (Call(choice.name, structured.fill(offered[choice.name], _prompt(request))),)
     if isinstance(choice, wire.ToolChoiceTool):
         return (tool_picking.forced(choice.name, seen, offered[choice.name]),)
@@ -106,7 +106,7 @@ def _tool_use(call: Call) -> dict[str, Any]:
 
 
 def _search(request: wire.Request, calls: Iterable[Call]) -> Blocks:
-    """A deferred tool is found by the tool search tool before it is called, once in a conversation."""
+    """The tool search tool loads a deferred tool before its first call in a conversation."""
     searcher = next((tool.name for tool in request.tools if not isinstance(tool, wire.Tool)), None)
     deferred = {tool.name for tool in request.tools if tool.defer_loading}
     hidden = [call.tool for call in calls if call.tool in deferred - _already_loaded(request)]
@@ -135,7 +135,7 @@ def _already_loaded(request: wire.Request) -> set[str]:
 
 
 def _thinking(request: wire.Request, calls: tuple[Call, ...]) -> Blocks:
-    """Unsigned as yet for models that sign it together with all that stands before it (`signed`)."""
+    """Not yet signed for models that sign it together with all that precedes it (`signed`)."""
     config, thinks = request.thinking, limits_of(request.model).thinks
     if not isinstance(config, wire.ThinkingAdaptive | wire.ThinkingEnabled) and not (thinks and not config):
         return ()
@@ -148,7 +148,7 @@ def _thinking(request: wire.Request, calls: tuple[Call, ...]) -> Blocks:
 
 
 def signed(request: wire.Request, reply: Reply) -> Reply:
-    """The reply with its thinking signed as the model signs it: some do so over all that stands before."""
+    """The reply with its thinking signed as by the model: some sign all that precedes it too."""
     if not limits_of(request.model).thinks:
         blocks = tuple(_signed_alone(block) for block in reply.content)
         return replace(reply, content=blocks)
@@ -162,7 +162,7 @@ def _signed_alone(block: dict[str, Any]) -> dict[str, Any]:
 
 
 def fitted(request: wire.Request, reply: Reply) -> Reply:
-    """The reply cut at a stop sequence or at ``max_tokens``, with the stop reason that says so."""
+    """The reply cut at a stop sequence or at ``max_tokens``, with that stop reason."""
     room = request.max_tokens
     kept: list[dict[str, Any]] = []
     for block in reply.content:

@@ -1,4 +1,4 @@
-"""What the API refuses although every field is well-formed: roles, pairing, empty text, caching, tools.
+"""Rules of the API beyond the form of fields: roles, pairing, empty text, caching, tools.
 
 One small function per rule, all pure; each raises `RefusalError` with a message in the API's style.
 Consecutive messages of one role are one turn to the API, so pairing is checked on merged turns.
@@ -43,7 +43,7 @@ class Turn:
 
 
 def turns(messages: Iterable[wire.Message]) -> tuple[Turn, ...]:
-    """The messages with consecutive ones of one role merged; system messages stand apart from the turns."""
+    """The messages with consecutive ones of a role merged; system messages are not part of turns."""
     merged: list[Turn] = []
     for index, message in enumerate(messages):
         if message.role == "system":
@@ -154,7 +154,7 @@ def _check_server_pairing(merged: tuple[Turn, ...]) -> None:
     for turn in merged:
         asked = [block.id for block in turn.blocks if isinstance(block, wire.ServerToolUse)]
         answered = [block.tool_use_id for block in turn.blocks if isinstance(block, wire.ToolSearchResult)]
-        # A paused turn may end with a server tool that has not answered yet.
+        # A paused turn may end with a server tool without its result.
         if answered != asked[: len(answered)] or (len(asked) > len(answered) and turn is not merged[-1]):
             raise RefusalError(f"messages.{turn.index}: server tool uses and their results must pair up")
 
@@ -319,14 +319,14 @@ def _check_thinking(request: wire.Countable, merged: tuple[Turn, ...]) -> None:
 
 
 def _signed_alone(request: wire.Countable) -> Iterator[bool]:
-    """Of each thinking block, whether it came from here, whatever stands before it."""
+    """For each thinking block, whether this model made it, whatever precedes it."""
     for block in blocks_of(request):
         if isinstance(block, wire.Thinking):
             yield signing.is_signed(block.thinking, block.signature)
 
 
 def _check_thinking_kept(merged: tuple[Turn, ...]) -> None:
-    """While tools run, the assistant turn goes back as it came: with its thinking first."""
+    """While tools run, the assistant turn is sent back unchanged: with its thinking first."""
     if len(merged) < 2 or not isinstance(merged[-1].blocks[0], wire.ToolResult):
         return
     first = merged[-2].blocks[0]

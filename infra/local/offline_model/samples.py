@@ -1,4 +1,4 @@
-"""What the sample documents are about, so that a search for what they cannot hold is not paid for."""
+"""Topics of the sample documents, so that no search for anything else is paid for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ENOUGH = 0.6
 """The share of a question's words that a section's title must have, if no library is named."""
 
 DISTINCT = 5
-"""Letters of a word that may stand for a question by itself: "What is OAuth?", but not "Run it!"."""
+"""Letters of a word that alone identifies a question's topic: "What is OAuth?", but not "Run it!"."""
 
 
 def titles() -> tuple[str, ...]:

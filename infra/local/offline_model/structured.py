@@ -1,7 +1,6 @@
-"""Structured output: a value for a JSON Schema, filled from the request by the names of its fields.
-
-Made for what dualtrack asks: the library and topic of a request, a choice among listed ids, an order of
-numbered excerpts. Any other schema gets plain values that are valid for it.
+"""Structured output: a value for a JSON Schema, filled from the request by the names of its fields.  Made for
+dualtrack's own requests: the library and topic of a question, a choice among listed ids, a ranking of numbered
+excerpts. Any other schema gets plain values that are valid for it.
 """
 
 from __future__ import annotations
@@ -42,13 +41,13 @@ _IN_A_LANGUAGE = re.compile(
     r"(?:\s+(?:code|scripts?|programs?|app|application|project|function|service)\b)?",
     re.IGNORECASE,
 )
-"""Where the code is to run: hardly ever the product that the question is about."""
+"""Where the code is to run: rarely the product that the question is about."""
 
 _ONLY_LANGUAGE = re.compile(_LANGUAGE, re.IGNORECASE)
 _GENERIC = re.compile(
     r"(?:apis?|sdks?|cli|rest|https?|urls?|json|csv|xml|ya?ml|html|pdf|sql|ids?)", re.IGNORECASE
 )
-"""Capitalised, and yet no product's name."""
+"""Capitalised words that are no product's name."""
 
 _USED = re.compile(
     r"\b(?:use|using|with|for|in|on|from|via|install|configure|integrate|set ?up|query|call|connect to)\s+"
@@ -56,7 +55,7 @@ _USED = re.compile(
     r"(?:\s+(?!(?:and|for|from|in|of|on|or|to|using|with)\b)[\w.+#-]+){0,2})$",
     re.IGNORECASE,
 )
-"""What a sentence without names ends in: "… use dynamodb", "… for twitter ads"."""
+"""The product at the end of a sentence without names: "… use dynamodb", "… for twitter ads"."""
 
 _QUESTION_WORDS = frozenset(
     ("how", "what", "which", "where", "when", "why", "who", "can", "could", "please", "show", "i", "is", "do")
@@ -68,7 +67,7 @@ _TOPIC = {"topic", "subject", "task", "aspect", "focus"}
 
 @dataclass(frozen=True, slots=True)
 class _Prompt:
-    """What the fields are filled from."""
+    """The source of the fields' values."""
 
     question: str
     library: str
@@ -105,9 +104,9 @@ def _read(prompt: str) -> _Prompt:
 def split_request(question: str) -> tuple[str, str]:
     """``(library, topic)``: the product that a question names, and the rest of it.
 
-    "How do I set up OAuth for Twitter ads?" gives ("Twitter ads", "set up OAuth"). The language that the code
-    is wanted in is the product only where there is no other: "How do I use the X Ads API in Python?" gives
-    ("X Ads API", "use in Python"), "How do I read a file in Python?" ("Python", "read a file").
+    "How do I set up OAuth for Twitter ads?" gives ("Twitter ads", "set up OAuth"). The code's language is the product
+    only if there is no other: "How do I use the X Ads API in Python?" gives ("X Ads API", "use in Python"), "How do I
+    read a file in Python?" ("Python", "read a file").
     """
     plain = _LEADING.sub("", " ".join(question.split())).rstrip("?!. ")
     library = _apart_from_the_language(plain) or _named(plain)
@@ -120,7 +119,7 @@ def split_request(question: str) -> tuple[str, str]:
 
 
 def _apart_from_the_language(plain: str) -> str:
-    """The product in a question that also says a language, if it names one."""
+    """The product in a question that also names a language, if there is one."""
     rest = " ".join(_IN_A_LANGUAGE.sub(" ", plain).split())
     if rest == plain:
         return ""
@@ -138,7 +137,7 @@ def _phrases(plain: str) -> list[str]:
 
 
 def _named(plain: str, counts: Callable[[str], bool] = bool) -> str:
-    """The last name after a preposition, else the last one of all; of those that count."""
+    """The last name after a preposition, else the last name; only of accepted names."""
     for phrase in (*reversed(_phrases(plain)), plain):
         name = _product(phrase, counts)
         if name:

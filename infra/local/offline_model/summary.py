@@ -1,4 +1,4 @@
-"""Extractive summaries: the sentences of a record that carry its names, numbers and ids."""
+"""Extractive summaries: the sentences of a record with most names, numbers and ids."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _NUMBER_WORDS = {"one": "1", "two": "2", "three": "3"}
 
 
 def is_summary_request(request: wire.Countable) -> bool:
-    """Whether this is a request to sum up a record, "Summarise …" as the system prompt and no tools, or one to sum up
-    the records of a conversation, which says so in its last message.
+    """Whether this is a request to summarise a record, with "Summarise …" as the system prompt and no tools, or the
+    records of a conversation, with such a last message.
     """
     system = " ".join(block.text for block in request.system).lstrip()
     return _is_joint(request) or (not request.tools and system.lower().startswith(("summarise", "summarize")))
 
 
 def _is_joint(request: wire.Countable) -> bool:
-    """A user's own words would stand behind their id."""
+    """A user's own words would follow their id."""
     return request.messages[-1].role == "user" and _asked(request).startswith("Summarise the records")
 
 
@@ -61,7 +61,7 @@ def summarise(request: wire.Countable) -> str:
 
 
 def _jointly(request: wire.Countable) -> str:
-    """A part for each record that is listed, in the form that is asked for."""
+    """A part for each listed record, in the requested form."""
     ask = _asked(request)
     form, results = _FORM.search(ask), _results(request)
     said = "\n\n".join(texts(request.messages[-2].content))
@@ -75,7 +75,7 @@ def _jointly(request: wire.Countable) -> str:
 
 
 def _results(request: wire.Countable) -> dict[str, str]:
-    """What the conversation's tool calls brought, by the ids at the beginning of their results."""
+    """Summaries of the conversation's tool calls, by the ids at the beginning of their results."""
     summaries, asked = {}, {}
     for message in request.messages:
         for block in message.content:
@@ -93,7 +93,7 @@ def _results(request: wire.Countable) -> dict[str, str]:
 
 
 def _of_call(call: re.Match[str], result: str, allowed: int) -> str:
-    """What was called, then what was found: the titles of the sections, else the result's own sentences."""
+    """The call, then its result: the titles of the sections, else the result's own sentences."""
     failed = " and failed" if call[3] else ""
     said = f"{call[1]} was called with {_clipped(call[2])}{failed}."
     if allowed == 1:

@@ -1,4 +1,5 @@
-"""What is answered without any tool: greetings, thanks, "What can you do?", and what a language model is for."""
+"""Messages answered without any tool: greetings, thanks, "What can you do?", and requests that need a language
+model."""
 
 from __future__ import annotations
 
@@ -38,7 +39,7 @@ _COMPOSE = re.compile(
 
 
 def kind_of(question: str) -> Kind:
-    """What kind of talk the whole message is; empty for anything else. ``compose``: asks for a new text."""
+    """The kind of such a message; empty for anything else. ``compose``: asks for a new text."""
     said = courses.plain(question).strip()
     if _HELP.search(said) and len(said) <= 80:
         return "help"
@@ -69,14 +70,14 @@ _ABILITY = "I call the tools that a message asks for and show what of their resu
 
 
 def nothing_known(offered: Iterable[str], *, only_samples: bool) -> str:
-    """That a question is about nothing that there is, and what there is."""
+    """Says that nothing is known about the question, and what is known."""
     tools = frozenset(offered)
     known = what_is_known(tools, only_samples=only_samples)
     return f"I know nothing about that, so I called no tool.\n\n{known}\n\n{_try(tools)}\n\n{REAL_MODEL}"
 
 
 def what_is_known(tools: frozenset[str], *, only_samples: bool) -> str:
-    """Where answers can come from."""
+    """The sources of answers."""
     if courses.SEARCH in tools:
         return "The course materials that were loaded: ask what they teach, or for a course's outline."
     if graph.is_offered(tools):

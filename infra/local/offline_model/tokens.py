@@ -1,9 +1,9 @@
-"""Token figures: an estimate by length, and a prompt cache that keeps the real one's rules.
+"""Token figures: an estimate by length, and a prompt cache with the real one's rules.
 
 The cache holds prefixes of (tools, system, messages) up to each breakpoint. A request reads the
 longest stored prefix that ends at one of its breakpoints or at most 20 blocks before it, and writes
-those up to its own breakpoints. Changing ``tool_choice``, ``thinking`` or the output's effort or form leaves the
-prefixes of tools and system valid and voids those of messages. Source: the API's pages on prompt caching.
+those up to its own breakpoints. Changing ``tool_choice``, ``thinking`` or the output's effort or form keeps the
+prefixes of tools and system valid and invalidates those of messages. Source: the API's pages on prompt caching.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class _Prefix:
 
 
 def block_tokens(block: Any) -> int:
-    """The estimate of one block; media by a flat figure, since base64 says nothing about it."""
+    """The estimate of one block; a flat figure for media, since base64 says nothing about their tokens."""
     if isinstance(block, wire.Image):
         return _IMAGE_TOKENS
     if isinstance(block, wire.Document) and isinstance(block.source, wire.Base64Pdf | wire.UrlSource):
@@ -95,7 +95,7 @@ def _without_marks(value: Any) -> Any:
 
 
 def _ttl(block: Any) -> str:
-    """The lifetime that a block's breakpoint asks for; one inside a tool result counts at its end."""
+    """The lifetime in a block's breakpoint; one inside a tool result counts at the result's end."""
     inner = [block, *block.content] if isinstance(block, wire.ToolResult) else [block]
     marks = [getattr(part, "cache_control", None) for part in inner]
     return next((mark.ttl for mark in reversed(marks) if mark), "")

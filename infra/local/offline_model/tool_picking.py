@@ -1,9 +1,8 @@
 """Which tools a question asks for: by words, never by understanding.
 
-Rules, in this order: tools that the message names; course materials (courses.py); a graph
-(graph.py); a search of the past; a record
-of the past; documentation; GitHub. All
-that fit are called together in the first turn, and none of them twice for one question.
+Rules, in this order: tools that the message names; course materials (courses.py); a graph (graph.py); a search of the
+past; a record of the past; documentation; GitHub. All that match are called together in the first turn, and none of
+them twice for a question.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ _CRAFT = re.compile(
     r"\b(?:functions?|class(?:es)?|methods?|modules?|code|python|javascript|typescript|rust|java)\b",
     re.IGNORECASE,
 )
-"""What may be written without any library, so that "Write me a function" asks no documentation."""
+"""Code that needs no library, so that "Write me a function" searches no documentation."""
 _IDENTIFIER = re.compile(r"`[^`]+`|\b[a-z]+_[a-z_]+\b|\b[a-z]+[A-Z]\w+\b")
 _GITHUB = re.compile(
     r"\b(github|repos?|repositor(y|ies)|pull requests?|open issues?|issues? (in|of|for|on))\b", re.IGNORECASE
@@ -98,7 +97,7 @@ def pick(
 
 
 def forced(name: str, seen: Transcript, schema: Mapping[str, Any]) -> Call:
-    """A call of a tool that the request insists on."""
+    """A call of a tool that the request forces."""
     for call in _by_topic(seen, {name: schema}, only_samples=False):
         return call
     return Call(name, filled(schema, seen.question))
@@ -131,12 +130,12 @@ def _by_topic(seen: Transcript, offered: Mapping[str, Any], *, only_samples: boo
 
 
 def _looks_back(question: str) -> bool:
-    """ "What did we say about the gateway?" asks for a record, and names none."""
+    """ "What did we say about the gateway?" asks for a record without naming it."""
     return bool(_LOOKS_BACK.search(question)) and not _RECORD_ID.search(question)
 
 
 def _documentation_queries(question: str, *, has_github: bool, only_samples: bool) -> tuple[str, ...]:
-    """What to search the documentation for: both sides of a comparison, else at most one query."""
+    """Queries for the documentation: both sides of a comparison, else at most one."""
     asked = bool(_DOCUMENTATION.search(question)) or (
         samples.cover(question)
         if only_samples and not has_github
@@ -149,7 +148,7 @@ def _documentation_queries(question: str, *, has_github: bool, only_samples: boo
 
 
 def _documentation_query(question: str) -> str:
-    """The sentences that ask the documentation something; the whole message if none stands out."""
+    """The sentences that ask about documentation; the whole message if there are none."""
     said = [sentence for sentence in sentences(question) if _TECHNICAL.search(sentence)]
     own = [sentence for sentence in said if not _GITHUB.search(sentence)]
     return " ".join(own or [" ".join(question.split())])[:QUERY_LIMIT]
@@ -166,7 +165,7 @@ def _is_technical(question: str, *, has_github: bool) -> bool:
 
 
 def wanted_record(seen: Transcript) -> PastRecord | None:
-    """The record that "show me the full code from earlier" means, if there is one to fetch."""
+    """The record meant by "show me the full code from earlier", if there is one to fetch."""
     fetchable = [record for record in seen.past if not record.whole]
     named = _RECORD_ID.search(seen.question)
     if named:
@@ -281,7 +280,7 @@ def _search_words(question: str) -> str:
 
 
 def filled(schema: Mapping[str, Any], question: str) -> dict[str, Any]:
-    """An input with the required fields of a tool's schema, filled from the question as well as can be."""
+    """An input with the required fields of a tool's schema, filled from the question as far as possible."""
     properties = schema.get("properties") or {}
     repository = _repository(question)
     known: dict[str, Any] = (

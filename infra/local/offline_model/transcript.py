@@ -1,4 +1,4 @@
-"""What the offline model sees of a request: the question, what is on record, what its tools brought."""
+"""The parts of a request that the offline model reads: the question, earlier records, results of tools."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class AttachedText:
-    """A text file of the running query: its id, its name or none, and what of it was sent."""
+    """A text file of the running query: its id, its name or none, and the part that was sent."""
 
     ref: str
     name: str

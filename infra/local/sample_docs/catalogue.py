@@ -20,7 +20,7 @@ REDIRECTED = {"/sample/twitter-ads-api": "/sample/x-ads-api"}
 """Libraries that moved: the answer names the new id in its body."""
 
 UNFINISHED = frozenset({"/sample/unfinished"})
-"""Libraries that are still being read in."""
+"""Libraries that are still being processed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def find(library_id: str) -> Library | None:
 def ordered(library: Library, query: str) -> tuple[Snippet, ...]:
     """The snippets of a library by the words that they share with the query, at most `MAX_SNIPPETS`.
 
-    What shares none is left out, unless nothing does: then the first ones stand in.
+    Snippets that share none are left out; if none share any, the first ones are returned.
     """
     wanted = frozenset(words(query))
     scored = [

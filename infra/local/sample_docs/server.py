@@ -77,7 +77,7 @@ async def _health(http: Request) -> Response:
 
 
 def _parameters(http: Request, required: tuple[str, ...], optional: tuple[str, ...]) -> dict[str, str]:
-    """The query parameters, each given once; DocsError 400 for whatever else comes."""
+    """The query parameters, each at most once; DocsError 400 for anything else."""
     _check_key(http)
     parameters: dict[str, str] = {}
     for name, value in http.query_params.multi_items():

@@ -1,4 +1,4 @@
-"""``python -m infra.local.sample_graph``: writes the sample's files. Nothing in it is drawn by lot."""
+"""``python -m infra.local.sample_graph``: writes the sample's files. Nothing in it is random."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SYSTEMS: Final = {
     "Low Voltage Distribution": ("", "Electrical Supply"),
     "Process Monitoring": ("", "Monitoring"),
 }
-"""Each with the system that it is part of, and its category."""
+"""Each with its system and its category."""
 
 CONTEXTS: Final = ("Operation", "Maintenance", "Energy Audit", "Safety Inspection", "Renewal 2027")
 
@@ -63,7 +63,7 @@ KINDS: Final = {
 """Category, system and power in kW of each kind of asset."""
 
 FILTER: Final = ("Feed Pump", "Inlet Valve", "Outlet Valve", "Drain Valve", "Filter Bed", "Flow Meter")
-"""What stands in every biofilter."""
+"""The assets of every biofilter."""
 
 GALLERY: Final = ("Inlet Valve", "Outlet Valve", "Drain Valve", "Backwash Pump", "Flow Meter")
 BLOWERS: Final = ("Air Blower", "Drive Motor", "Oxygen Sensor")
@@ -89,7 +89,7 @@ OF_ELEVEN: Final = {
 
 @dataclass
 class Works:
-    """What is written so far."""
+    """The nodes and relationships so far."""
 
     nodes: list[dict[str, object]] = field(default_factory=list)
     edges: list[dict[str, object]] = field(default_factory=list)
@@ -117,7 +117,7 @@ class Works:
         return location
 
     def fill(self, location: str, kinds: Iterable[str]) -> None:
-        """Assets of these kinds in a place, in their systems, categories and contexts."""
+        """Assets of these kinds in a location, in their systems, categories and contexts."""
         for kind in kinds:
             number = self.numbers[kind] = self.numbers.get(kind, 0) + 1
             category, system, power = KINDS[kind]

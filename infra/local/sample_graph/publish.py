@@ -1,4 +1,4 @@
-"""Puts the sample graph into a stack that has none: its database is made here, in less than a second."""
+"""Puts the sample graph into a stack that has none; its database is built here, in less than a second."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FOLDER = Path(__file__).parent
 
 
 def publish(stores: Stores) -> bool:
-    """Publish the sample where nothing was published before; whether that was so."""
+    """Publish the sample if nothing was published before; returns whether that was so."""
     if stores.corpora.current(GRAPH) is not None:
         return False
     sources, survey, now = [Source(name, _FOLDER / name) for name in FILES], Survey(), int(stores.clock())
