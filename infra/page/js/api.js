@@ -153,8 +153,8 @@ export class Api {
   }
 
   /** The bytes of a record's file, piece after piece. */
-  async attachment(conversationId, recordId, place, size) {
-    const path = `/v1/conversations/${conversationId}/records/${encodeURIComponent(recordId)}/attachments/${place}`;
+  async attachment(conversationId, recordId, index, size) {
+    const path = `/v1/conversations/${conversationId}/records/${encodeURIComponent(recordId)}/attachments/${index}`;
     const parts = [];
     for (let offset = 0; offset < size; ) {
       const response = await this.open("GET", `${path}?offset=${offset}`, {

@@ -65,42 +65,42 @@ export class Attachments {
   #tooMuch(file) {
     if (this.#files.length >= MOST)
       return `${file.name} was left out: a message takes at most ${MOST} files.`;
-    const size = this.#files.reduce((sum, one) => sum + one.size, file.size);
+    const size = this.#files.reduce((sum, chosen) => sum + chosen.size, file.size);
     if (size > TOGETHER) return `${file.name} was left out: files may have 4 MB together.`;
     return "";
   }
 
   #draw() {
     this.#list.hidden = this.#files.length === 0;
-    this.#list.replaceChildren(...this.#files.map((one) => this.#item(one)));
+    this.#list.replaceChildren(...this.#files.map((file) => this.#item(file)));
   }
 
-  #item(one) {
+  #item(file) {
     const remove = () => {
-      this.files = this.#files.filter((other) => other !== one);
+      this.files = this.#files.filter((other) => other !== file);
       this.#onChange();
       byId("message").focus();
     };
     return h(
       "li",
       { class: "file" },
-      one.url ? h("img", { src: one.url, alt: "" }) : icon("file"),
-      one.text
+      file.url ? h("img", { src: file.url, alt: "" }) : icon("file"),
+      file.text
         ? h(
             "button",
             {
               type: "button",
               class: "link-button file-name",
-              "aria-label": `Preview ${one.name}`,
-              onclick: () => show(one.name, textPreview(one.text)),
+              "aria-label": `Preview ${file.name}`,
+              onclick: () => show(file.name, textPreview(file.text)),
             },
-            one.name,
+            file.name,
           )
-        : h("span", { class: "file-name" }, one.name),
-      h("span", { class: "muted" }, bytes(one.size)),
+        : h("span", { class: "file-name" }, file.name),
+      h("span", { class: "muted" }, bytes(file.size)),
       h(
         "button",
-        { type: "button", class: "icon-button small", "aria-label": `Remove ${one.name}`, onclick: remove },
+        { type: "button", class: "icon-button small", "aria-label": `Remove ${file.name}`, onclick: remove },
         icon("close"),
       ),
     );
@@ -141,7 +141,8 @@ function wrong(file, text) {
 }
 
 function added(file, text) {
-  const type = VIEWABLE.has(file.type) || TEXTS.some((one) => one.test(file.type)) ? file.type : "text/plain";
+  const type =
+    VIEWABLE.has(file.type) || TEXTS.some((pattern) => pattern.test(file.type)) ? file.type : "text/plain";
   return {
     file,
     text,

@@ -28,26 +28,27 @@ export function homeOf(known, conversationId, number) {
  */
 export function branchesOf(known, conversationId) {
   const begun = new Map();
-  for (const one of known.values()) {
-    if (one.forked_from && one.before) begun.set(one.before, [...(begun.get(one.before) ?? []), one]);
+  for (const conversation of known.values()) {
+    if (conversation.forked_from && conversation.before)
+      begun.set(conversation.before, [...(begun.get(conversation.before) ?? []), conversation]);
   }
-  const found = new Map();
+  const branches = new Map();
   for (const [number, forks] of begun) {
     const origin = homeOf(known, conversationId, number - 1);
-    const isSibling = (one) => homeOf(known, one.conversation_id, number - 1) === origin;
-    const begins = (one, other) => (one.created_at < other.created_at ? -1 : 1);
+    const isSibling = (fork) => homeOf(known, fork.conversation_id, number - 1) === origin;
+    const begins = (first, second) => (first.created_at < second.created_at ? -1 : 1);
     const ids = forks
       .filter(isSibling)
       .sort(begins)
-      .map((one) => one.conversation_id);
+      .map((fork) => fork.conversation_id);
     if (ids.length === 0) continue;
     const ways = [origin, ...ids]
       .map((home) => ({ home, open: shownBy(known, conversationId, home, number) }))
       .filter((way) => way.open);
     const at = ways.findIndex((way) => way.home === homeOf(known, conversationId, number));
-    if (at >= 0 && ways.length > 1) found.set(number, { at, ids: ways.map((way) => way.open) });
+    if (at >= 0 && ways.length > 1) branches.set(number, { at, ids: ways.map((way) => way.open) });
   }
-  return found;
+  return branches;
 }
 
 /**
@@ -61,23 +62,23 @@ function shownBy(known, open, home, number) {
 }
 
 /**
- * A list with its forks below the conversation that they come from: `[{one, branches}]`, in the list's own
+ * A list with its forks below the conversation that they come from: `[{root, branches}]`, in the list's own
  * order.
  */
 export function families(listed) {
-  const known = new Map(listed.map((one) => [one.conversation_id, one]));
-  const found = new Map();
-  for (const one of listed) {
-    const top = topOf(known, one);
-    const family = found.get(top) ?? { one: top, branches: [] };
-    found.set(top, family);
-    if (one !== top) family.branches.push(one);
+  const known = new Map(listed.map((conversation) => [conversation.conversation_id, conversation]));
+  const byRoot = new Map();
+  for (const conversation of listed) {
+    const top = topOf(known, conversation);
+    const family = byRoot.get(top) ?? { root: top, branches: [] };
+    byRoot.set(top, family);
+    if (conversation !== top) family.branches.push(conversation);
   }
-  return [...found.values()];
+  return [...byRoot.values()];
 }
 
-function topOf(known, one) {
-  let top = one;
+function topOf(known, conversation) {
+  let top = conversation;
   for (let steps = 0; steps < DEEPEST && known.has(top.forked_from); steps += 1)
     top = known.get(top.forked_from);
   return top;

@@ -32,6 +32,6 @@ export async function tellBusy(api, refusal, conversationId, { follow, notice })
 /** The chat that the refusal names; one that names none is asked for, and empty if none runs any more. */
 async function runningChat(api, { detail }, conversationId) {
   if (detail.chat_id) return detail.chat_id;
-  const found = await api.conversationHead(conversationId).catch(() => null);
-  return found?.running_chat_id ?? "";
+  const conversation = await api.conversationHead(conversationId).catch(() => null);
+  return conversation?.running_chat_id ?? "";
 }

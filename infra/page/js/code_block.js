@@ -22,16 +22,16 @@ export function codeBlock(text, label) {
  * were.
  */
 export function colourCode(element, most) {
-  const found = [...element.querySelectorAll(".code code")]
+  const blocks = [...element.querySelectorAll(".code code")]
     .filter((code) => grammarOf(code.dataset.language))
     .slice(0, most);
   // where there is nothing to colour, nothing is loaded; offline it stays as it is
-  if (found.length > 0)
+  if (blocks.length > 0)
     import("./colours.js").then(
       ({ colour }) => {
-        for (const code of found) colour(code, grammarOf(code.dataset.language));
+        for (const code of blocks) colour(code, grammarOf(code.dataset.language));
       },
       () => {},
     );
-  return found.length;
+  return blocks.length;
 }

@@ -17,7 +17,7 @@ export class Composer {
   #send = byId("send");
   #stop = byId("stop");
   #running = false;
-  #place = "";
+  #draftKey = "";
   #told = ""; // the notice that speaks of the text, and goes when the text changes
   #touch = matchMedia("(pointer: coarse)").matches;
   #attachments = new Attachments(
@@ -42,7 +42,7 @@ export class Composer {
       this.#stop.disabled = true;
       onStop();
     });
-    this.place = "";
+    this.draftKey = "";
   }
 
   #submit(onSend) {
@@ -98,20 +98,20 @@ export class Composer {
   }
 
   /** Whose message is written: a conversation's; empty is a new one's. Each has its draft. */
-  set place(place) {
-    this.#place = place;
-    this.#show(draftOf(place));
+  set draftKey(draftKey) {
+    this.#draftKey = draftKey;
+    this.#show(draftOf(draftKey));
   }
 
   /**
    * The new conversation, whose first message was sent, has an id now; what has been written since goes with
    * it.
    */
-  moveTo(place) {
+  moveTo(draftKey) {
     const draft = this.#draft;
-    keepDraft(this.#place, { text: "", files: [] });
-    this.#place = place;
-    keepDraft(place, draft);
+    keepDraft(this.#draftKey, { text: "", files: [] });
+    this.#draftKey = draftKey;
+    keepDraft(draftKey, draft);
   }
 
   get #draft() {
@@ -119,7 +119,7 @@ export class Composer {
   }
 
   #keep() {
-    keepDraft(this.#place, this.#draft);
+    keepDraft(this.#draftKey, this.#draft);
   }
 
   #show({ text, files }) {
@@ -135,9 +135,9 @@ export class Composer {
   }
 
   /** Puts a message back that could not be sent, before what has been written since. */
-  restore(message, place = this.#place) {
-    keepDraft(place, joined(message, draftOf(place)));
-    if (place === this.#place) this.#show(draftOf(place));
+  restore(message, draftKey = this.#draftKey) {
+    keepDraft(draftKey, joined(message, draftOf(draftKey)));
+    if (draftKey === this.#draftKey) this.#show(draftOf(draftKey));
   }
 
   fill(text) {
@@ -152,7 +152,7 @@ export class Composer {
 
   /** Says what is wrong, with what to do; text or elements. An empty text takes it away. */
   notice(...content) {
-    const shown = content.flat().some((one) => one);
+    const shown = content.flat().some(Boolean);
     this.#told = "";
     byId("notice").replaceChildren(shown ? h("div", { class: "notice" }, content) : "");
   }

@@ -173,7 +173,7 @@ export class Conversation {
 
   #takeBack(view) {
     view.element.remove();
-    this.#views = this.#views.filter((one) => one !== view);
+    this.#views = this.#views.filter((other) => other !== view);
     this.#setRunning(null);
     this.#listener.onEmpty(this.#views.length === 0 && !this.conversationId);
   }
@@ -295,14 +295,14 @@ export class Conversation {
   }
 
   /** Shows where the branches part, as `branchesOf` found it; one that is empty so far says it at its end. */
-  showBranches(found) {
+  showBranches(branchesByNumber) {
     for (const view of this.#views) {
-      const branches = found.get(numberOf(view.exchange.messageId)) ?? null;
+      const branches = branchesByNumber.get(numberOf(view.exchange.messageId)) ?? null;
       if (JSON.stringify(branches) !== JSON.stringify(view.exchange.branches))
         view.update({ ...view.exchange, branches });
     }
     const { next } = this;
-    const parting = found.get(next);
+    const parting = branchesByNumber.get(next);
     byId("next-branches").hidden = !parting || this.#running !== null;
     byId("next-branches").replaceChildren(
       ...(parting ? [branchLinks(next, parting), "This branch goes on with your next question."] : []),

@@ -49,4 +49,4 @@ export function overview({ document: word, columns }, documents, counts) {
   return [plural(documents, word), ...parts].join(" · ");
 }
 
-const sizes = (some) => some.map((one) => `${one.name} ${count(one.count)}`).join(", ") || "none";
+const sizes = (some) => some.map((entry) => `${entry.name} ${count(entry.count)}`).join(", ") || "none";

@@ -24,8 +24,8 @@ const STATES = {
  * What is wrong with a file before it is sent, as the part of a sentence behind its name; empty if nothing
  * is. Pure.
  */
-export function problemOf({ name, size }, place, { formats, untaken }) {
-  if (place >= FILES) return `is beyond the ${FILES} files that one job takes`;
+export function problemOf({ name, size }, index, { formats, untaken }) {
+  if (index >= FILES) return `is beyond the ${FILES} files that one job takes`;
   if (size === 0) return "is empty";
   if (size > FILE_BYTES) return "has more than 20 MB";
   return formats.test(name) ? "" : untaken;
@@ -33,24 +33,24 @@ export function problemOf({ name, size }, place, { formats, untaken }) {
 
 /** Chosen files as rows. Pure. */
 export const rowsOf = (files, kind) =>
-  files.map((file, place) => {
-    const reason = problemOf(file, place, kind);
+  files.map((file, index) => {
+    const reason = problemOf(file, index, kind);
     return { name: file.name, size: file.size, state: reason ? "refused" : "waiting", reason };
   });
 
 /** The rows after a job has said how far it is; rows that are not the job's stay. Pure. */
 export function withJob(rows, job) {
-  const open = job.files.map((one) => ({
-    name: one.name,
-    state: one.outcome ?? one.state,
-    reason: one.reason ?? "",
-    problems: one.problems ?? [],
-    title: one.title === one.name ? "" : (one.title ?? ""),
+  const open = job.files.map((file) => ({
+    name: file.name,
+    state: file.outcome ?? file.state,
+    reason: file.reason ?? "",
+    problems: file.problems ?? [],
+    title: file.title === file.name ? "" : (file.title ?? ""),
   }));
   return [
     ...rows
-      .filter((one) => one.state === "refused" || one.state === "lost")
-      .filter((one) => !open.some((other) => other.name === one.name)),
+      .filter((row) => row.state === "refused" || row.state === "lost")
+      .filter((row) => !open.some((other) => other.name === row.name)),
     ...open,
   ];
 }
@@ -66,7 +66,7 @@ export function stateText({ state, reason }) {
  * files. Pure.
  */
 export function progressOf(job, rows) {
-  const read = job.files.filter((one) => one.state !== "waiting").length;
+  const read = job.files.filter((file) => file.state !== "waiting").length;
   if (job.status === "failed")
     return {
       text: `The job failed. ${job.error ?? ""} What was published before is unchanged.`,
@@ -95,7 +95,7 @@ export const isRunning = (job) => job.status === "queued" || job.status === "run
 function outcome({ removes, reset }, rows) {
   const told = ["added", "replaced", "skipped", "refused", "lost"]
     .map((state) => [
-      rows.filter((one) => one.state === state).length,
+      rows.filter((row) => row.state === state).length,
       STATES[state].replace("unchanged, ", ""),
     ])
     .filter(([number]) => number > 0)
@@ -114,15 +114,15 @@ function outcome({ removes, reset }, rows) {
  */
 export async function uploadAll(api, corpus, kind, files, signal, onState) {
   const done = [];
-  for (const [place, file] of files.entries()) {
-    if (problemOf(file, place, kind)) continue;
-    onState(place, "uploading", "");
+  for (const [index, file] of files.entries()) {
+    if (problemOf(file, index, kind)) continue;
+    onState(index, "uploading", "");
     try {
       done.push({ upload_id: await uploaded(api, corpus, file, signal), name: file.name });
-      onState(place, "waiting", "");
+      onState(index, "waiting", "");
     } catch (problem) {
       if (signal.aborted) throw problem;
-      onState(place, "lost", problem.message);
+      onState(index, "lost", problem.message);
     }
   }
   return done;

@@ -26,7 +26,7 @@ export class CorpusView {
   #job = h("section", { class: "corpus-job", "aria-label": "Job", hidden: true });
 
   /** `onJob(jobId)`: a job has begun or, empty, is none of this view's any more. */
-  constructor(api, place, corpus, onJob) {
+  constructor(api, element, corpus, onJob) {
     this.#api = api;
     this.#corpus = corpus;
     this.#kind = CORPORA[corpus];
@@ -55,7 +55,7 @@ export class CorpusView {
       ),
     );
     this.#acceptDrops();
-    place.replaceChildren(
+    element.replaceChildren(
       h("div", { class: "corpus" }, this.#problem, this.#upload, this.#job, this.#published),
     );
   }
@@ -112,27 +112,27 @@ export class CorpusView {
         h(
           "tbody",
           {},
-          documents.map((one) => this.#document(one)),
+          documents.map((entry) => this.#document(entry)),
         ),
       ),
     );
     if (focused) this.#published.focus(); // what had the focus may be gone
   }
 
-  #document(one) {
+  #document(entry) {
     return h(
       "tr",
       {},
       h(
         "th",
         { scope: "row" },
-        one.title,
-        one.title === one.name ? "" : h("span", { class: "fine muted" }, one.name),
+        entry.title,
+        entry.title === entry.name ? "" : h("span", { class: "fine muted" }, entry.name),
       ),
       ...this.#kind.columns.map((name) =>
-        h("td", { class: "number", "data-name": name }, count(one.counts[name] ?? 0)),
+        h("td", { class: "number", "data-name": name }, count(entry.counts[name] ?? 0)),
       ),
-      h("td", { class: "muted" }, moment(one.updated_at)),
+      h("td", { class: "muted" }, moment(entry.updated_at)),
       h(
         "td",
         {},
@@ -141,8 +141,8 @@ export class CorpusView {
           {
             type: "button",
             class: "icon-button small",
-            "aria-label": `Delete ${one.title}`,
-            onclick: () => this.#delete(one),
+            "aria-label": `Delete ${entry.title}`,
+            onclick: () => this.#delete(entry),
           },
           icon("bin"),
         ),
@@ -150,15 +150,15 @@ export class CorpusView {
     );
   }
 
-  async #delete(one) {
+  async #delete(entry) {
     if (
       this.#busy ||
-      !(await confirm(`Delete the ${this.#kind.document}?`, this.#kind.deleted(one.title), "Delete"))
+      !(await confirm(`Delete the ${this.#kind.document}?`, this.#kind.deleted(entry.title), "Delete"))
     )
       return;
     this.#rows = [];
     await this.#alone(async () =>
-      this.#watch((await this.#api.deleteDocument(this.#corpus, one.document_id)).job_id),
+      this.#watch((await this.#api.deleteDocument(this.#corpus, entry.document_id)).job_id),
     );
   }
 
@@ -204,7 +204,7 @@ export class CorpusView {
 
   #uploadAll(files) {
     const draw = () => {
-      const value = this.#rows.filter((one) => one.sent || one.reason).length;
+      const value = this.#rows.filter((row) => row.sent || row.reason).length;
       this.#drawJob({
         text: `Uploading: ${count(value)} of ${plural(files.length, "file")}`,
         value,
@@ -218,9 +218,9 @@ export class CorpusView {
       this.#kind,
       files,
       this.#opened.signal,
-      (place, state, reason) => {
-        this.#rows = this.#rows.map((one, at) =>
-          at === place ? { ...one, state, reason, sent: state === "waiting" } : one,
+      (index, state, reason) => {
+        this.#rows = this.#rows.map((row, at) =>
+          at === index ? { ...row, state, reason, sent: state === "waiting" } : row,
         );
         draw();
       },
@@ -285,26 +285,26 @@ export class CorpusView {
   }
 }
 
-function fileRow(one) {
+function fileRow(row) {
   return h(
     "li",
-    { class: `job-file ${one.state}` },
+    { class: `job-file ${row.state}` },
     h(
       "span",
       { class: "file-name" },
-      one.name,
-      one.title ? h("span", { class: "fine muted" }, one.title) : "",
-      one.size ? h("span", { class: "fine muted" }, bytes(one.size)) : "",
+      row.name,
+      row.title ? h("span", { class: "fine muted" }, row.title) : "",
+      row.size ? h("span", { class: "fine muted" }, bytes(row.size)) : "",
     ),
     h(
       "div",
       { class: "job-state" },
-      stateText(one),
-      one.problems?.length > 0
+      stateText(row),
+      row.problems?.length > 0
         ? h(
             "ul",
             { class: "problems" },
-            one.problems.map((line) => h("li", {}, line)),
+            row.problems.map((line) => h("li", {}, line)),
           )
         : "",
     ),

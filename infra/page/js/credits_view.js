@@ -50,7 +50,9 @@ async function questionsOf(api, lines) {
   const ids = lines.map((line) => line.chatId).filter(Boolean);
   if (ids.length === 0) return new Map();
   const [chats, { conversations }] = await Promise.all([chatsOfAll(api, ids), api.conversations()]);
-  const titles = new Map(conversations.map((one) => [one.conversation_id, titleOf(one)]));
+  const titles = new Map(
+    conversations.map((conversation) => [conversation.conversation_id, titleOf(conversation)]),
+  );
   return new Map(
     chats
       .filter((chat) => titles.has(chat.conversation_id))
@@ -83,7 +85,7 @@ function history(lines, questions = new Map()) {
       h(
         "tbody",
         {},
-        lines.map((one) => movement(one, questions.get(one.chatId))),
+        lines.map((line) => movement(line, questions.get(line.chatId))),
       ),
     ),
   );

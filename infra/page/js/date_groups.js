@@ -27,7 +27,9 @@ export function groupsOf(families, now = new Date()) {
   const groups = [];
   let latest = Infinity;
   for (const family of families) {
-    const times = [family.one, ...family.branches].map((one) => Date.parse(one.listed_at ?? one.updated_at));
+    const times = [family.root, ...family.branches].map((member) =>
+      Date.parse(member.listed_at ?? member.updated_at),
+    );
     latest = Math.min(latest, Math.max(...times));
     const name = groupName(new Date(latest), now);
     if (groups.at(-1)?.name !== name) groups.push({ name, families: [] });

@@ -51,14 +51,14 @@ export function confirmWord(title, text, word, verb) {
 
 function answer(title, content, verb, value, kind = "primary") {
   return new Promise((resolve) => {
-    let given = null;
+    let outcome = null;
     const form = h(
       "form",
       {
         class: "dialog-form",
         onsubmit: (event) => {
           event.preventDefault();
-          given = value();
+          outcome = value();
           dialog.close();
         },
       },
@@ -70,7 +70,7 @@ function answer(title, content, verb, value, kind = "primary") {
         h("button", { class: `button ${kind}` }, verb),
       ),
     );
-    dialog.addEventListener("close", () => resolve(given), { once: true });
+    dialog.addEventListener("close", () => resolve(outcome), { once: true });
     show(title, form);
     form.querySelector("input")?.select();
   });

@@ -61,7 +61,7 @@ const HANDLERS = {
     // a repeat of a number means that the call is made anew: what came of it so far is void
     turns: [
       ...closed(
-        exchange.turns.filter((one) => one.turn < data.turn),
+        exchange.turns.filter((turn) => turn.turn < data.turn),
         data.at,
       ),
       {
@@ -77,20 +77,20 @@ const HANDLERS = {
   }),
   delta: (exchange, data) => ({
     ...exchange,
-    turns: exchange.turns.map((one) =>
-      one.turn === data.turn ? { ...one, text: one.text + data.text } : one,
+    turns: exchange.turns.map((turn) =>
+      turn.turn === data.turn ? { ...turn, text: turn.text + data.text } : turn,
     ),
   }),
   retrying: (exchange, data) => ({
     ...exchange,
-    turns: exchange.turns.map((one) =>
-      one.turn === data.turn ? { ...one, retry: { reason: data.reason, seconds: data.seconds } } : one,
+    turns: exchange.turns.map((turn) =>
+      turn.turn === data.turn ? { ...turn, retry: { reason: data.reason, seconds: data.seconds } } : turn,
     ),
   }),
   tool_calls_start: (exchange, data) => ({
     ...exchange,
-    turns: exchange.turns.map((one) =>
-      one.turn === data.turn ? { ...one, ended: data.at, calls: data.calls.map((call) => call.id) } : one,
+    turns: exchange.turns.map((turn) =>
+      turn.turn === data.turn ? { ...turn, ended: data.at, calls: data.calls.map((call) => call.id) } : turn,
     ),
     calls: {
       ...exchange.calls,
@@ -140,7 +140,7 @@ const HANDLERS = {
   }),
 };
 
-const closed = (turns, at) => turns.map((one) => (one.ended ? one : { ...one, ended: at }));
+const closed = (turns, at) => turns.map((turn) => (turn.ended ? turn : { ...turn, ended: at }));
 
 const halted = (calls) =>
   Object.fromEntries(
@@ -230,7 +230,7 @@ function withCall(exchange, record, thought) {
   return {
     ...exchange,
     turns: [
-      ...exchange.turns.filter((one) => one !== last || last.turn !== record.turn),
+      ...exchange.turns.filter((turn) => turn !== last || last.turn !== record.turn),
       { ...turn, calls: [...turn.calls, record.record_id] },
     ],
     calls: { ...exchange.calls, [record.record_id]: call },

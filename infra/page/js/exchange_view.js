@@ -114,7 +114,7 @@ export class ExchangeView {
     if (before && isOpen(before) && !running) this.#steps.open = false;
     this.#stepsHead.replaceChildren(...this.#summary(running));
     this.#stepList.replaceChildren(
-      ...turns.filter((one) => running || one.calls.length > 0).map((one) => this.#turn(one, status)),
+      ...turns.filter((turn) => running || turn.calls.length > 0).map((turn) => this.#turn(turn, status)),
       shortage
         ? h(
             "li",
@@ -148,20 +148,20 @@ export class ExchangeView {
       ];
     }
     const failed = all.filter((call) => call.state === "error").length;
-    const rounds = turns.filter((one) => one.calls.length > 0).length;
+    const rounds = turns.filter((turn) => turn.calls.length > 0).length;
     return [
       `${plural(all.length, "tool")} in ${plural(rounds, "round")}, ${plural(turnCount || turns.length, "model call")}`,
       failed ? h("span", { class: "bad" }, `${failed} failed`) : "",
     ];
   }
 
-  #turn(one, status) {
+  #turn(turn, status) {
     const { calls } = this.#exchange;
     const time =
-      one.began && one.ended
-        ? seconds(between(one.began, one.ended))
-        : one.began && !one.ended && status === "running"
-          ? clock(one.began)
+      turn.began && turn.ended
+        ? seconds(between(turn.began, turn.ended))
+        : turn.began && !turn.ended && status === "running"
+          ? clock(turn.began)
           : "";
     return h(
       "li",
@@ -169,15 +169,15 @@ export class ExchangeView {
       h(
         "p",
         { class: "turn-head" },
-        h("span", {}, `Turn ${one.turn}`),
+        h("span", {}, `Turn ${turn.turn}`),
         time && h("span", { class: "time" }, time),
       ),
-      one.calls.length > 0 && one.text ? h("p", { class: "interim" }, one.text) : "",
-      one.calls.length > 0
+      turn.calls.length > 0 && turn.text ? h("p", { class: "interim" }, turn.text) : "",
+      turn.calls.length > 0
         ? h(
             "ul",
             { class: "calls" },
-            one.calls.map((id) => call(calls[id])),
+            turn.calls.map((id) => call(calls[id])),
           )
         : "",
     );
@@ -305,32 +305,39 @@ function questionFoot(messageId, branches) {
 
 const isOpenBefore = (before) => before !== undefined && isOpen(before);
 
-function call(one) {
+function call(toolCall) {
   const input = start(
-    Object.values(one.input ?? {})
+    Object.values(toolCall.input ?? {})
       .map((value) => (typeof value === "string" ? value : JSON.stringify(value)))
       .join(" · "),
     160,
   );
-  const time = one.state === "running" ? clock(one.began) : one.seconds !== null ? seconds(one.seconds) : "";
+  const time =
+    toolCall.state === "running"
+      ? clock(toolCall.began)
+      : toolCall.seconds !== null
+        ? seconds(toolCall.seconds)
+        : "";
   return h(
     "li",
-    { class: `call ${one.state}` },
-    mark(one.state),
+    { class: `call ${toolCall.state}` },
+    mark(toolCall.state),
     h(
       "div",
       { class: "call-body" },
       h(
         "p",
         { class: "call-head" },
-        h("span", { class: "tool" }, one.tool),
-        h("span", { class: "visually-hidden" }, ` ${STATES[one.state]} `),
-        one.state === "running" ? "" : recordButton(one.id),
+        h("span", { class: "tool" }, toolCall.tool),
+        h("span", { class: "visually-hidden" }, ` ${STATES[toolCall.state]} `),
+        toolCall.state === "running" ? "" : recordButton(toolCall.id),
         time && h("span", { class: "time" }, time),
       ),
       input && h("p", { class: "input" }, input),
-      one.state !== "running" && one.preview ? h("p", { class: "preview" }, resultPreview(one.preview)) : "",
-      fileChips(one.attachments ?? []),
+      toolCall.state !== "running" && toolCall.preview
+        ? h("p", { class: "preview" }, resultPreview(toolCall.preview))
+        : "",
+      fileChips(toolCall.attachments ?? []),
     ),
   );
 }
@@ -348,8 +355,8 @@ const clock = (began) =>
 
 export function tick() {
   const now = new Date().toISOString();
-  for (const one of document.querySelectorAll(".clock"))
-    one.textContent = seconds(between(one.dataset.began, now));
+  for (const element of document.querySelectorAll(".clock"))
+    element.textContent = seconds(between(element.dataset.began, now));
 }
 
 const WORDS = {

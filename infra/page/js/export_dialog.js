@@ -25,7 +25,7 @@ export function openExport(api, conversationId, title) {
   byId("dialog").addEventListener("close", () => closed.abort(), { once: true });
 
   async function run(name) {
-    for (const one of buttons) one.disabled = true;
+    for (const button of buttons) button.disabled = true;
     try {
       const text = await read(
         api,
@@ -40,7 +40,7 @@ export function openExport(api, conversationId, title) {
     } catch (problem) {
       if (problem.name !== "AbortError") state.textContent = problem.message;
     }
-    for (const one of buttons) one.disabled = false;
+    for (const button of buttons) button.disabled = false;
   }
 }
 

@@ -18,7 +18,7 @@ const LINES = 4; // of the node's own name
 
 /** `{height, groups: [{type, out, y, nodes: [{name, label, y}]}], hidden}`: where everything stands. Pure. */
 export function layout({ groups, total }) {
-  const all = groups.reduce((sum, one) => sum + one.nodes.length, 0);
+  const all = groups.reduce((sum, group) => sum + group.nodes.length, 0);
   const each = all <= DRAWN ? DRAWN : Math.max(3, Math.floor(DRAWN / groups.length));
   let y = 4;
   let drawn = 0;
@@ -31,7 +31,7 @@ export function layout({ groups, total }) {
       type,
       out,
       y: head - 8,
-      nodes: kept.map((node, place) => ({ ...node, y: head + place * ROW + ROW / 2 })),
+      nodes: kept.map((node, index) => ({ ...node, y: head + index * ROW + ROW / 2 })),
     });
     drawn += kept.length;
     y = head + kept.length * ROW + 6;
@@ -84,11 +84,11 @@ export function drawNeighbours(neighbours, onAsk) {
         svg("path", { d: "M0 0 8 4 0 8z" }),
       ),
     ),
-    groups.map((group) => group.nodes.map((one) => branch(group, one, own, from, to))),
+    groups.map((group) => group.nodes.map((target) => branch(group, target, own, from, to))),
     center(node, own),
     groups.map((group) => [
       text(to, group.y, "type", `${group.out ? "" : "← "}${start(group.type, room)}${group.out ? " →" : ""}`),
-      group.nodes.map((one) => neighbour(group, one, to, width, room, onAsk)),
+      group.nodes.map((target) => neighbour(group, target, to, width, room, onAsk)),
     ]),
   );
   const note =
@@ -126,26 +126,26 @@ function branch({ out }, { y }, own, from, to) {
   });
 }
 
-function neighbour({ type, out }, one, to, width, room, onAsk) {
-  const ask = () => onAsk(one.name);
-  const name = start(one.name, Math.max(6, room - Math.min(one.label.length, 14) - 2));
-  const label = start(one.label, 14);
+function neighbour({ type, out }, node, to, width, room, onAsk) {
+  const ask = () => onAsk(node.name);
+  const name = start(node.name, Math.max(6, room - Math.min(node.label.length, 14) - 2));
+  const label = start(node.label, 14);
   const element = svg(
     "g",
     { class: "neighbour" },
-    svg("title", {}, `${one.name} (${one.label})`),
+    svg("title", {}, `${node.name} (${node.label})`),
     // the frame is the button: its name has the whole texts, those beside it may be cut
     svg("rect", {
       x: to + 4,
-      y: one.y - 13,
+      y: node.y - 13,
       width: width - to - 6,
       height: 26,
       rx: 6,
       role: "button",
       tabindex: "0",
-      "aria-label": `${out ? type : `${type}, from`} ${one.name}, ${one.label}. Ask about it`,
+      "aria-label": `${out ? type : `${type}, from`} ${node.name}, ${node.label}. Ask about it`,
     }),
-    svg("text", { x: to + 12, y: one.y + 4.5 }, name, svg("tspan", { class: "label", dx: 8 }, label)),
+    svg("text", { x: to + 12, y: node.y + 4.5 }, name, svg("tspan", { class: "label", dx: 8 }, label)),
   );
   element.addEventListener("click", ask);
   element.addEventListener("keydown", (event) => {

@@ -56,26 +56,27 @@ const isNode = (value) =>
 /** `{node, total, groups: [{type, out, nodes}]}`, groups and nodes in the result's order. */
 function neighboursOf({ node, connections, total_count: total }) {
   const groups = new Map();
-  for (const one of connections) {
-    if (!isObject(one) || !isNode(one.node)) continue;
-    const key = `${one.direction} ${one.type}`;
-    if (!groups.has(key)) groups.set(key, { type: String(one.type), out: one.direction !== "in", nodes: [] });
-    groups.get(key).nodes.push(one.node);
+  for (const link of connections) {
+    if (!isObject(link) || !isNode(link.node)) continue;
+    const key = `${link.direction} ${link.type}`;
+    if (!groups.has(key))
+      groups.set(key, { type: String(link.type), out: link.direction !== "in", nodes: [] });
+    groups.get(key).nodes.push(link.node);
   }
   return { node, total: Number.isInteger(total) ? total : connections.length, groups: [...groups.values()] };
 }
 
 /** A connection as a row of a table. */
-const connection = (one) =>
-  isObject(one) && isObject(one.node) ? { direction: one.direction, type: one.type, ...one.node } : one;
+const connection = (link) =>
+  isObject(link) && isObject(link.node) ? { direction: link.direction, type: link.type, ...link.node } : link;
 
 function tablesOf(value, title, depth = 0) {
   if (depth > DEPTH || !isObject(value)) return [];
   if (Array.isArray(value.columns) && Array.isArray(value.rows)) return [rowsTable(title || "rows", value)];
-  return Object.entries(value).flatMap(([key, one]) => {
-    if (Array.isArray(one) && one.length > 0 && one.every(isObject))
-      return [objectsTable(key, one, value.total_count)];
-    return tablesOf(one, key, depth + 1);
+  return Object.entries(value).flatMap(([key, child]) => {
+    if (Array.isArray(child) && child.length > 0 && child.every(isObject))
+      return [objectsTable(key, child, value.total_count)];
+    return tablesOf(child, key, depth + 1);
   });
 }
 
@@ -88,8 +89,8 @@ function rowsTable(title, { columns, rows }) {
 
 function objectsTable(title, objects, total) {
   const flat = objects.slice(0, ROWS).map(flattened);
-  const columns = [...new Set(flat.flatMap((one) => Object.keys(one)))].slice(0, COLUMNS);
-  const rows = flat.map((one) => columns.map((name) => cell(one[name])));
+  const columns = [...new Set(flat.flatMap((object) => Object.keys(object)))].slice(0, COLUMNS);
+  const rows = flat.map((object) => columns.map((name) => cell(object[name])));
   return { title, columns, rows, total: Math.max(objects.length, Number.isInteger(total) ? total : 0) };
 }
 
@@ -99,7 +100,7 @@ const flattened = ({ properties, ...rest }) => ({ ...rest, ...(isObject(properti
 function cell(value) {
   if (value === null || value === undefined) return "";
   if (Array.isArray(value))
-    return value.every((one) => !isObject(one))
+    return value.every((entry) => !isObject(entry))
       ? start(value.join(", "), CELL)
       : plural(value.length, "entry").replace("entrys", "entries");
   if (isNode(value)) return start(value.name, CELL);

@@ -18,13 +18,13 @@ const KINDS = {
 export function movementsOf(entries) {
   const lines = [];
   const chats = new Map();
-  for (const one of entries) {
-    const known = chats.get(one.chat_id);
+  for (const entry of entries) {
+    const known = chats.get(entry.chat_id);
     if (known) {
-      if (known.what === HELD) known.credits += one.amount;
+      if (known.what === HELD) known.credits += entry.amount;
       continue;
     }
-    const line = lineOf(one);
+    const line = lineOf(entry);
     lines.push(line);
     if (line.chatId) chats.set(line.chatId, line);
   }

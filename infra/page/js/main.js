@@ -23,7 +23,7 @@ import { claimDrafts, dropDrafts } from "./drafts.js";
 import { FollowText } from "./follow_text.js";
 import { MemoryPanel } from "./memory_panel.js";
 import { OpenTabs } from "./open_tabs.js";
-import { placeOf } from "./place.js";
+import { addressOf } from "./address.js";
 import { QuestionEditor } from "./question_editor.js";
 import { openRecord } from "./record_dialog.js";
 import { Relatives } from "./relatives.js";
@@ -59,8 +59,9 @@ class Page {
       onStop: () => this.#conversation.stop(),
     });
     this.#sidebar = new Sidebar(api, {
-      onRenamed: (one) =>
-        one.conversation_id === this.#conversation.conversationId && this.#setTitle(titleOf(one)),
+      onRenamed: (conversation) =>
+        conversation.conversation_id === this.#conversation.conversationId &&
+        this.#setTitle(titleOf(conversation)),
       onDeleted: (id) => this.#deleted(id),
       onListed: (conversations) => {
         this.#relatives.learn(conversations);
@@ -144,14 +145,14 @@ class Page {
 
   /** Shows what the address says. */
   async #show() {
-    const { conversationId, chatId, messageId, view, corpus, jobId } = placeOf(location.hash);
+    const { conversationId, chatId, messageId, view, corpus, jobId } = addressOf(location.hash);
     this.#composer.notice("");
     this.#corpus?.close();
     if (messageId) this.#drawView(view); // what is hidden cannot be scrolled to
     if (conversationId !== this.#conversation.conversationId || !conversationId)
       await this.#open(conversationId, chatId, messageId);
     else if (messageId) this.#goTo(messageId);
-    if (placeOf(location.hash).conversationId !== conversationId) return; // the reader has gone on
+    if (addressOf(location.hash).conversationId !== conversationId) return; // the reader has gone on
     this.#drawView(view);
     if (view === "corpus") await this.#openCorpus(corpus, jobId);
   }
@@ -162,7 +163,7 @@ class Page {
     this.#setTitle(title);
     byId("corpus-view").setAttribute("aria-label", title);
     const { CorpusView } = await import("./corpus_view.js");
-    if (placeOf(location.hash).corpus !== name) return;
+    if (addressOf(location.hash).corpus !== name) return;
     this.#corpus?.close();
     this.#corpus = new CorpusView(this.#api, byId("corpus-view"), name, (job) =>
       history.replaceState(null, "", `#${name}${job && `/${job}`}`),
@@ -173,7 +174,7 @@ class Page {
 
   async #open(conversationId, chatId, messageId) {
     this.#sidebar.current = conversationId;
-    this.#composer.place = conversationId;
+    this.#composer.draftKey = conversationId;
     this.#setOpen(null);
     byId("views").hidden = !conversationId;
     if (!conversationId) {
@@ -184,10 +185,10 @@ class Page {
       return;
     }
     try {
-      const found = await this.#conversation.open(conversationId, chatId);
-      this.#setTitle(titleOf(found));
-      this.#setAgent(found.profile);
-      this.#setOpen(found);
+      const conversation = await this.#conversation.open(conversationId, chatId);
+      this.#setTitle(titleOf(conversation));
+      this.#setAgent(conversation.profile);
+      this.#setOpen(conversation);
       if (!messageId || !this.#goTo(messageId)) {
         this.#follow.toEnd();
         this.#composer.focus();
@@ -206,10 +207,10 @@ class Page {
     }
   }
 
-  #go(place) {
+  #go(hash) {
     this.#sidebar.close();
-    if (location.hash.replace(/^#/, "") === place) this.#show();
-    else location.hash = place;
+    if (location.hash.replace(/^#/, "") === hash) this.#show();
+    else location.hash = hash;
   }
 
   #setTitle(title) {
@@ -290,7 +291,7 @@ class Page {
   #entered(fork, number) {
     history.pushState(null, "", `#${fork.conversation_id}`); // Back leads to where it was branched from
     this.#sidebar.current = fork.conversation_id;
-    this.#composer.place = fork.conversation_id;
+    this.#composer.draftKey = fork.conversation_id;
     this.#composer.notice("");
     this.#setTitle(titleOf(fork));
     this.#setAgent(fork.profile);
@@ -354,12 +355,12 @@ class Page {
 
   async #loadTitle(conversationId) {
     await this.#sidebar.refresh();
-    const found =
+    const conversation =
       this.#sidebar.find(conversationId) ??
       (await this.#api.conversationHead(conversationId).catch(() => null)); // the list may lag, or show a search
-    if (!found || this.#conversation.conversationId !== conversationId) return;
-    this.#setTitle(titleOf(found));
-    this.#setOpen(found);
+    if (!conversation || this.#conversation.conversationId !== conversationId) return;
+    this.#setTitle(titleOf(conversation));
+    this.#setOpen(conversation);
   }
 
   #answered() {
@@ -388,7 +389,7 @@ class Page {
   }
 
   #dropChatFromAddress() {
-    const { conversationId, chatId } = placeOf(location.hash);
+    const { conversationId, chatId } = addressOf(location.hash);
     if (chatId) history.replaceState(null, "", `#${conversationId}`);
   }
 

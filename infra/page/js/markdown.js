@@ -182,8 +182,8 @@ export class MarkdownView {
       if (!(problem instanceof RangeError)) throw problem; // nested deeper than the stack
       this.#show(asWritten(text));
     }
-    this.#blocks.forEach((block, place) => {
-      if (!block.ended && (whole || place < this.#blocks.length - 1)) this.#end(block);
+    this.#blocks.forEach((block, index) => {
+      if (!block.ended && (whole || index < this.#blocks.length - 1)) this.#end(block);
     });
   }
 
@@ -206,9 +206,9 @@ export class MarkdownView {
 
   #finish(element) {
     this.#code -= colourCode(element, this.#code);
-    const formulas = [element, ...element.querySelectorAll(".math")].filter((one) => {
-      if (!one.matches(".math") || one.textContent.length > this.#tex) return false;
-      this.#tex -= one.textContent.length;
+    const formulas = [element, ...element.querySelectorAll(".math")].filter((candidate) => {
+      if (!candidate.matches(".math") || candidate.textContent.length > this.#tex) return false;
+      this.#tex -= candidate.textContent.length;
       return true;
     });
     if (formulas.length > 0)

@@ -57,8 +57,8 @@ export const block = {
   level: "block",
   /** Where in the next paragraph one begins: looked for no further than a paragraph may be long. */
   start(source) {
-    const found = source.slice(0, LONGEST).search(/\n {0,3}(?:\$\$|\\\[)/);
-    return found === -1 ? undefined : found + 1;
+    const offset = source.slice(0, LONGEST).search(/\n {0,3}(?:\$\$|\\\[)/);
+    return offset === -1 ? undefined : offset + 1;
   },
   tokenizer(source) {
     const [indent] = /^ {0,3}/.exec(source);

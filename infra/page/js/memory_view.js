@@ -59,11 +59,11 @@ const size = (record) => tokens(`${header(record)} ${record.result ?? record.con
 
 const total = (rows, side) => rows.reduce((sum, row) => sum + (row[side] ? size(row[side]) : 0), 0);
 
-export function drawMemory(place, conversation, summarised, usages) {
+export function drawMemory(element, conversation, summarised, usages) {
   const groups = pairTracks(conversation.records, summarised.records);
   const rows = groups.flatMap((group) => group.rows);
   if (rows.length === 0) {
-    place.replaceChildren(h("p", { class: "empty muted" }, "Nothing is stored yet. Ask something first."));
+    element.replaceChildren(h("p", { class: "empty muted" }, "Nothing is stored yet. Ask something first."));
     return;
   }
   const { digest } = digestIn(summarised.records);
@@ -71,7 +71,7 @@ export function drawMemory(place, conversation, summarised, usages) {
   const isSummedUp = summarised.records.every(
     (record) => record.ref || (record.role === "user" && record.type === "message"),
   );
-  place.replaceChildren(
+  element.replaceChildren(
     overview(total(rows, "stored"), sent, isSummedUp ? SUMMARIES : RECORDS),
     table(groups, digest, usages),
   );

@@ -53,16 +53,16 @@ export class OpenTabs {
 
   /** Hands the session on, to tabs that wait for one or have an older one of the same user. */
   tell() {
-    if (this.#session.token) this.#channel?.postMessage({ kind: "session", given: this.#session.given });
+    if (this.#session.token) this.#channel?.postMessage({ kind: "session", session: this.#session.state });
   }
 
   signedOut() {
     this.#channel?.postMessage({ kind: "signed-out" });
   }
 
-  #heard({ kind, given }) {
+  #heard({ kind, session }) {
     if (kind === "who" && this.#holds) this.tell();
     else if (kind === "signed-out" && this.#session.token) this.#onSignedOut();
-    else if (kind === "session" && this.#session.takes(given, this.#joined !== null)) this.#joined?.();
+    else if (kind === "session" && this.#session.takes(session, this.#joined !== null)) this.#joined?.();
   }
 }

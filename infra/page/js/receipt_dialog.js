@@ -55,7 +55,7 @@ function picture(receipt) {
         h(
           "tr",
           {},
-          heads.map((head, place) => h("th", { scope: "col", class: place > 1 ? "number" : null }, head)),
+          heads.map((head, column) => h("th", { scope: "col", class: column > 1 ? "number" : null }, head)),
         ),
       ),
       h(
@@ -127,14 +127,14 @@ function notes({ recorded, price_known: known, differences }) {
   const said = [
     !recorded && "This chat is of an earlier release, which did not keep all that a receipt needs.",
     known === false && "The price table does not have this model: its dollars are missing.",
-    ...differences.map((one) => `Does not add up: ${one}`),
+    ...differences.map((difference) => `Does not add up: ${difference}`),
   ].filter(Boolean);
   return (
     said.length > 0 &&
     h(
       "ul",
       { class: "fine muted" },
-      said.map((one) => h("li", {}, one)),
+      said.map((line) => h("li", {}, line)),
     )
   );
 }

@@ -17,10 +17,10 @@ export class Relatives {
 
   /** Learns conversations as the API shows them. */
   learn(conversations) {
-    for (const { records: _records, ...one } of conversations)
-      this.known.set(one.conversation_id, {
-        ...one,
-        before: one.forked_before ? numberOf(one.forked_before) : 0,
+    for (const { records: _records, ...conversation } of conversations)
+      this.known.set(conversation.conversation_id, {
+        ...conversation,
+        before: conversation.forked_before ? numberOf(conversation.forked_before) : 0,
       });
   }
 
@@ -31,18 +31,18 @@ export class Relatives {
   /** Reads the relatives of a conversation. Throws what the API says, except that one of them is gone. */
   async load(conversation, signal) {
     this.learn([conversation]);
-    let one = conversation;
-    for (let generation = 0; one && generation < GENERATIONS; generation += 1) {
-      const { forked_from: parent } = one;
-      const [forks, found] = await Promise.all([
-        orGone(this.#api.forks(one.conversation_id, signal)),
+    let current = conversation;
+    for (let generation = 0; current && generation < GENERATIONS; generation += 1) {
+      const { forked_from: parent } = current;
+      const [forks, ancestor] = await Promise.all([
+        orGone(this.#api.forks(current.conversation_id, signal)),
         parent && (this.known.get(parent) ?? orGone(this.#api.conversationHead(parent, signal))),
       ]);
       this.learn(forks?.conversations ?? []);
-      if (found) this.learn([found]);
+      if (ancestor) this.learn([ancestor]);
       else if (parent) this.forget(parent);
       // the forks of one that is gone are listed all the same
-      one = found ?? (parent && { conversation_id: parent });
+      current = ancestor ?? (parent && { conversation_id: parent });
     }
   }
 

@@ -10,6 +10,6 @@ const TITLE = /^### (.+)$/gm;
  */
 export function resultPreview(text) {
   const from = text.search(/^<document /m);
-  const titles = from < 0 ? [] : [...text.slice(from).matchAll(TITLE)].map((found) => found[1]);
+  const titles = from < 0 ? [] : [...text.slice(from).matchAll(TITLE)].map((match) => match[1]);
   return start(titles.length > 0 ? titles.join(" · ") : text, MOST);
 }

@@ -47,16 +47,16 @@ class Session {
   }
 
   /** What makes it one, to be handed to another tab. */
-  get given() {
+  get state() {
     return stored(KEY);
   }
 
   /** Takes what another tab has, if this one waits for a session, or has an older one of the same user. */
-  takes(given, waits) {
-    if (!given?.token || given.token === stored(REFUSED)) return false;
+  takes(state, waits) {
+    if (!state?.token || state.token === stored(REFUSED)) return false;
     const { token } = this;
-    if (token ? !isNewer(given.token, token) : !waits) return false;
-    store(KEY, given);
+    if (token ? !isNewer(state.token, token) : !waits) return false;
+    store(KEY, state);
     return true;
   }
 
@@ -68,8 +68,8 @@ class Session {
 }
 
 function isNewer(token, than) {
-  const [one, other] = [claims(token), claims(than)];
-  return one.sub === other.sub && one.iat > other.iat;
+  const [first, second] = [claims(token), claims(than)];
+  return first.sub === second.sub && first.iat > second.iat;
 }
 
 class LocalSession extends Session {
@@ -132,8 +132,8 @@ class CognitoSession extends Session {
   get name() {
     const { token } = this;
     if (!token) return "";
-    const found = claims(token);
-    return found.email ?? found["cognito:username"] ?? "";
+    const claimed = claims(token);
+    return claimed.email ?? claimed["cognito:username"] ?? "";
   }
 
   async signIn() {

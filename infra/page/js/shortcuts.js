@@ -18,8 +18,8 @@ const FIELDS = "input:not([type=radio], [type=checkbox], [type=file]), textarea,
 /** The shortcut that a key means, or nothing. Pure. */
 export function shortcutOf({ altKey, shiftKey, ctrlKey, metaKey, code, key, isComposing }, inField) {
   if (ctrlKey || metaKey || isComposing) return "";
-  if (altKey && shiftKey) return SHORTCUTS.find((one) => one.code === code)?.id ?? "";
-  return !altKey && !inField ? (SHORTCUTS.find((one) => one.sign === key)?.id ?? "") : "";
+  if (altKey && shiftKey) return SHORTCUTS.find((shortcut) => shortcut.code === code)?.id ?? "";
+  return !altKey && !inField ? (SHORTCUTS.find((shortcut) => shortcut.sign === key)?.id ?? "") : "";
 }
 
 /** `actions`: by id, what each does. While a dialog is open only it is listened to. */

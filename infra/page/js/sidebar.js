@@ -42,8 +42,9 @@ export class Sidebar {
     document.addEventListener("visibilitychange", () => this.#lookAgain());
     setInterval(
       () =>
-        this.#items.some((one) => one.running_chat_id && one.conversation_id !== this.#current) &&
-        this.#lookAgain(),
+        this.#items.some(
+          (conversation) => conversation.running_chat_id && conversation.conversation_id !== this.#current,
+        ) && this.#lookAgain(),
       RUNNING_MS,
     );
     this.#drawer(false);
@@ -128,7 +129,7 @@ export class Sidebar {
   }
 
   find(conversationId) {
-    return this.#items.find((one) => one.conversation_id === conversationId);
+    return this.#items.find((conversation) => conversation.conversation_id === conversationId);
   }
 
   #draw() {
@@ -157,14 +158,14 @@ export class Sidebar {
     if (focused) byId("conversations").querySelector(again)?.focus();
   }
 
-  #family({ one, branches }) {
-    const id = one.conversation_id;
+  #family({ root, branches }) {
+    const id = root.conversation_id;
     const unfolded = this.#unfolded.has(id);
     const shown = branches.filter(
-      (branch, place) => unfolded || place < BRANCHES || branch.conversation_id === this.#current,
+      (branch, index) => unfolded || index < BRANCHES || branch.conversation_id === this.#current,
     );
     return [
-      this.#item(one, this.#titled(one), branches.length),
+      this.#item(root, this.#titled(root), branches.length),
       ...shown.map((branch) =>
         this.#item(branch, this.#branchTitle(branch, this.find(branch.forked_from)), 0),
       ),
@@ -192,16 +193,16 @@ export class Sidebar {
     this.#draw();
   }
 
-  #titled(one) {
+  #titled(conversation) {
     return [
-      this.#running(one),
-      titleOf(one),
-      this.#namesAgents ? h("span", { class: "agent-of" }, agentName(one.profile)) : "",
+      this.#running(conversation),
+      titleOf(conversation),
+      this.#namesAgents ? h("span", { class: "agent-of" }, agentName(conversation.profile)) : "",
     ];
   }
 
-  #running(one) {
-    return one.running_chat_id
+  #running(conversation) {
+    return conversation.running_chat_id
       ? h("span", { class: "running-mark" }, h("span", { class: "visually-hidden" }, "Running: "))
       : "";
   }
@@ -218,8 +219,8 @@ export class Sidebar {
     ];
   }
 
-  #item(one, name, branches) {
-    const title = titleOf(one);
+  #item(conversation, name, branches) {
+    const title = titleOf(conversation);
     const isBranch = name[0] instanceof SVGElement;
     return h(
       "li",
@@ -227,8 +228,8 @@ export class Sidebar {
       h(
         "a",
         {
-          href: `#${one.conversation_id}`,
-          "aria-current": one.conversation_id === this.#current ? "page" : null,
+          href: `#${conversation.conversation_id}`,
+          "aria-current": conversation.conversation_id === this.#current ? "page" : null,
           title,
           onclick: () => this.close(),
         },
@@ -243,7 +244,7 @@ export class Sidebar {
             type: "button",
             class: "icon-button small",
             "aria-label": `Export ${title}`,
-            onclick: () => this.#export(one),
+            onclick: () => this.#export(conversation),
           },
           icon("down"),
         ),
@@ -253,7 +254,7 @@ export class Sidebar {
             type: "button",
             class: "icon-button small",
             "aria-label": `Rename ${title}`,
-            onclick: () => this.#rename(one),
+            onclick: () => this.#rename(conversation),
           },
           icon("pencil"),
         ),
@@ -263,7 +264,7 @@ export class Sidebar {
             type: "button",
             class: "icon-button small",
             "aria-label": `Delete ${title}`,
-            onclick: () => this.#delete(one, branches),
+            onclick: () => this.#delete(conversation, branches),
           },
           icon("bin"),
         ),
@@ -271,35 +272,35 @@ export class Sidebar {
     );
   }
 
-  async #export(one) {
+  async #export(conversation) {
     const { openExport } = await import("./export_dialog.js");
-    openExport(this.#api, one.conversation_id, titleOf(one));
+    openExport(this.#api, conversation.conversation_id, titleOf(conversation));
   }
 
-  async #rename(one) {
-    const title = await askText("Rename the conversation", "Title", one.title);
+  async #rename(conversation) {
+    const title = await askText("Rename the conversation", "Title", conversation.title);
     if (!title) return;
     try {
-      this.#listener.onRenamed(await this.#api.renameConversation(one.conversation_id, title));
+      this.#listener.onRenamed(await this.#api.renameConversation(conversation.conversation_id, title));
       await this.refresh();
     } catch (problem) {
       this.#listener.onProblem(problem);
     }
   }
 
-  async #delete(one, branches) {
+  async #delete(conversation, branches) {
     const kept = branches > 0 ? " Its branches stay, with all that they show." : "";
     if (
       !(await confirm(
         "Delete the conversation?",
-        `“${titleOf(one)}” and every record of it will be gone.${kept} This cannot be undone.`,
+        `“${titleOf(conversation)}” and every record of it will be gone.${kept} This cannot be undone.`,
         "Delete",
       ))
     )
       return;
     try {
-      await this.#api.deleteConversation(one.conversation_id);
-      this.#listener.onDeleted(one.conversation_id);
+      await this.#api.deleteConversation(conversation.conversation_id);
+      this.#listener.onDeleted(conversation.conversation_id);
       await this.refresh();
     } catch (problem) {
       this.#listener.onProblem(problem);

@@ -7,16 +7,18 @@ import { plural } from "./format.js";
 
 /** Sources in order of first use, each `{title, url, records}` once. Pure. */
 export function distinct(sources) {
-  const found = new Map();
+  const byKey = new Map();
   for (const { title, url, record_id: record } of sources) {
     const key = JSON.stringify([title, url ?? ""]);
-    const one = found.get(key) ?? { title, url, records: [] };
-    found.set(
+    const source = byKey.get(key) ?? { title, url, records: [] };
+    byKey.set(
       key,
-      record && !one.records.includes(record) ? { ...one, records: [...one.records, record] } : one,
+      record && !source.records.includes(record)
+        ? { ...source, records: [...source.records, record] }
+        : source,
     );
   }
-  return [...found.values()];
+  return [...byKey.values()];
 }
 
 /**
@@ -39,12 +41,12 @@ export function sourceList(sources) {
     h(
       "ol",
       {},
-      listed.map((one) =>
+      listed.map((source) =>
         h(
           "li",
           {},
-          sourceName(one),
-          one.records.map((record) => recordButton(record)),
+          sourceName(source),
+          source.records.map((record) => recordButton(record)),
         ),
       ),
     ),

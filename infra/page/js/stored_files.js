@@ -18,8 +18,8 @@ export class StoredFiles {
 
   /** Gives the memory back; what was shown is gone from the page. */
   forget() {
-    for (const one of this.#read.values())
-      one.then(
+    for (const reading of this.#read.values())
+      reading.then(
         ({ url }) => URL.revokeObjectURL(url),
         () => {},
       );
@@ -67,15 +67,15 @@ export class StoredFiles {
   /** Files of a question to send along again: those that are stored are read. */
   toSend(conversationId, files) {
     return Promise.all(
-      files.map(async (one) => {
-        if (one.file) return one;
+      files.map(async (file) => {
+        if (file.file) return file;
         const { blob, url } = await this.#file(conversationId, {
-          file: one.of,
-          place: one.place,
-          size: one.size,
-          type: one.media_type,
+          file: file.of,
+          index: file.index,
+          size: file.size,
+          type: file.media_type,
         });
-        const { name = nameOf(one), media_type, size } = one;
+        const { name = nameOf(file), media_type, size } = file;
         return {
           file: blob,
           text: "",
@@ -89,10 +89,10 @@ export class StoredFiles {
   }
 
   /** `{blob, url}`, read once. */
-  #file(conversationId, { file, place, size, type }) {
-    const key = `${conversationId}/${file}/${place}`;
+  #file(conversationId, { file, index, size, type }) {
+    const key = `${conversationId}/${file}/${index}`;
     if (!this.#read.has(key)) {
-      const reading = this.#api.attachment(conversationId, file, place, Number(size)).then((parts) => {
+      const reading = this.#api.attachment(conversationId, file, index, Number(size)).then((parts) => {
         const blob = new Blob(parts, { type: kept(type) });
         return { blob, url: URL.createObjectURL(blob) };
       });

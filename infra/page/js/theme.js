@@ -30,12 +30,12 @@ export function applyTheme(theme = chosenTheme()) {
     rule.media.mediaText = { system: DARK, light: "not all", dark: "all" }[theme];
 }
 
-let found = null;
+let rules = null;
 
 /** All of them stand in the page's own style sheets, which are loaded before its scripts run. */
 function darkRules() {
-  found ??= [...document.styleSheets]
+  rules ??= [...document.styleSheets]
     .flatMap((sheet) => [...sheet.cssRules])
     .filter((rule) => rule instanceof CSSMediaRule && rule.conditionText === DARK);
-  return found;
+  return rules;
 }

@@ -4,7 +4,7 @@ import { isCorpus } from "./corpora.js";
 /**
  * `{conversationId, chatId, messageId, view, corpus, jobId}` of the address; view: chat | memory | corpus.
  */
-export function placeOf(hash) {
+export function addressOf(hash) {
   const [first = "", rest = ""] = hash.replace(/^#/, "").split("/");
   const nowhere = { conversationId: "", chatId: "", messageId: "", view: "chat", corpus: "", jobId: "" };
   if (isCorpus(first))
