@@ -1,4 +1,4 @@
-/** What the address names. Pure. */
+/** Reads the page's address. Pure. */
 import { isCorpus } from "./corpora.js";
 
 /**

@@ -1,13 +1,12 @@
 /**
- * The agents that a new conversation can begin with: the picker, what the chosen one suggests, and the name
- * of each.
+ * The agents for a new conversation: the picker, the chosen agent's suggestions, and the agents' names.
  */
 import { byId, h } from "./dom.js";
 import { count, plural, start } from "./format.js";
 
-const FIRST = "assistant"; // chosen until the reader chooses another one
+const FIRST = "assistant"; // the default
 
-/** `{tools, profiles}` of the API as agents, each with its tools whole. Pure. */
+/** `{tools, profiles}` of the API as agents, each with its whole tools. Pure. */
 export function agentsOf({ tools, profiles }) {
   const known = new Map(tools.map((tool) => [tool.name, tool]));
   return profiles.map((profile) => ({
@@ -33,24 +32,24 @@ export class Agents {
     this.#onSuggestion = onSuggestion;
   }
 
-  /** Whether there is a choice at all: with one agent nothing on the page speaks of agents. */
+  /** Whether there is a choice: with a single agent the page does not mention agents. */
   get several() {
     return this.#agents.length > 1;
   }
 
-  /** The agent of a new conversation; empty leaves it to the server. */
+  /** The agent of a new conversation; empty for the server's default. */
   get chosen() {
     return this.#chosen;
   }
 
-  /** What the server offers. */
+  /** Takes the server's tools and profiles. */
   set offered(listed) {
     this.#agents = agentsOf(listed);
     this.#chosen = (this.#find(FIRST) ?? this.#agents[0])?.name ?? "";
     this.draw(this.#fixed);
   }
 
-  /** Shows the picker, or of a conversation that has its agent already only what that one suggests. */
+  /** Shows the picker, or only the suggestions of the agent if the conversation has one. */
   draw(fixed = "") {
     this.#fixed = fixed;
     const picks = this.several && !fixed;

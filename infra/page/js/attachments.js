@@ -1,4 +1,4 @@
-/** Files to send along: chosen, dropped or pasted, within the API's limits. */
+/** A message's files: chosen, dropped or pasted, within the API's limits. */
 
 import { show } from "./dialogs.js";
 import { byId, h, icon } from "./dom.js";
@@ -45,14 +45,14 @@ export class Attachments {
     this.#draw();
   }
 
-  /** Takes files as far as they are allowed; whether all were. */
+  /** Adds the files that are allowed; returns whether all were. */
   async add(chosen) {
     const problems = [];
     const files = [...chosen]; // a picker's own list empties while a text is read
     for (const file of files) {
       const tooMuch = this.#tooMuch(file);
       const text = tooMuch || VIEWABLE.has(file.type) ? "" : await textOf(file);
-      const problem = tooMuch || wrong(file, text) || this.#tooMuch(file); // others may have come meanwhile
+      const problem = tooMuch || wrong(file, text) || this.#tooMuch(file); // others may have been added meanwhile
       if (problem) problems.push(problem);
       else this.#files = [...this.#files, added(file, text)];
     }
@@ -125,7 +125,7 @@ export class Attachments {
   }
 }
 
-/** What a file says; null if it is no text. Its content decides, for a system knows few types of text. */
+/** A file's text; null if it is no text. Its content decides, because systems know few types of text. */
 async function textOf(file) {
   try {
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(await file.arrayBuffer());
@@ -153,7 +153,7 @@ function added(file, text) {
   };
 }
 
-/** The files as the API takes them. */
+/** The files in the API's form. */
 export function encoded(files) {
   return Promise.all(
     files.map(async ({ file, name, media_type: type }) => ({

@@ -1,17 +1,17 @@
 /**
- * Branches: where conversations that were forked from one another part. Pure.
+ * Branches: the questions at which forks part. Pure.
  *
  *     P:  q1 q2 q3 q4        F = fork of P before q3: its own questions begin with q3, and the two part there
  *     F:        q3 q4
  *
  * `known` maps ids to conversations as the API lists them, each fork with `before`, the number of the first
- * question of its own; 0 for one that is no fork.
+ * question of its own; 0 if it is no fork.
  */
-const DEEPEST = 64; // forks of forks that are followed
+const DEEPEST = 64; // levels of forks that are followed
 
 export const numberOf = (messageId) => Number(messageId.slice(1));
 
-/** The conversation in which a question is stored; one that is not known is the end of the way. */
+/** The conversation that stores a question; an unknown conversation ends the search. */
 export function homeOf(known, conversationId, number) {
   let home = conversationId;
   for (let steps = 0; steps < DEEPEST; steps += 1) {
@@ -23,8 +23,8 @@ export function homeOf(known, conversationId, number) {
 }
 
 /**
- * Where the branches of a conversation part: `Map(number → {at, ids})`, oldest first; `at` is the place of
- * the conversation's own among them. An id is that of a conversation to open, which shows that branch.
+ * Where the branches of a conversation part: `Map(number → {at, ids})`, oldest first; `at` is the index of
+ * the conversation's own branch. An id is that of a conversation that shows the branch.
  */
 export function branchesOf(known, conversationId) {
   const begun = new Map();
@@ -52,8 +52,7 @@ export function branchesOf(known, conversationId) {
 }
 
 /**
- * A conversation that shows the question of this number that `home` stores: the open one, itself, or a fork
- * of it.
+ * A conversation that shows the question of this number in `home`: the open one, `home`, or a fork of it.
  */
 function shownBy(known, open, home, number) {
   if (homeOf(known, open, number) === home) return open;
@@ -62,8 +61,7 @@ function shownBy(known, open, home, number) {
 }
 
 /**
- * A list with its forks below the conversation that they come from: `[{root, branches}]`, in the list's own
- * order.
+ * The listed conversations, each with its forks: `[{root, branches}]`, in the list's order.
  */
 export function families(listed) {
   const known = new Map(listed.map((conversation) => [conversation.conversation_id, conversation]));

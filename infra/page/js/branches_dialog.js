@@ -1,4 +1,4 @@
-/** All branches that part at a question, with how each puts it. */
+/** All branches that part at a question, each with its version of the question. */
 import { Refusal } from "./api.js";
 import { placeIn } from "./branch_links.js";
 import { close, show } from "./dialogs.js";

@@ -5,7 +5,7 @@ import { h } from "./dom.js";
 export const isRefusedToken = ({ tool, state, preview }) =>
   tool.startsWith("github_") && state !== "ok" && /did not accept the token/.test(preview ?? "");
 
-/** `github`: what the API says of it. */
+/** `github`: the connection as the API returns it. */
 export function connections(api, github) {
   const section = h("section", { class: "github" });
   draw(section, api, github.connected);

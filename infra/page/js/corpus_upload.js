@@ -1,7 +1,7 @@
 /**
- * Files on their way into a corpus: which are taken at all, where each stands, and what a job says of them.
+ * Uploads to a corpus: which files are accepted, the state of each, and a job's progress.
  *
- * A row is one file: `{name, size, state, reason}`, with state uploading | waiting | read | refused | added |
+ * A row is a file: `{name, size, state, reason}`, with state uploading | waiting | read | refused | added |
  * replaced | skipped | lost; `waiting` before its upload and before the job has read it.
  */
 import { count, plural } from "./format.js";
@@ -21,8 +21,7 @@ const STATES = {
 };
 
 /**
- * What is wrong with a file before it is sent, as the part of a sentence behind its name; empty if nothing
- * is. Pure.
+ * Why a file cannot be uploaded, as the end of a sentence that begins with its name; empty if it can. Pure.
  */
 export function problemOf({ name, size }, index, { formats, untaken }) {
   if (index >= FILES) return `is beyond the ${FILES} files that one job takes`;
@@ -38,7 +37,7 @@ export const rowsOf = (files, kind) =>
     return { name: file.name, size: file.size, state: reason ? "refused" : "waiting", reason };
   });
 
-/** The rows after a job has said how far it is; rows that are not the job's stay. Pure. */
+/** The rows updated with a job's progress; rows that are not the job's stay. Pure. */
 export function withJob(rows, job) {
   const open = job.files.map((file) => ({
     name: file.name,
@@ -62,8 +61,8 @@ export function stateText({ state, reason }) {
 }
 
 /**
- * `{text, value, most}` of a job: what it does now, and how far; `most` 0 if that is not known. `rows`: all
- * files. Pure.
+ * `{text, value, most}` of a job: its current step and progress; `most` is 0 if unknown. `rows`: all files.
+ * Pure.
  */
 export function progressOf(job, rows) {
   const read = job.files.filter((file) => file.state !== "waiting").length;
@@ -106,10 +105,9 @@ function outcome({ removes, reset }, rows) {
 }
 
 /**
- * Uploads one file after another, each to an address of its own, which is asked for right before: addresses
- * expire.
+ * Uploads the files in turn, each to an address that is requested right before: addresses expire.
  *
- * Resolves with what a job takes, `[{upload_id, name}]`; a file that fails is told as `lost` and left out.
+ * Resolves with a job's input, `[{upload_id, name}]`; a file that fails is reported as `lost` and left out.
  * `onState(place, state, reason)`.
  */
 export async function uploadAll(api, corpus, kind, files, signal, onState) {

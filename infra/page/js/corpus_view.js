@@ -1,6 +1,5 @@
 /**
- * A corpus as administrators see it: what is published, files on their way in, the job that works on them,
- * deletion.
+ * A corpus as administrators see it: its documents, uploads, the job that processes them, deletion.
  */
 import { CORPORA, heading, overview } from "./corpora.js";
 import { isRunning, progressOf, rowsOf, stateText, uploadAll, withJob } from "./corpus_upload.js";
@@ -25,7 +24,7 @@ export class CorpusView {
   #upload;
   #job = h("section", { class: "corpus-job", "aria-label": "Job", hidden: true });
 
-  /** `onJob(jobId)`: a job has begun or, empty, is none of this view's any more. */
+  /** `onJob(jobId)`: a job has begun; empty: the view has no job any more. */
   constructor(api, element, corpus, onJob) {
     this.#api = api;
     this.#corpus = corpus;
@@ -60,12 +59,12 @@ export class CorpusView {
     );
   }
 
-  /** Shows what is published, and the job of the address, if there is one. */
+  /** Shows the documents, and the job in the address, if there is one. */
   async open(jobId = "") {
     await Promise.all([this.#refresh(), jobId && this.#alone(() => this.#watch(jobId))]);
   }
 
-  /** Stops looking; a job goes on, and uploads that are not done are given up. */
+  /** Stops polling; a job continues, and unfinished uploads are cancelled. */
   close() {
     this.#opened.abort();
   }
@@ -116,7 +115,7 @@ export class CorpusView {
         ),
       ),
     );
-    if (focused) this.#published.focus(); // what had the focus may be gone
+    if (focused) this.#published.focus(); // the element with the focus may have been removed
   }
 
   #document(entry) {
@@ -195,7 +194,7 @@ export class CorpusView {
     this.#rows = rowsOf(files, this.#kind);
     await this.#alone(async () => {
       const ready = await this.#uploadAll(files);
-      if (ready.length === 0) return this.#drawJob({ text: "No file could be taken.", value: 0, most: 0 });
+      if (ready.length === 0) return this.#drawJob({ text: "No file was accepted.", value: 0, most: 0 });
       const job = await this.#api.startCorpusJob(this.#corpus, { files: ready, reset }, this.#opened.signal);
       this.#reset.checked = false;
       return this.#watch(job.job_id);
@@ -256,7 +255,7 @@ export class CorpusView {
   }
 
   /**
-   * One change at a time: a second one begins when the first has ended; then what is published is read anew.
+   * One change at a time: a second one begins when the first has ended; then the documents are read again.
    */
   async #alone(work) {
     this.#setBusy(true);
@@ -270,7 +269,7 @@ export class CorpusView {
     this.#picker.disabled = busy;
   }
 
-  /** Whether it went well; says what went wrong. */
+  /** Returns whether it succeeded; shows the problem if not. */
   async #told(work) {
     this.#problem.hidden = true;
     try {

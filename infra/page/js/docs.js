@@ -1,12 +1,12 @@
 /**
- * The API's OpenAPI document as a page: routes by tag, then events, then types. It reads /openapi.json and nothing
- * else, and knows of OpenAPI only what that document uses.
+ * The API's OpenAPI document as a page: routes by tag, then events, then types. It reads only /openapi.json,
+ * and supports only the parts of OpenAPI that this document uses.
  */
 import { byId, h } from "./dom.js";
 
 const nameOf = (reference) => reference.slice(reference.lastIndexOf("/") + 1);
 
-/** Text whose `code` between backticks is shown as such. */
+/** Text with `code` between backticks. */
 function prose(said = "") {
   return said.split("`").map((part, index) => (index % 2 ? h("code", {}, part) : part));
 }
@@ -15,7 +15,7 @@ function typeLink(name) {
   return h("a", { href: `#type-${name}` }, name);
 }
 
-/** What a value may be, in a few words. */
+/** A schema's type in a few words. */
 function kindOf(schema = {}) {
   if (schema.$ref) return [typeLink(nameOf(schema.$ref))];
   if (schema.const !== undefined) return [h("code", {}, JSON.stringify(schema.const))];

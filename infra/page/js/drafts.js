@@ -1,5 +1,5 @@
 /**
- * Messages that are being written, one a conversation ("" is a new one) or a question that is being edited.
+ * Drafts, one for each conversation ("" is a new one) and each question that is being edited.
  *
  * Text lives in this tab's sessionStorage, as the session does: it survives a reload and ends with the tab.
  * Files stay in memory.
@@ -33,17 +33,17 @@ export function keepDraft(key, draft) {
   try {
     sessionStorage.setItem(KEY, JSON.stringify(texts));
   } catch {
-    // no room: the text lives as long as the page
+    // storage is full: drafts last as long as the page
   }
 }
 
-/** Both, the first one first: neither is lost. */
+/** Both drafts in one, the earlier first. */
 export const joined = (earlier, later) => ({
   text: [earlier.text, later.text].filter(Boolean).join("\n\n"),
   files: [...earlier.files, ...later.files],
 });
 
-/** Nobody finds what somebody else has begun to write. */
+/** Drops drafts of another user. */
 export function claimDrafts(user) {
   if (sessionStorage.getItem(OWNER) !== user) dropDrafts();
   sessionStorage.setItem(OWNER, user);

@@ -1,4 +1,4 @@
-/** One exchange on the page: the question, the steps, the answer, its sources and its figures. */
+/** An exchange on the page: the question, the steps, the answer, its sources and its figures. */
 import { AnswerText } from "./answer_text.js";
 import { branchLinks } from "./branch_links.js";
 import { codeBlock, colourCode } from "./code_block.js";
@@ -11,20 +11,20 @@ import { resultPreview } from "./result_preview.js";
 import { sourceList } from "./source_list.js";
 
 const STOPS = {
-  max_turns: "The limit of turns was reached; this is the answer from what was found until then.",
-  insufficient_credits: "The credits did not suffice for more tools; this is the answer without them.",
-  max_tokens: "The answer was cut at its greatest length.",
-  context_window: "The answer was cut: the model's context window is full.",
-  max_cost: "The chat had cost what it may; this is the answer from what was found until then.",
-  timeout: "The time was up; this is the answer from what was found until then.",
+  max_turns: "The turn limit was reached; the answer uses what was found so far.",
+  insufficient_credits: "The credits for more tools ran out; the answer uses what was found so far.",
+  max_tokens: "The answer reached its length limit and is cut off.",
+  context_window: "The answer is cut off: the model's context window is full.",
+  max_cost: "The chat reached its cost limit; the answer uses what was found so far.",
+  timeout: "The chat ran out of time; the answer uses what was found so far.",
   refusal: "The model declined to answer.",
 };
 
-const MOST_CODE = 20; // blocks of a question that are coloured
+const MOST_CODE = 20; // coloured blocks of a question
 
 const STATES = { running: "running", ok: "done", error: "failed", stopped: "stopped" };
 
-/** Why and when a turn begins anew, as the terminal says it. */
+/** Why and when a turn is retried, worded as on the terminal. */
 const retrying = ({ reason, seconds: wait }) =>
   `retrying (${reason.replaceAll("_", " ")}) in ${count(wait)} s`;
 
@@ -69,14 +69,14 @@ export class ExchangeView {
     if (before) this.#say(before);
   }
 
-  /** Why nothing can be asked in this conversation now; empty if it can. */
+  /** Why no question can be asked in this conversation now; empty if it can. */
   set locked(reason) {
     if (reason === this.#locked) return;
     this.#locked = reason;
     this.#drawFoot();
   }
 
-  /** Shows an editor in place of the question, or the question again (null). */
+  /** Shows an editor instead of the question, or the question again (null). */
   set editor(editor) {
     this.#editor = editor;
     this.#drawQuestion();
@@ -109,7 +109,7 @@ export class ExchangeView {
     const running = isOpen(this.#exchange);
     const none = Object.keys(calls).length === 0 && !shortage;
     this.#steps.hidden = !running && none;
-    // unfolded while it works, folded once it is answered; what the reader did in between stays
+    // open while it runs, closed once it is answered, unless the reader has toggled it
     if (running && !isOpenBefore(before)) this.#steps.open = true;
     if (before && isOpen(before) && !running) this.#steps.open = false;
     this.#stepsHead.replaceChildren(...this.#summary(running));
@@ -250,7 +250,7 @@ export class ExchangeView {
     ];
   }
 
-  /** A word for screen readers at each step, never the text as it streams. */
+  /** Announces each step to screen readers, never the streaming text. */
   #say(before) {
     const { status, turns, calls } = this.#exchange;
     const last = turns.at(-1);
@@ -273,7 +273,7 @@ export class ExchangeView {
 const action = (text, attributes) =>
   h("button", { type: "button", class: "link-button", ...attributes }, text);
 
-/** What one has asked, as it was written; fenced code as code. */
+/** The question as written, with fenced code as code. */
 function questionText(question) {
   const pieces = piecesOf(question);
   if (!pieces.some((piece) => piece.code !== undefined)) return h("p", { class: "question-text" }, question);
@@ -349,7 +349,7 @@ function mark(state) {
 
 const spinner = () => h("span", { class: "spinner", "aria-hidden": "true" });
 
-/** A running time; `tick` moves all of them. */
+/** A running time; `tick` updates all of them. */
 const clock = (began) =>
   h("span", { class: "clock", "data-began": began }, seconds(between(began, new Date().toISOString())));
 

@@ -1,10 +1,9 @@
 /**
- * A message with fenced code, as its pieces: `{text}` or `{code, language}`. Everything else of it is plain
- * text. Pure.
+ * A message with fenced code, as pieces: `{text}` or `{code, language}`. All other text is plain. Pure.
  */
 export function piecesOf(message) {
   const pieces = [];
-  let lines = []; // of the piece that is being read
+  let lines = []; // of the current piece
   let fence = null;
   const end = () => {
     const text = lines.join("\n");

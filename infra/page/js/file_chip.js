@@ -1,4 +1,4 @@
-/** A file as a chip: a small picture or an icon, its name, its size; a stored one opens on a click. */
+/** A file as a chip: a small picture or an icon, its name, its size; a stored file opens on a click. */
 import { h, icon } from "./dom.js";
 import { bytes } from "./format.js";
 
@@ -37,7 +37,7 @@ function fileChip(file) {
   );
 }
 
-/** A stored picture has no address: `StoredFiles.fill` reads it with the token. */
+/** A stored picture has no public address: `StoredFiles.fill` reads it with the token. */
 function picture(file, stored) {
   if (file.url) return h("img", { src: file.url, alt: "" });
   return stored && file.media_type.startsWith("image/") ? h("img", { alt: "", ...stored }) : icon("file");

@@ -2,21 +2,21 @@
  * A node and its neighbours as a drawing: the node on the left, a branch for each neighbour, grouped by
  * relationship.
  *
- * Plain SVG, as wide as its place. A neighbour is a button: it asks about that node. The table below the
- * drawing has the same in words, so the drawing is for the eye.
+ * Plain SVG, as wide as its container. A neighbour is a button that asks about that node. The table below the
+ * drawing has the same in text.
  */
 import { h } from "./dom.js";
 import { count, plural, start } from "./format.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const DRAWN = 24; // neighbours; the table has the others
+const DRAWN = 24; // neighbours drawn; the table has the others
 const ROW = 30;
 const HEAD = 24;
 const WIDE = 640;
 const NARROW = 330;
 const LINES = 4; // of the node's own name
 
-/** `{height, groups: [{type, out, y, nodes: [{name, label, y}]}], hidden}`: where everything stands. Pure. */
+/** The layout: `{height, groups: [{type, out, y, nodes: [{name, label, y}]}], hidden}`. Pure. */
 export function layout({ groups, total }) {
   const all = groups.reduce((sum, group) => sum + group.nodes.length, 0);
   const each = all <= DRAWN ? DRAWN : Math.max(3, Math.floor(DRAWN / groups.length));
@@ -39,7 +39,7 @@ export function layout({ groups, total }) {
   return { height: Math.max(y + 6, 70), groups: placed, hidden: Math.max(0, total - drawn) };
 }
 
-/** A name on at most `LINES` lines of `width` signs. Pure. */
+/** A name on at most `LINES` lines of `width` characters. Pure. */
 export function wrapped(name, width) {
   const lines = [""];
   for (const word of start(name, width * LINES).split(" ")) {
@@ -134,7 +134,7 @@ function neighbour({ type, out }, node, to, width, room, onAsk) {
     "g",
     { class: "neighbour" },
     svg("title", {}, `${node.name} (${node.label})`),
-    // the frame is the button: its name has the whole texts, those beside it may be cut
+    // the frame is the button: its label has the whole texts, the visible ones may be cut
     svg("rect", {
       x: to + 4,
       y: node.y - 13,

@@ -1,8 +1,8 @@
 /**
- * What a tool on the graph has found, as tables, and a node with its neighbours as a drawing.
+ * The result of a graph tool as tables, and a node with its neighbours as a drawing.
  *
- * The shape of a result decides, not the tool's name: rows under columns, lists of objects, a node with
- * connections. Everything is bounded: a result may be as large as a megabyte, and its names are strangers'.
+ * The result's shape decides, not the tool's name: rows with columns, lists of objects, a node with
+ * connections. Everything is bounded: a result may have a megabyte, and its names are untrusted.
  */
 import { h } from "./dom.js";
 import { count, plural, start } from "./format.js";
@@ -13,11 +13,11 @@ const ROWS = 200;
 const COLUMNS = 12;
 const DEPTH = 3;
 const CELL = 160;
-const SHORT = 32; // signs that stay on one line
+const SHORT = 32; // characters that stay on one line
 
 /**
- * `{tables: [{title, columns, rows, total}], neighbours}` of a result's text; null where there is nothing to
- * show so. Pure.
+ * `{tables: [{title, columns, rows, total}], neighbours}` of a result's text; null if it has no such shape.
+ * Pure.
  */
 export function shapeOf(text) {
   const result = parsed(text);
@@ -30,7 +30,7 @@ export function shapeOf(text) {
   return tables.length > 0 || neighbours ? { tables, neighbours } : null;
 }
 
-/** The shape on the page. `onAsk(name)`: the reader wants to know more of a neighbour. */
+/** The shape on the page. `onAsk(name)`: the reader asks about a neighbour. */
 export function graphResult({ tables, neighbours }, onAsk) {
   return h(
     "div",
@@ -94,7 +94,7 @@ function objectsTable(title, objects, total) {
   return { title, columns, rows, total: Math.max(objects.length, Number.isInteger(total) ? total : 0) };
 }
 
-/** Properties stand beside the rest; lists of a row are tables of their own elsewhere, or a number here. */
+/** An object with its properties merged in; `cell` shows a list of objects as a number of entries. */
 const flattened = ({ properties, ...rest }) => ({ ...rest, ...(isObject(properties) ? properties : {}) });
 
 function cell(value) {

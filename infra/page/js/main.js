@@ -1,10 +1,12 @@
 /**
  * The page: signs in, then shows the conversation that the address names.
  *
- * `#cv_…` is a conversation, `#cv_…/ch_…` one in which that chat runs, `#cv_…/q3` one of its questions,
- * `#cv_…/memory` its two tracks;
- * `#courses` and `#graph` are the corpora of these names, `#courses/jb_…` with a job that works on it.
+ * `#cv_…` is a conversation, `#cv_…/ch_…` one with that running chat, `#cv_…/q3` one of its questions,
+ * `#cv_…/memory` its two tracks; `#courses` and `#graph` are the corpora with these names, `#courses/jb_…`
+ * one with a running job.
  */
+
+import { addressOf } from "./address.js";
 import { Agents, agentName } from "./agents.js";
 import { Api, Refusal, Unreachable } from "./api.js";
 import { placeIn } from "./branch_links.js";
@@ -23,7 +25,6 @@ import { claimDrafts, dropDrafts } from "./drafts.js";
 import { FollowText } from "./follow_text.js";
 import { MemoryPanel } from "./memory_panel.js";
 import { OpenTabs } from "./open_tabs.js";
-import { addressOf } from "./address.js";
 import { QuestionEditor } from "./question_editor.js";
 import { openRecord } from "./record_dialog.js";
 import { Relatives } from "./relatives.js";
@@ -44,7 +45,7 @@ class Page {
   #memory;
   #agents = new Agents((text) => this.#composer.fill(text));
   #corpus = null;
-  #profile = ""; // the agent of the open conversation, once it has one
+  #profile = ""; // the agent of the open conversation, once known
   #relatives;
   #grants; // the command that gives more credits, on a local stack
   #stored = null; // the open conversation as the API shows it, once it is stored
@@ -130,8 +131,7 @@ class Page {
   }
 
   /**
-   * Which agents there are. A page that does not know works as well, with the server's own; so a refusal is
-   * not told.
+   * Loads the agents. Without them the page works with the server's default, so an error is not shown.
    */
   async #loadAgents() {
     try {
@@ -143,21 +143,21 @@ class Page {
     }
   }
 
-  /** Shows what the address says. */
+  /** Shows the address's view. */
   async #show() {
     const { conversationId, chatId, messageId, view, corpus, jobId } = addressOf(location.hash);
     this.#composer.notice("");
     this.#corpus?.close();
-    if (messageId) this.#drawView(view); // what is hidden cannot be scrolled to
+    if (messageId) this.#drawView(view); // a hidden element cannot be scrolled to
     if (conversationId !== this.#conversation.conversationId || !conversationId)
       await this.#open(conversationId, chatId, messageId);
     else if (messageId) this.#goTo(messageId);
-    if (addressOf(location.hash).conversationId !== conversationId) return; // the reader has gone on
+    if (addressOf(location.hash).conversationId !== conversationId) return; // the reader has left
     this.#drawView(view);
     if (view === "corpus") await this.#openCorpus(corpus, jobId);
   }
 
-  /** What only administrators see is loaded only for them. */
+  /** Loads the administrators' modules, only for them. */
   async #openCorpus(name, jobId) {
     const { title } = CORPORA[name];
     this.#setTitle(title);
@@ -218,7 +218,7 @@ class Page {
     document.title = title === "New conversation" ? "dualtrack" : `${title} · dualtrack`;
   }
 
-  /** The agent of the open conversation; empty while it can be chosen. */
+  /** Shows the agent of the open conversation; empty while it can be chosen. */
   #setAgent(profile) {
     this.#profile = profile;
     byId("agent").textContent = agentName(profile);
@@ -240,7 +240,7 @@ class Page {
     this.#showBranches();
   }
 
-  /** `messageId`: where the reader has just come from another branch and may want to go on to the next. */
+  /** `messageId`: the question at which the reader has changed the branch and may go on to the next. */
   async #loadRelatives(messageId = "") {
     const { conversationId, signal } = this.#conversation;
     try {
@@ -275,7 +275,7 @@ class Page {
     );
   }
 
-  /** Begins a branch with question `number`. Throws what the API says. */
+  /** Begins a branch with question `number`. Throws the API's errors. */
   async #branch(number, message) {
     const home = this.#relatives.toFork(this.#conversation.conversationId, number);
     try {
@@ -313,7 +313,7 @@ class Page {
     });
   }
 
-  /** Branches by a button, which says meanwhile that it works. */
+  /** Branches on a button's click; the button shows that it is working. */
   async #branchBy(button, number, message) {
     if (button.getAttribute("aria-disabled")) return;
     button.setAttribute("aria-disabled", "true");
@@ -322,7 +322,7 @@ class Page {
     } catch (problem) {
       if (problem.code !== "insufficient_credits") this.#composer.notice(problem.message);
     } finally {
-      button.removeAttribute("aria-disabled"); // of a shared answer it is still there
+      button.removeAttribute("aria-disabled"); // a shared answer still has its button
     }
   }
 
@@ -349,7 +349,7 @@ class Page {
       this.#setAgent(this.#agents.chosen);
     }
     if (!this.#stored?.title)
-      this.#loadTitle(chat.conversation_id); // nor has a branch before the first question one yet
+      this.#loadTitle(chat.conversation_id); // a branch before the first question has no title either
     else this.#sidebar.refresh(); // it is the latest now
   }
 
@@ -393,13 +393,11 @@ class Page {
     if (chatId) history.replaceState(null, "", `#${conversationId}`);
   }
 
-  /** `message` is null when it was not the sending that failed. */
+  /** `message` is null if the failure was not in sending it. */
   #refused(problem, message, conversationId) {
     if (message) this.#composer.restore(message, conversationId);
     if (message && conversationId !== this.#conversation.conversationId)
-      this.#composer.notice(
-        `${problem.message} Your message waits in the conversation that it was written in.`,
-      );
+      this.#composer.notice(`${problem.message} Your message was kept in its conversation.`);
     else if (problem.code === "insufficient_credits")
       this.#composer.notice(...shortageNotice(problem.detail, this.#grants));
     else if (problem.code === "conversation_busy") this.#busy(problem, conversationId);
@@ -448,7 +446,7 @@ class Page {
     if (view === "memory") this.#memory.draw();
   }
 
-  // ── clicks on what is drawn anew ─────────────────────────────────────────────────────────────────
+  // ── clicks on redrawn elements ───────────────────────────────────────────────────────────────────
 
   #clicked(event) {
     const button = event.target.closest("button");
@@ -547,7 +545,7 @@ async function boot() {
     showSignIn(session, problem);
     if (session.kind !== "local") return;
     const own = await session.ownName();
-    byId("sign-in-name").value ||= own; // what was typed meanwhile stays
+    byId("sign-in-name").value ||= own; // text typed meanwhile stays
   }
 }
 

@@ -1,4 +1,4 @@
-/** The view of a conversation's memory: both tracks, and what they cost from question to question. */
+/** The view of a conversation's memory: both tracks, and their cost by question. */
 import { byId, h } from "./dom.js";
 import { drawMemory } from "./memory_view.js";
 import { chatsOfAll, usageChart, usageOf } from "./usage_chart.js";

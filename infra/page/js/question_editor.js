@@ -1,6 +1,5 @@
 /**
- * A question that is being edited, in its place: its text, its files, send and cancel. What is written is
- * kept as a draft.
+ * An editor that replaces a question: its text, its files, send and cancel. The text is kept as a draft.
  */
 import { fit, sends } from "./composer.js";
 import { h, icon } from "./dom.js";
@@ -23,7 +22,7 @@ export class QuestionEditor {
   #touch = matchMedia("(pointer: coarse)").matches;
 
   /**
-   * `place`: its draft's name. `listener`: onSend({text, files}) returns a promise that rejects if it could
+   * `draftKey`: its draft's key. `listener`: onSend({text, files}) returns a promise that rejects if it could
    * not be sent, onCancel().
    */
   constructor(draftKey, { messageId, question, attachments }, listener) {

@@ -10,7 +10,7 @@ import { plural, start } from "./format.js";
 import { SHORTCUTS } from "./shortcuts.js";
 import { chooseTheme, chosenTheme, THEMES } from "./theme.js";
 
-/** `profile`: of the open conversation, or the one that a new one would have; its details are shown first. */
+/** `profile`: that of the open conversation, or of a new one; its details are shown first. */
 export async function openSettings(api, profile) {
   const element = h("div", { class: "settings-loaded" }, h("p", { class: "muted" }, "Loading…"));
   show("Settings", themes(), element, shortcuts());

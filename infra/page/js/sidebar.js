@@ -1,4 +1,4 @@
-/** The list of conversations: found, opened, exported, renamed, deleted; a drawer on narrow screens. */
+/** The list of conversations, to search, open, export, rename and delete; a drawer on narrow screens. */
 import { agentName } from "./agents.js";
 import { families } from "./branches.js";
 import { ConversationSearch } from "./conversation_search.js";
@@ -9,9 +9,9 @@ import { moment, plural } from "./format.js";
 
 const UNTITLED = "New conversation";
 const PAGE = 50; // conversations in a page of the list
-const BRANCHES = 3; // shown of a conversation until all are asked for
-const EMPTY_PAGES = 20; // of a search that are gone through before it asks whether to go on
-const RUNNING_MS = 5000; // how often the list is read anew while a chat runs elsewhere
+const BRANCHES = 3; // branches shown until the reader asks for all
+const EMPTY_PAGES = 20; // pages of a search that are read before the reader has to ask for more
+const RUNNING_MS = 5000; // how often the list is read again while a chat runs elsewhere
 
 export const titleOf = (conversation) => conversation.title || UNTITLED;
 
@@ -24,7 +24,7 @@ export class Sidebar {
   #current = "";
   #namesAgents = false;
   #search;
-  #unfolded = new Set(); // conversations of which all branches are shown
+  #unfolded = new Set(); // conversations whose branches are all shown
 
   /** `listener`: onRenamed(conversation), onDeleted(id), onListed(conversations), onProblem(problem). */
   constructor(api, listener) {
@@ -74,7 +74,7 @@ export class Sidebar {
     this.#search.focus();
   }
 
-  /** The newest page again; older ones that were shown are asked for anew. */
+  /** Reads the newest page again; older ones have to be requested again. */
   async refresh() {
     await this.#load("");
   }
@@ -109,7 +109,7 @@ export class Sidebar {
     }
   }
 
-  /** A page with something in it: of a search one may be empty, and yet not the last. */
+  /** The next page that is not empty: a page of a search may be empty without being the last. */
   async #page(cursor, searched) {
     let page = await this.#api.conversations(cursor, searched);
     for (let empty = 0; page.cursor && page.conversations.length === 0 && empty < EMPTY_PAGES; empty += 1)
@@ -152,7 +152,11 @@ export class Sidebar {
     );
     const nothing =
       this.#searched && !groups.length
-        ? h("p", { class: "fine muted" }, "Nothing found. Titles and how questions begin are searched.")
+        ? h(
+            "p",
+            { class: "fine muted" },
+            "Nothing found. Only titles and the beginnings of questions are searched.",
+          )
         : "";
     byId("conversations").replaceChildren(...groups, nothing);
     if (focused) byId("conversations").querySelector(again)?.focus();
@@ -207,7 +211,7 @@ export class Sidebar {
       : "";
   }
 
-  /** A branch inherits its parent's title; one of its own says more. */
+  /** A branch that still has its parent's title is named after its first own question. */
   #branchTitle(branch, { title }) {
     const name = branch.title !== title ? titleOf(branch) : `Question ${branch.forked_before.slice(1)}`;
     return [
@@ -289,7 +293,7 @@ export class Sidebar {
   }
 
   async #delete(conversation, branches) {
-    const kept = branches > 0 ? " Its branches stay, with all that they show." : "";
+    const kept = branches > 0 ? "  Its branches stay unchanged." : "";
     if (
       !(await confirm(
         "Delete the conversation?",

@@ -1,6 +1,5 @@
 /**
- * The sources below an answer: a list that unfolds, each source once, with its link and the records it was
- * found in.
+ * The sources below an answer: a list that unfolds, each source once, with its link and its records.
  */
 import { h, recordButton } from "./dom.js";
 import { plural } from "./format.js";
@@ -22,8 +21,7 @@ export function distinct(sources) {
 }
 
 /**
- * Where a link of a source may lead: an address of the web; else nowhere, null. Sources come from documents.
- * Pure.
+ * A source's link if it is a web address, else null: sources are untrusted. Pure.
  */
 export function webAddress(url) {
   const parsed = url && URL.canParse(url) ? new URL(url) : null;

@@ -1,6 +1,6 @@
 /**
- * Tokens and credits over a conversation, question by question: what was sent, what the full history would
- * have been, and what was charged. Plain SVG with the figures in a table behind it.
+ * Tokens and credits of a conversation by question: tokens sent, tokens of the full history, credits charged.
+ * Plain SVG, with the figures in a table below.
  */
 import { h } from "./dom.js";
 import { count, plural, saved } from "./format.js";
@@ -22,7 +22,7 @@ export function usageOf(chats) {
   }));
 }
 
-/** A figure at least as large, of one digit and zeros. Pure. */
+/** The number rounded up to one digit and zeros. Pure. */
 export function ceiling(most) {
   if (most <= 0) return 1;
   const power = 10 ** Math.floor(Math.log10(most));
@@ -135,7 +135,7 @@ function table(usage) {
   );
 }
 
-/** The chat objects of these ids in order, so many at a time; those that are gone are left out. */
+/** The chat objects of these ids in order, read a few at a time; deleted ones are left out. */
 export async function chatsOfAll(api, ids, signal, atOnce = 6) {
   const wanted = ids.slice(-SHOWN);
   const chats = new Array(wanted.length).fill(null);
