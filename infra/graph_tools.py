@@ -61,14 +61,14 @@ def _compact(schema: dict[str, Any], description: str) -> dict[str, Any]:
     """Without title and default; an optional argument has null among its types."""
     kinds = schema.get("anyOf", [schema])
     own = next(kind for kind in kinds if kind.get("type") != "null")
-    made = {
+    compact = {
         key: value for key, value in own.items() if key not in ("title", "default", "additionalProperties")
     }
     if len(kinds) > 1:
-        made["type"] = [made["type"], "null"]
-        if "enum" in made:
-            made["enum"] = [*made["enum"], None]
-    return {**made, "description": description}
+        compact["type"] = [compact["type"], "null"]
+        if "enum" in compact:
+            compact["enum"] = [*compact["enum"], None]
+    return {**compact, "description": description}
 
 
 def _words(hint: Any) -> str:

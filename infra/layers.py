@@ -285,11 +285,11 @@ def _digest(files: Iterable[Path], target: Target = LAMBDA) -> str:
 def _run(*command: str) -> str:
     # the CDK's command line forces colours on its app, which would end up in uv's output
     plain = {key: value for key, value in os.environ.items() if key != "FORCE_COLOR"}
-    done = subprocess.run(
+    finished = subprocess.run(
         command, cwd=ROOT, env={**plain, "NO_COLOR": "1"}, capture_output=True, text=True, check=False
     )
-    if done.returncode:
-        problem = f"{' '.join(command[:3])} failed:\n{done.stderr.strip()}"
-        unreachable = any(sign in done.stderr.lower() for sign in _UNREACHABLE)
+    if finished.returncode:
+        problem = f"{' '.join(command[:3])} failed:\n{finished.stderr.strip()}"
+        unreachable = any(sign in finished.stderr.lower() for sign in _UNREACHABLE)
         raise NoPackageIndex(problem) if unreachable else RuntimeError(problem)
-    return done.stdout
+    return finished.stdout

@@ -113,23 +113,23 @@ def _put(upload: Mapping[str, Any], data: bytes) -> None:
 
 def ended(client: ApiClient, job: Mapping[str, Any]) -> Mapping[str, Any]:
     """The job when it has ended; reports its progress until then."""
-    told: dict[str, str] = {}
+    reported: dict[str, str] = {}
     while True:
-        _tell(job, told)
+        _tell(job, reported)
         if job["status"] in ("done", "failed"):
             return job
         time.sleep(_POLL_SECONDS)
         job = client.call("GET", job["url"])
 
 
-def _tell(job: Mapping[str, Any], told: dict[str, str]) -> None:
+def _tell(job: Mapping[str, Any], reported: dict[str, str]) -> None:
     """Report each file once it is read or refused, and how many texts have their vectors."""
     lines = {file["name"]: _said(file) for file in job["files"] if file["state"] != "waiting"}
     if job["to_embed"]:
         lines["embedded"] = f"{job['embedded']} of {job['to_embed']} texts"
     for name, line in lines.items():
-        if told.get(name) != line:
-            told[name] = line
+        if reported.get(name) != line:
+            reported[name] = line
             report(f"{one_line(name, 100)}: {one_line(line, 400)}")
 
 

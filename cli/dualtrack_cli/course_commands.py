@@ -53,9 +53,8 @@ def ingest(stack: Wanted, paths: tuple[Path, ...], *, reset: bool, as_json: bool
     version is searched until the new one is complete.
 
     \b
-    Exit codes: 0 all were loaded, 2 usage, 4 some were refused, the job failed, or the token is no
-    administrator's,
-    5 cannot reach the stack.
+    Exit codes: 0 all were loaded, 2 usage, 4 some were refused, the job
+    failed, or the token is no administrator's, 5 cannot reach the stack.
     """
     files = files_in(paths, _ENDINGS, "text, Markdown, PDF, DOCX")
     refused = [(path.name, reason) for path in files if (reason := refusal(path))]

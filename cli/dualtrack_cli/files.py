@@ -43,21 +43,21 @@ def read_files(paths: Sequence[Path]) -> tuple[LocalFile, ...]:
     """The files in order; raises `BadFile` for the first that cannot be sent."""
     if len(paths) > MAX_FILES:
         raise BadFile(f"A message takes at most {MAX_FILES} files, not {len(paths)}.")
-    left = FILES_BYTES
+    free = FILES_BYTES
     files: list[LocalFile] = []
     for path in paths:
-        files.append(_read(path, left))
-        left -= len(files[-1].data)
+        files.append(_read(path, free))
+        free -= len(files[-1].data)
     return tuple(files)
 
 
-def _read(path: Path, left: int) -> LocalFile:
+def _read(path: Path, free: int) -> LocalFile:
     try:
         with path.open("rb") as file:
-            data = file.read(left + 1)
+            data = file.read(free + 1)
     except OSError as error:
         raise BadFile(f"{path}: {(error.strerror or str(error)).lower()}.") from error
-    if len(data) > left:
+    if len(data) > free:
         raise BadFile(f"{path}: too large; the files of a message may have 4 MB in total.")
     return LocalFile(path.name, _media_type(path, data), data)
 

@@ -55,8 +55,8 @@ def load(stack: Wanted, paths: tuple[Path, ...], *, reset: bool, as_json: bool) 
     stays in use.
 
     \b
-    Exit codes: 0 loaded, 2 usage, 4 something was refused, the job failed, or the token is no administrator's,
-    5 cannot reach the stack.
+    Exit codes: 0 loaded, 2 usage, 4 something was refused, the job failed,
+    or the token is no administrator's, 5 cannot reach the stack.
     """
     files = files_in(paths, _ENDINGS, "CSV, JSON")
     with tempfile.TemporaryDirectory(prefix="dualtrack-") as scratch:
@@ -121,7 +121,7 @@ def _print_bad(job: Mapping[str, Any], parts: Sequence[Part]) -> None:
     """The refused files; rows of a part with their lines in the whole file."""
     for bad in refused_files(job):
         part = next(candidate for candidate in parts if candidate.path.name == bad["name"])
-        problems = [part.told(problem) for problem in bad.get("problems", ())]
+        problems = [part.located(problem) for problem in bad.get("problems", ())]
         print_refused(part.source, bad["reason"], problems)
 
 

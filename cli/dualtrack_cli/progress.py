@@ -243,8 +243,8 @@ class LiveView:
         row.add_column(width=1)
         row.add_column(no_wrap=True, overflow="ellipsis")
         row.add_column(justify="right", no_wrap=True)
-        said = Text.assemble(what, (detail, "dim"))
-        row.add_row(self._spinner, said, Text(f"{max(0.0, self._clock() - since):.0f} s", style="dim"))
+        line = Text.assemble(what, (detail, "dim"))
+        row.add_row(self._spinner, line, Text(f"{max(0.0, self._clock() - since):.0f} s", style="dim"))
         return row
 
     def _parts(self, block: Block) -> tuple[ConsoleRenderable, ...]:
@@ -329,10 +329,10 @@ def _seconds(seconds: float | None) -> str:
 
 
 def _unpaid(block: Unpaid, reader: Reader) -> str:
-    said = "not enough credits for more tools"
+    problem = "not enough credits for more tools"
     if block.required is not None and block.available is not None:
-        said = f"{said}: {block.required} needed, {block.available} available"
-    return f"{said}; more with: {reader.grants}" if reader.grants else said
+        problem = f"{problem}: {block.required} needed, {block.available} available"
+    return f"{problem}; more with: {reader.grants}" if reader.grants else problem
 
 
 def _note(chat: Mapping[str, Any], reader: Reader) -> str:

@@ -159,8 +159,8 @@ def _result(before: Transcript, data: Mapping[str, Any], _now: float) -> Step:
     call = next((call for call in before.running if call.id == data["id"]), None)
     problem = one_line(data.get("preview", ""), _DETAIL_LENGTH) or "failed" if data.get("is_error") else ""
     seconds = float(data.get("seconds") or 0)
-    done = Called(clean(data["tool"]), call.detail if call else "", seconds, problem)
-    return replace(before, running=tuple(other for other in before.running if other is not call)), (done,)
+    called = Called(clean(data["tool"]), call.detail if call else "", seconds, problem)
+    return replace(before, running=tuple(other for other in before.running if other is not call)), (called,)
 
 
 def _credits(before: Transcript, data: Mapping[str, Any], _now: float) -> Step:

@@ -136,13 +136,13 @@ class Outside:
     def _credentials(self) -> str:
         """The user's AWS credentials, as `dualtrack.models.bedrock.connect` reads them."""
         credentials = {field: self.settings.get(name, "") for field, name in _AWS_SETTINGS.items()}
-        asked = (
+        are_set = (
             self.services.provider == BEDROCK
             and credentials["aws_access_key"]
             and credentials["aws_secret_key"]
         )
         kept = {field: value for field, value in credentials.items() if value}
-        return json.dumps(kept) if asked else SECRET_NOT_SET
+        return json.dumps(kept) if are_set else SECRET_NOT_SET
 
     def _key(self, name: str) -> str:
         key = self.settings.get(_KEY_SETTINGS[name], "")

@@ -74,13 +74,13 @@ def serve(state_dir: Path, *, port: int, reset: bool, report: Report) -> int:
 def _await_keeper(state_dir: Path, report: Report) -> None:
     """Wait for the stack of an earlier command that is about to end; one that still has guests does not count."""
     deadline = time.monotonic() + WORK_SECONDS
-    told = False
+    reported = False
     while is_locked(state_dir / KEEPER_FILE) and time.monotonic() < deadline:
         if is_locked(state_dir / GUESTS_FILE, alone=True) and not is_locked(state_dir / GUESTS_FILE):
             return
-        if not told:
+        if not reported:
             report("Waiting for the stack of an earlier command to end")
-        told = True
+        reported = True
         time.sleep(_CHECK_SECONDS)
 
 
@@ -156,10 +156,10 @@ def main() -> None:
             _tell(problem=str(problem))
 
 
-def _tell(**said: Any) -> None:
+def _tell(**message: Any) -> None:
     if not sys.stdout.closed:
         with contextlib.suppress(BrokenPipeError):  # the command that started the stack has ended
-            print(json.dumps(said), flush=True)
+            print(json.dumps(message), flush=True)
 
 
 if __name__ == "__main__":

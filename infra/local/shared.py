@@ -66,21 +66,21 @@ def _start(state_dir: Path, report: Report) -> str:
             start_new_session=True,  # a Ctrl-C of the terminal is meant for the chat
         )
     assert starter.stdout is not None
-    with starter.stdout as said:
-        keeper = json.loads(said.readline() or "{}").get("pid")
+    with starter.stdout as messages:
+        keeper = json.loads(messages.readline() or "{}").get("pid")
         starter.wait()
         try:
-            return _await_start(said, report, log)
+            return _await_start(messages, report, log)
         except BaseException:
             if keeper:
                 with suppress(ProcessLookupError):
                     os.kill(keeper, signal.SIGTERM)
-                said.read()  # until it has ended
+                messages.read()  # until it has ended
             raise
 
 
-def _await_start(said: IO[str], report: Report, log: Path) -> str:
-    for line in said:
+def _await_start(messages: IO[str], report: Report, log: Path) -> str:
+    for line in messages:
         message = json.loads(line)
         if "url" in message:
             report(f"Ready after {message['seconds']:.1f} s")

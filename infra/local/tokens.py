@@ -68,7 +68,7 @@ class Tokens:
         except self._cognito.exceptions.UserNotFoundException:
             pass
         try:
-            made = self._cognito.admin_create_user(
+            created = self._cognito.admin_create_user(
                 UserPoolId=self._pool_id, Username=user, MessageAction="SUPPRESS"
             )
         except self._cognito.exceptions.UsernameExistsException:  # a concurrent request was first
@@ -76,7 +76,7 @@ class Tokens:
         self._cognito.admin_set_user_password(
             UserPoolId=self._pool_id, Username=user, Password=password, Permanent=True
         )
-        return _sub(made["User"]["Attributes"]), True
+        return _sub(created["User"]["Attributes"]), True
 
 
 def _password(user: str) -> str:

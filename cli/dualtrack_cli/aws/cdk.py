@@ -71,8 +71,8 @@ class Cdk:
             for line in process.stdout:
                 log.write(line)
                 tail = [*tail[1 - _TAIL :], line]
-                if said := _worth_saying(line):
-                    self._show(said)
+                if progress := _worth_saying(line):
+                    self._show(progress)
         if process.returncode:
             end = "".join(line for line in tail if not any(word in line for word in _NOISE))
             raise Refusal(

@@ -1,5 +1,6 @@
-"""The contract's black-box checks of a stack, at its address and as one user.  Each check says what is expected and
-what was seen. A check that depends on a failed one is not reached.
+"""The contract's black-box checks of a stack, at its address and as one user.
+
+Each check says what is expected and what was seen. A check that depends on a failed one is not reached.
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ def is_of_stage(name: str, stage: str) -> bool:
     """Whether CloudFormation made this name for a resource of the stage: stack, logical id, random part. A
     table or bucket that a user has named ``dualtrack-staging-notes`` does not match.
     """
-    made = rf"{re.escape(prefix(stage))}-({'|'.join(STACKS)})-[a-z0-9]+-[a-z0-9]{{8,}}"
-    return re.fullmatch(made, name.lower()) is not None
+    pattern = rf"{re.escape(prefix(stage))}-({'|'.join(STACKS)})-[a-z0-9]+-[a-z0-9]{{8,}}"
+    return re.fullmatch(pattern, name.lower()) is not None
 
 
 def is_tagged(tags: Mapping[str, str], stage: str) -> bool:

@@ -39,11 +39,11 @@ def _user(url: str | None, token: str | None, stage: str, region: str | None) ->
         yield url, token
     elif url:
         name = f"{NAME}{secrets.token_hex(6)}"
-        made = dev_token(url, name).token
+        issued = dev_token(url, name).token
         try:
-            yield url, made
+            yield url, issued
         finally:
-            _erase(url, made)
+            _erase(url, issued)
     else:
         with _deployed_user(Account(region), stage, token) as user:
             yield user
@@ -66,11 +66,11 @@ def _deployed_user(account: Account, stage: str, token: str | None) -> Iterator[
     try:
         account.create_user(pool, name, "", password)
         account.set_password(pool, name, password, permanent=True)
-        made = _sign_in(account, pool, client, name, password)
+        id_token = _sign_in(account, pool, client, name, password)
         try:
-            yield url, made
+            yield url, id_token
         finally:
-            _erase(url, made)
+            _erase(url, id_token)
     finally:
         account.delete_user(pool, name)
 
@@ -130,8 +130,8 @@ def smoke(
     """
     with exit_codes():
         provided = token or os.environ.get("DUALTRACK_TOKEN") or None
-        with _user(url.rstrip("/") if url else None, provided, stage, region) as (address, made):
-            probe = Probe(address, made)
+        with _user(url.rstrip("/") if url else None, provided, stage, region) as (address, id_token):
+            probe = Probe(address, id_token)
             try:
                 results = run_checks(probe, _tell)
             finally:

@@ -99,9 +99,9 @@ def check_quiet(stack: Stack, moved: Iterable[datetime], now: datetime) -> None:
     """Raises `TooEarly` while the stack changes, and for `QUIET` after it or an alias has changed (``moved``)."""
     if stack.status.endswith("_IN_PROGRESS"):
         raise TooEarly(f"The stack {stack.name} is {stack.status}: prune when it is done.")
-    left = max(moved) + QUIET - now
-    if left > timedelta(0):
-        minutes = -(-left.seconds // 60)
+    remaining = max(moved) + QUIET - now
+    if remaining > timedelta(0):
+        minutes = -(-remaining.seconds // 60)
         raise TooEarly(
             f"The last deployment is too recent: chats may still run on the previous release. Try again in "
             f"{minutes} min."

@@ -38,8 +38,8 @@ def interim(tools: tuple[str, ...]) -> str:
     }
     phrases |= dict.fromkeys(graph.TOOLS, "look into the graph")
     others = {tool: "ask GitHub" if tool.startswith("github_") else f"call `{tool}`" for tool in tools}
-    said = dict.fromkeys(phrases.get(tool, others[tool]) for tool in tools)
-    return f"I will {' and '.join(said)}."
+    parts = dict.fromkeys(phrases.get(tool, others[tool]) for tool in tools)
+    return f"I will {' and '.join(parts)}."
 
 
 def write(seen: Transcript, offered: Sequence[str] = (), *, only_samples: bool = False) -> str:
@@ -54,9 +54,9 @@ def write(seen: Transcript, offered: Sequence[str] = (), *, only_samples: bool =
     rest = [outcome for outcome in seen.outcomes if outcome not in of_courses]
     searches = [outcome for outcome in rest if outcome.tool == DOCUMENTATION]
     for outcome in rest:
-        asked = str(outcome.input.get("query", "")) if len(searches) > 1 and outcome in searches else ""
-        parts.append(f"## {asked}" if asked else "")
-        parts.append(_from_outcome(outcome, frozenset(words(asked)) or wanted))
+        query = str(outcome.input.get("query", "")) if len(searches) > 1 and outcome in searches else ""
+        parts.append(f"## {query}" if query else "")
+        parts.append(_from_outcome(outcome, frozenset(words(query)) or wanted))
     if searches and only_samples:
         parts.append(_not_covered(seen.question))
     if not seen.outcomes:
@@ -109,9 +109,9 @@ def _score(section: Section, wanted: frozenset[str]) -> float:
 
 
 def _shown(section: Section, wanted: frozenset[str]) -> str:
-    said = sentences(section.prose)
-    ranked = sorted(said, key=lambda sentence: overlap(wanted, sentence), reverse=True)[:MAX_SENTENCES]
-    prose = " ".join(sentence for sentence in said if sentence in ranked)
+    lines = sentences(section.prose)
+    ranked = sorted(lines, key=lambda sentence: overlap(wanted, sentence), reverse=True)[:MAX_SENTENCES]
+    prose = " ".join(sentence for sentence in lines if sentence in ranked)
     title = f"**{section.title}**" if section.title else ""
     return "\n\n".join(part for part in (title, _shortened(prose, 800), *section.code) if part)
 
@@ -194,11 +194,11 @@ def _without_tools(
 def _from_file(file: AttachedText, wanted: frozenset[str]) -> str:
     """The parts of an attached text that share words with the question, in its order; else its beginning."""
     named = f"`{file.name}`" if file.name else "the attached file"
-    said = [part for line in file.text.splitlines() for part in sentences(line)]
-    ranked = sorted(range(len(said)), key=lambda position: -overlap(wanted, said[position]))[:MAX_LINES]
-    matching = [said[position] for position in sorted(ranked) if overlap(wanted, said[position]) >= 1]
+    parts = [part for line in file.text.splitlines() for part in sentences(line)]
+    ranked = sorted(range(len(parts)), key=lambda position: -overlap(wanted, parts[position]))[:MAX_LINES]
+    matching = [parts[position] for position in sorted(ranked) if overlap(wanted, parts[position]) >= 1]
     if not matching:
-        start = _shortened(" ".join(said[:3]), 600) or "(nothing but blanks)"
+        start = _shortened(" ".join(parts[:3]), 600) or "(nothing but blanks)"
         return f"Nothing in {named} ({file.ref}) matches the question. It begins: {start}"
     lines = "\n".join(f"> {_shortened(line, 400)}" for line in matching)
     return f"From {named} ({file.ref}):\n\n{lines}"

@@ -126,13 +126,13 @@ def answer_from(seen: Transcript) -> str:
     if search is None:
         return f"{outline.text}" if outline else ""
     own = _title(outline.text) if outline else ""
-    told = _passages(search.text)
-    others = [passage for passage in told if not own or not passage.source.startswith(own)]
-    if not told:
+    passages = _passages(search.text)
+    others = [passage for passage in passages if not own or not passage.source.startswith(own)]
+    if not passages:
         return search.text
     lead = _lead(seen, own, others)
     wanted = frozenset(words(f"{_ASKED.sub('', seen.question)} {search.input.get('query', '')}"))
-    shown = [_shown(passage, wanted) for passage in _best(others or told, wanted)]
+    shown = [_shown(passage, wanted) for passage in _best(others or passages, wanted)]
     return "\n\n".join((*([lead] if lead else ()), *shown))
 
 
@@ -141,11 +141,11 @@ def _of_side(outcome: Outcome) -> str:
     name, number = arguments.get("course_name"), arguments.get("lesson_number")
     title = name or arguments.get("query") or ""
     heading = f"### {title}" + (f", lesson {number}" if number is not None else "")
-    told = _passages(outcome.text)
-    if outcome.tool == OUTLINE or outcome.is_error or not told:
+    passages = _passages(outcome.text)
+    if outcome.tool == OUTLINE or outcome.is_error or not passages:
         return f"{heading}\n\n{outcome.text}"
     wanted = frozenset(words(str(arguments.get("query", ""))))
-    return "\n\n".join((heading, *(_shown(passage, wanted) for passage in _best(told, wanted))))
+    return "\n\n".join((heading, *(_shown(passage, wanted) for passage in _best(passages, wanted))))
 
 
 def _lead(seen: Transcript, own: str, others: Sequence[Passage]) -> str:
@@ -211,7 +211,7 @@ def _best(passages: Sequence[Passage], wanted: frozenset[str]) -> list[Passage]:
 
 
 def _shown(passage: Passage, wanted: frozenset[str]) -> str:
-    said = sentences(passage.text)
-    chosen = sorted(range(len(said)), key=lambda at: overlap(wanted, said[at]) - at / 10, reverse=True)
-    text = " ".join(said[at] for at in sorted(chosen[:MAX_SENTENCES]))
+    lines = sentences(passage.text)
+    chosen = sorted(range(len(lines)), key=lambda at: overlap(wanted, lines[at]) - at / 10, reverse=True)
+    text = " ".join(lines[at] for at in sorted(chosen[:MAX_SENTENCES]))
     return f"{text} ({passage.source})"

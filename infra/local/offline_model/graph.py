@@ -106,7 +106,7 @@ def _asked(question: str, before: list[str]) -> Iterator[Call]:
 
 
 def _by_words(question: str) -> Call | None:
-    for rule, made in (
+    for rule, call_of in (
         (_QUERY, lambda match: ("run_query", {"query": match[0].strip()})),
         (_SCHEMA, lambda _: ("get_schema", {})),
         (_PATH, _path),
@@ -123,7 +123,7 @@ def _by_words(question: str) -> Call | None:
     ):
         match = rule.search(question)
         if match:
-            return made(match)
+            return call_of(match)
     return None
 
 
@@ -204,121 +204,125 @@ def _singular(noun: str) -> str:
 
 def answer_from(outcome: Outcome) -> str:
     """The text for a result of a graph's tool."""
-    told = _json(outcome)
-    if told.get("found") is False:
-        return _unknown_name(told)
-    if "ambiguous" in told:
-        return f"{told['ambiguous']}\n\n{_nodes(told['nodes'])}"
+    result = _json(outcome)
+    if result.get("found") is False:
+        return _unknown_name(result)
+    if "ambiguous" in result:
+        return f"{result['ambiguous']}\n\n{_nodes(result['nodes'])}"
     say = _SAY.get(outcome.tool)
-    said = say(told, outcome.input) if say else ""
+    text = say(result, outcome.input) if say else ""
     return (
-        said
-        or f"`{outcome.tool}` returned:\n\n```json\n{json.dumps(told, indent=1, ensure_ascii=False)[:3_000]}\n```"
+        text
+        or f"`{outcome.tool}` returned:\n\n```json\n{json.dumps(result, indent=1, ensure_ascii=False)[:3_000]}\n```"
     )
 
 
 def _json(outcome: Outcome) -> dict[str, Any]:
     """The result as JSON; empty if it was cut or is no JSON."""
     try:
-        told = json.loads(outcome.text[outcome.text.find("{") :])
+        result = json.loads(outcome.text[outcome.text.find("{") :])
     except (ValueError, RecursionError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return result if isinstance(result, dict) else {}
 
 
-def _unknown_name(told: dict[str, Any]) -> str:
-    if "max_depth" in told:
-        return f"No path of at most {told['max_depth']} relationships connects {told['from']['name']} and {told['to']['name']}."
-    similar = ", ".join(told.get("similar_names") or ())
+def _unknown_name(result: dict[str, Any]) -> str:
+    if "max_depth" in result:
+        return f"No path of at most {result['max_depth']} relationships connects {result['from']['name']} and {result['to']['name']}."
+    similar = ", ".join(result.get("similar_names") or ())
     like = f" Similar names: {similar}." if similar else ""
-    return f"There is nothing called “{told.get('name') or told.get('node_id')}”.{like}"
+    return f"There is nothing called “{result.get('name') or result.get('node_id')}”.{like}"
 
 
-def _counted(told: dict[str, Any], arguments: dict[str, Any]) -> str:
+def _counted(result: dict[str, Any], arguments: dict[str, Any]) -> str:
     what = f"{arguments['target_label']} nodes" if arguments.get("target_label") else "nodes"
-    where = arguments.get("name") or told.get("node", {}).get("name", "it")
-    said = f"**{told['total_count']}** {what} are in {where}."
-    if len(told["by_label"]) > 1:
-        said += f" By label: {_pairs(told['by_label'])}."
+    where = arguments.get("name") or result.get("node", {}).get("name", "it")
+    text = f"**{result['total_count']}** {what} are in {where}."
+    if len(result["by_label"]) > 1:
+        text += f" By label: {_pairs(result['by_label'])}."
     each = [
-        f"- {node['name']} ({node['node_id']}): {node['total_count']}" for node in told.get("named_nodes", ())
+        f"- {node['name']} ({node['node_id']}): {node['total_count']}"
+        for node in result.get("named_nodes", ())
     ]
     return "\n".join(
-        [said, *(["", f"{told['named_nodes_count']} nodes have this name:", *each] if each else [])]
+        [text, *(["", f"{result['named_nodes_count']} nodes have this name:", *each] if each else [])]
     )
 
 
-def _listed(told: dict[str, Any], arguments: dict[str, Any]) -> str:
-    of = arguments.get("name") or told.get("node", {}).get("name") or told.get("label")
-    shown = f", of which {told['count']} are shown" if "next_offset" in told or told["offset"] else ""
-    return f"{of}: **{told['total_count']}** in all{shown}.\n\n{_nodes(told['nodes'])}"
+def _listed(result: dict[str, Any], arguments: dict[str, Any]) -> str:
+    of = arguments.get("name") or result.get("node", {}).get("name") or result.get("label")
+    shown = f", of which {result['count']} are shown" if "next_offset" in result or result["offset"] else ""
+    return f"{of}: **{result['total_count']}** in all{shown}.\n\n{_nodes(result['nodes'])}"
 
 
-def _matches(told: dict[str, Any], _: dict[str, Any]) -> str:
-    return _nodes(told["nodes"], properties=True)
+def _matches(result: dict[str, Any], _: dict[str, Any]) -> str:
+    return _nodes(result["nodes"], properties=True)
 
 
-def _by_name(told: dict[str, Any], arguments: dict[str, Any]) -> str:
-    return f"**{told['total_count']}** nodes have “{arguments.get('name')}” in their name: {_pairs(told['by_label'])}."
+def _by_name(result: dict[str, Any], arguments: dict[str, Any]) -> str:
+    return f"**{result['total_count']}** nodes have “{arguments.get('name')}” in their name: {_pairs(result['by_label'])}."
 
 
-def _of_label(told: dict[str, Any], _: dict[str, Any]) -> str:
-    return f"There are **{told['total_count']}** nodes of the label {told['label']}."
+def _of_label(result: dict[str, Any], _: dict[str, Any]) -> str:
+    return f"There are **{result['total_count']}** nodes of the label {result['label']}."
 
 
-def _connections(told: dict[str, Any], _: dict[str, Any]) -> str:
+def _connections(result: dict[str, Any], _: dict[str, Any]) -> str:
     arrows = {"out": "→", "in": "←"}
     lines = [
         f"- {arrows[connection['direction']]} {connection['type']} {connection['node']['name']} ({connection['node']['label']})"
-        for connection in told["connections"][:MAX_SHOWN]
+        for connection in result["connections"][:MAX_SHOWN]
     ]
-    return f"{told['node']['name']} has **{told['total_count']}** connections.\n\n" + "\n".join(lines)
+    return f"{result['node']['name']} has **{result['total_count']}** connections.\n\n" + "\n".join(lines)
 
 
-def _broken_down(told: dict[str, Any], arguments: dict[str, Any]) -> str:
+def _broken_down(result: dict[str, Any], arguments: dict[str, Any]) -> str:
     of = f" in {arguments['name']}" if arguments.get("name") else ""
-    parts = [f"**{told['total_count']}** {told['target_label']} nodes{of}."]
-    for dimension, breakdown in told["by"].items():
+    parts = [f"**{result['total_count']}** {result['target_label']} nodes{of}."]
+    for dimension, breakdown in result["by"].items():
         lines = [f"- {group['name']}: {group['count']}" for group in breakdown["groups"][:MAX_SHOWN]]
         parts.append("\n".join([f"By {dimension}:", *lines]))
     return "\n\n".join(parts)
 
 
-def _per_categories(told: dict[str, Any], _: dict[str, Any]) -> str:
+def _per_categories(result: dict[str, Any], _: dict[str, Any]) -> str:
     parts = []
     for scope in ("location", "system"):
         lines = [
-            f"- {node['name']}: {node['count']}" for node in told.get(scope, {}).get("nodes", ())[:MAX_SHOWN]
+            f"- {node['name']}: {node['count']}"
+            for node in result.get(scope, {}).get("nodes", ())[:MAX_SHOWN]
         ]
         parts += (
-            ["\n".join([f"{told['target_label'] or 'Nodes'} per {scope} category:", *lines])] if lines else []
+            ["\n".join([f"{result['target_label'] or 'Nodes'} per {scope} category:", *lines])]
+            if lines
+            else []
         )
     return "\n\n".join(parts)
 
 
-def _categories(told: dict[str, Any], _: dict[str, Any]) -> str:
-    lines = [f"{'  ' * node['depth']}- {node['name']}" for node in told["nodes"][:MAX_SHOWN]]
-    return f"There are **{told['total_count']}** categories.\n\n" + "\n".join(lines)
+def _categories(result: dict[str, Any], _: dict[str, Any]) -> str:
+    lines = [f"{'  ' * node['depth']}- {node['name']}" for node in result["nodes"][:MAX_SHOWN]]
+    return f"There are **{result['total_count']}** categories.\n\n" + "\n".join(lines)
 
 
-def _passed(told: dict[str, Any], _: dict[str, Any]) -> str:
-    names = " – ".join(node["name"] for node in told["nodes"])
-    return f"A shortest path has **{told['length']}** relationships: {names}."
+def _passed(result: dict[str, Any], _: dict[str, Any]) -> str:
+    names = " – ".join(node["name"] for node in result["nodes"])
+    return f"A shortest path has **{result['length']}** relationships: {names}."
 
 
-def _schema(told: dict[str, Any], _: dict[str, Any]) -> str:
-    labels = _pairs({label["label"]: label["count"] for label in told["labels"]})
+def _schema(result: dict[str, Any], _: dict[str, Any]) -> str:
+    labels = _pairs({label["label"]: label["count"] for label in result["labels"]})
     types = _pairs(
-        {relationship["type"]: relationship["count"] for relationship in told["relationship_types"]}
+        {relationship["type"]: relationship["count"] for relationship in result["relationship_types"]}
     )
     return f"Labels: {labels}.\n\nRelationship types: {types}."
 
 
-def _rows(told: dict[str, Any], _: dict[str, Any]) -> str:
+def _rows(result: dict[str, Any], _: dict[str, Any]) -> str:
     lines = [
-        " | ".join(_cell(value) for value in row) for row in [told["columns"], *told["rows"][:MAX_SHOWN]]
+        " | ".join(_cell(value) for value in row) for row in [result["columns"], *result["rows"][:MAX_SHOWN]]
     ]
-    lines.insert(1, " | ".join("---" for _ in told["columns"]))
+    lines.insert(1, " | ".join("---" for _ in result["columns"]))
     return "\n".join(f"| {line} |" for line in lines)
 
 

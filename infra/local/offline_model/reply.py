@@ -66,8 +66,8 @@ def _unlimited(request: wire.Request, *, only_samples: bool) -> Reply:
     thinking = _thinking(request, calls)
     if not calls:
         offered = [tool.name for tool in request.tools if isinstance(tool, wire.Tool)]
-        said = answer.write(seen, offered, only_samples=only_samples)
-        return Reply((*thinking, {"type": "text", "text": said}))
+        text = answer.write(seen, offered, only_samples=only_samples)
+        return Reply((*thinking, {"type": "text", "text": text}))
     interim = {"type": "text", "text": answer.interim(tuple(call.tool for call in calls))}
     return Reply((*thinking, interim, *_search(request, calls), *map(_tool_use, calls)), "tool_use")
 

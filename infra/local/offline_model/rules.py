@@ -106,25 +106,25 @@ def _check_system_messages(request: wire.Countable) -> None:
 
 def _check_pairing(merged: tuple[Turn, ...]) -> None:
     seen: set[str] = set()
-    asked: tuple[str, ...] = ()
+    pending: tuple[str, ...] = ()
     for turn in merged:
         if turn.role == "assistant":
-            asked = tuple(block.id for block in turn.blocks if isinstance(block, wire.ToolUse))
-            for position, block_id in enumerate(asked):
-                if block_id in seen or block_id in asked[:position]:
+            pending = tuple(block.id for block in turn.blocks if isinstance(block, wire.ToolUse))
+            for position, block_id in enumerate(pending):
+                if block_id in seen or block_id in pending[:position]:
                     raise RefusalError(f"messages.{turn.index}: `tool_use` ids must be unique")
-            seen.update(asked)
+            seen.update(pending)
         else:
-            _check_results(turn, asked)
-            asked = ()
-    if asked:
-        raise _unanswered(merged[-1].index, asked)
+            _check_results(turn, pending)
+            pending = ()
+    if pending:
+        raise _unanswered(merged[-1].index, pending)
 
 
-def _check_results(turn: Turn, asked: tuple[str, ...]) -> None:
+def _check_results(turn: Turn, pending: tuple[str, ...]) -> None:
     results = [block.tool_use_id for block in turn.blocks if isinstance(block, wire.ToolResult)]
     for block_id, count in Counter(results).items():
-        if block_id not in asked:
+        if block_id not in pending:
             raise RefusalError(
                 f"messages.{turn.index}: unexpected `tool_use_id` found in `tool_result` blocks: {block_id}. "
                 "Each `tool_result` block must have a corresponding `tool_use` block in the previous message."
@@ -137,7 +137,7 @@ def _check_results(turn: Turn, asked: tuple[str, ...]) -> None:
     leading = {
         block.tool_use_id for block in turn.blocks[: len(results)] if isinstance(block, wire.ToolResult)
     }
-    missing = tuple(block_id for block_id in asked if block_id not in leading)
+    missing = tuple(block_id for block_id in pending if block_id not in leading)
     if missing:
         raise _unanswered(turn.index - 1, missing)
 
@@ -152,10 +152,10 @@ def _unanswered(index: int, ids: tuple[str, ...]) -> RefusalError:
 
 def _check_server_pairing(merged: tuple[Turn, ...]) -> None:
     for turn in merged:
-        asked = [block.id for block in turn.blocks if isinstance(block, wire.ServerToolUse)]
+        calls = [block.id for block in turn.blocks if isinstance(block, wire.ServerToolUse)]
         answered = [block.tool_use_id for block in turn.blocks if isinstance(block, wire.ToolSearchResult)]
         # A paused turn may end with a server tool without its result.
-        if answered != asked[: len(answered)] or (len(asked) > len(answered) and turn is not merged[-1]):
+        if answered != calls[: len(answered)] or (len(calls) > len(answered) and turn is not merged[-1]):
             raise RefusalError(f"messages.{turn.index}: server tool uses and their results must pair up")
 
 

@@ -25,11 +25,11 @@ def cover(question: str) -> bool:
     """Whether a sample library is named, or the title of one of its sections has most of the words."""
     if _names().search(question):
         return True
-    asked = frozenset(words(question))
-    if len(asked) == 1 and len(*asked) < DISTINCT:
+    wanted = frozenset(words(question))
+    if len(wanted) == 1 and len(*wanted) < DISTINCT:
         return False
-    hits = max((len(asked & title) for title in _sections()), default=0)
-    return hits >= min(2, len(asked)) and hits >= ENOUGH * len(asked) > 0
+    hits = max((len(wanted & title) for title in _sections()), default=0)
+    return hits >= min(2, len(wanted)) and hits >= ENOUGH * len(wanted) > 0
 
 
 @cache

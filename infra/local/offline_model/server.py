@@ -152,8 +152,8 @@ async def _messages(http: HttpRequest) -> Response:
     if step.status != 200:
         return _error(step.status, step.error_message, step.error_type, step.retry_after)
     only_samples = state.settings.only_samples
-    said = scripted.reply() if scripted else replies.decide(request, only_samples=only_samples)
-    reply = replies.signed(request, said)
+    response = scripted.reply() if scripted else replies.decide(request, only_samples=only_samples)
+    reply = replies.signed(request, response)
     if reply.stop_reason == "pause_turn":
         state.paused.add(_fingerprint(_as_sent_back(reply.content)))
     usage = state.cache.use(request)

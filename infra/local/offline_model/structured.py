@@ -1,6 +1,7 @@
-"""Structured output: a value for a JSON Schema, filled from the request by the names of its fields.  Made for
-dualtrack's own requests: the library and topic of a question, a choice among listed ids, a ranking of numbered
-excerpts. Any other schema gets plain values that are valid for it.
+"""Structured output: a value for a JSON Schema, filled from the request by the names of its fields.
+
+Made for dualtrack's own requests: the library and topic of a question, a choice among listed ids, a ranking of
+numbered excerpts. Any other schema gets plain values that are valid for it.
 """
 
 from __future__ import annotations

@@ -64,25 +64,25 @@ def _jointly(request: wire.Countable) -> str:
     """A part for each listed record, in the requested form."""
     ask = _asked(request)
     form, results = _FORM.search(ask), _results(request)
-    said = "\n\n".join(texts(request.messages[-2].content))
+    question = "\n\n".join(texts(request.messages[-2].content))
     blocks = (text for message in request.messages for text in texts(message.content))
-    asked = {match[1]: text[match.end() :] for text in blocks if (match := _RESULT.match(text))}
+    records = {match[1]: text[match.end() :] for text in blocks if (match := _RESULT.match(text))}
     parts = []
     for record_id in _LISTED.findall(ask.partition("Records:")[2]):
-        made = results.get(record_id) or extract(asked.get(record_id, said), 3)
-        parts.append(f"[{form[1] if form else ''} {record_id}] {made}")
+        summary = results.get(record_id) or extract(records.get(record_id, question), 3)
+        parts.append(f"[{form[1] if form else ''} {record_id}] {summary}")
     return "\n\n".join(parts)
 
 
 def _results(request: wire.Countable) -> dict[str, str]:
     """Summaries of the conversation's tool calls, by the ids at the beginning of their results."""
-    summaries, asked = {}, {}
+    summaries, calls = {}, {}
     for message in request.messages:
         for block in message.content:
             if isinstance(block, wire.ToolUse):
-                asked[block.id] = block
-            elif isinstance(block, wire.ToolResult) and block.tool_use_id in asked:
-                use, text = asked[block.tool_use_id], "\n\n".join(texts(block.content))
+                calls[block.id] = block
+            elif isinstance(block, wire.ToolResult) and block.tool_use_id in calls:
+                use, text = calls[block.tool_use_id], "\n\n".join(texts(block.content))
                 record = _RESULT.match(text)
                 failed = "The call failed." if block.is_error else ""
                 arguments = json.dumps(use.input, ensure_ascii=False)
@@ -95,13 +95,13 @@ def _results(request: wire.Countable) -> dict[str, str]:
 def _of_call(call: re.Match[str], result: str, allowed: int) -> str:
     """The call, then its result: the titles of the sections, else the result's own sentences."""
     failed = " and failed" if call[3] else ""
-    said = f"{call[1]} was called with {_clipped(call[2])}{failed}."
+    text = f"{call[1]} was called with {_clipped(call[2])}{failed}."
     if allowed == 1:
-        return said
+        return text
     titles = list(dict.fromkeys(section.title for section in sections(result) if section.title))
     if titles:
-        return f"{said} It found: {_clipped('; '.join(titles))}."
-    return f"{said} {extract(result, allowed - 1)}"
+        return f"{text} It found: {_clipped('; '.join(titles))}."
+    return f"{text} {extract(result, allowed - 1)}"
 
 
 def _clipped(text: str) -> str:
@@ -119,12 +119,14 @@ def _allowed(system: str) -> int:
 def extract(record: str, count: int) -> str:
     """The first sentence and those with the most facts, in their order; never empty."""
     body = without_ids(_without_code(record.replace(MARK, " ")))
-    said = sentences(_MARKUP.sub("", body))
-    if not said:
+    lines = sentences(_MARKUP.sub("", body))
+    if not lines:
         return " ".join(record.split())[:MAX_SENTENCE] or "(empty record)"
-    ranked = sorted(range(1, len(said)), key=lambda position: _weight(said[position], position), reverse=True)
+    ranked = sorted(
+        range(1, len(lines)), key=lambda position: _weight(lines[position], position), reverse=True
+    )
     chosen = sorted([0, *ranked[: count - 1]])
-    return " ".join(_closed(said[position]) for position in chosen)
+    return " ".join(_closed(lines[position]) for position in chosen)
 
 
 def _without_code(text: str) -> str:

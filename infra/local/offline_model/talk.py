@@ -40,14 +40,14 @@ _COMPOSE = re.compile(
 
 def kind_of(question: str) -> Kind:
     """The kind of such a message; empty for anything else. ``compose``: asks for a new text."""
-    said = courses.plain(question).strip()
-    if _HELP.search(said) and len(said) <= 80:
+    message = courses.plain(question).strip()
+    if _HELP.search(message) and len(message) <= 80:
         return "help"
-    if _THANKS.match(said):
+    if _THANKS.match(message):
         return "thanks"
-    if _GREETING.match(said):
+    if _GREETING.match(message):
         return "greeting"
-    return "compose" if _COMPOSE.match(said) else ""
+    return "compose" if _COMPOSE.match(message) else ""
 
 
 def reply_to(kind: Kind, offered: Iterable[str], *, only_samples: bool) -> str:
@@ -82,15 +82,15 @@ def what_is_known(tools: frozenset[str], *, only_samples: bool) -> str:
         return "The course materials that were loaded: ask what they teach, or for a course's outline."
     if graph.is_offered(tools):
         return "The graph that was loaded: ask for counts, lists, connections and paths."
-    said = [
+    sources = [
         f"There are sample documents about {_listed(samples.titles())}."
         if only_samples
         else "I can search the documentation of libraries: ask how to do something.",
         "I can fetch earlier records of this conversation in full: ask for something from earlier.",
     ]
     if any(name.startswith("github_") for name in tools):
-        said.append("I can ask GitHub: name a repository as `owner/name`.")
-    return " ".join(said)
+        sources.append("I can ask GitHub: name a repository as `owner/name`.")
+    return " ".join(sources)
 
 
 def _try(tools: frozenset[str]) -> str:

@@ -90,10 +90,10 @@ def pick(
 
     ``only_samples``: documentation is the sample documents, and a search for anything else finds nothing.
     """
-    done = {outcome.tool for outcome in seen.outcomes}
+    called = {outcome.tool for outcome in seen.outcomes}
     named = tuple(_named(seen.question, offered))
     wanted = named or tuple(_by_topic(seen, offered, only_samples=only_samples))
-    return tuple(call for call in wanted if call.tool not in done)
+    return tuple(call for call in wanted if call.tool not in called)
 
 
 def forced(name: str, seen: Transcript, schema: Mapping[str, Any]) -> Call:
@@ -112,10 +112,10 @@ def _by_topic(seen: Transcript, offered: Mapping[str, Any], *, only_samples: boo
             r"\b(?:courses?|lessons?)\b", courses.plain(seen.question), re.IGNORECASE
         ):
             return
-        yield from (Call(*asked) for asked in courses.next_calls(seen) if asked[0] in offered)
+        yield from (Call(*call) for call in courses.next_calls(seen) if call[0] in offered)
         return
     if graph.is_offered(offered):
-        yield from (Call(*asked) for asked in graph.next_calls(seen) if asked[0] in offered)
+        yield from (Call(*call) for call in graph.next_calls(seen) if call[0] in offered)
         return
     github = tuple(_github(seen.question, offered))
     record = wanted_record(seen)
@@ -136,12 +136,12 @@ def _looks_back(question: str) -> bool:
 
 def _documentation_queries(question: str, *, has_github: bool, only_samples: bool) -> tuple[str, ...]:
     """Queries for the documentation: both sides of a comparison, else at most one."""
-    asked = bool(_DOCUMENTATION.search(question)) or (
+    is_asked = bool(_DOCUMENTATION.search(question)) or (
         samples.cover(question)
         if only_samples and not has_github
         else _is_technical(question, has_github=has_github)
     )
-    if not asked:
+    if not is_asked:
         return ()
     compared = tuple(side for side in sides(question) if not only_samples or samples.cover(side))
     return compared or (_documentation_query(question),)
@@ -149,8 +149,8 @@ def _documentation_queries(question: str, *, has_github: bool, only_samples: boo
 
 def _documentation_query(question: str) -> str:
     """The sentences that ask about documentation; the whole message if there are none."""
-    said = [sentence for sentence in sentences(question) if _TECHNICAL.search(sentence)]
-    own = [sentence for sentence in said if not _GITHUB.search(sentence)]
+    technical = [sentence for sentence in sentences(question) if _TECHNICAL.search(sentence)]
+    own = [sentence for sentence in technical if not _GITHUB.search(sentence)]
     return " ".join(own or [" ".join(question.split())])[:QUERY_LIMIT]
 
 
@@ -160,8 +160,8 @@ def _is_technical(question: str, *, has_github: bool) -> bool:
         return bool(
             re.search(r"\b(how (do|can|to)|docs|documentation|set(ting)? up)\b", question, re.IGNORECASE)
         )
-    told = _CRAFT.sub(" ", question) if talk.kind_of(question) == "compose" else question
-    return bool(_TECHNICAL.search(told) or _IDENTIFIER.search(told))
+    text = _CRAFT.sub(" ", question) if talk.kind_of(question) == "compose" else question
+    return bool(_TECHNICAL.search(text) or _IDENTIFIER.search(text))
 
 
 def wanted_record(seen: Transcript) -> PastRecord | None:
@@ -241,19 +241,19 @@ def _in_repository(question: str, repository: tuple[str, str, str]) -> Iterator[
     owner, repo, path = repository
     where = {"owner": owner, "repo": repo}
     lowered = question.lower()
-    asked = False
+    is_specific = False
     if "issue" in lowered:
-        asked = True
+        is_specific = True
         yield Call("github_list_issues", where)
     if "pull request" in lowered:
-        asked = True
+        is_specific = True
         yield Call("github_list_pull_requests", where)
     if "commit" in lowered:
-        asked = True
+        is_specific = True
         yield Call("github_list_commits", where)
     file = _FILE.search(question.replace(f"{owner}/{repo}", " "))
     path = path or (file[1].lstrip("/") if file else "") or ("README.md" if "readme" in lowered else "")
-    if path or not asked:
+    if path or not is_specific:
         yield Call("github_get_file_contents", {**where, "path": path or "/"})
 
 

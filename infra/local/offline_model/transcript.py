@@ -87,8 +87,8 @@ def read(request: wire.Countable) -> Transcript:
     )
 
 
-def _files(said: list[str]) -> Iterator[AttachedText]:
-    for text in said:
+def _files(sent: list[str]) -> Iterator[AttachedText]:
+    for text in sent:
         if match := _FILE.match(text):
             yield AttachedText(match[1], match[2] or "", without_ids(text[match.end() :]))
 
@@ -130,14 +130,14 @@ def _past(messages: tuple[wire.Message, ...]) -> tuple[PastRecord, ...]:
 
 
 def _outcomes(messages: tuple[wire.Message, ...]) -> tuple[Outcome, ...]:
-    asked: dict[str, wire.ToolUse] = {}
+    calls: dict[str, wire.ToolUse] = {}
     outcomes = []
     for message in messages:
         for block in message.content:
             if isinstance(block, wire.ToolUse):
-                asked[block.id] = block
-            elif isinstance(block, wire.ToolResult) and block.tool_use_id in asked:
-                use = asked[block.tool_use_id]
+                calls[block.id] = block
+            elif isinstance(block, wire.ToolResult) and block.tool_use_id in calls:
+                use = calls[block.tool_use_id]
                 text = without_ids("\n\n".join(texts(block.content))).strip()
                 outcomes.append(Outcome(use.name, use.input, text, block.is_error))
     return tuple(outcomes)
