@@ -4,7 +4,7 @@ Table ``[stage]`` has the fields of `infra.stages.StageSettings`. Table ``[setti
 by their names in the environment; an empty or unset variable leaves the file's value.
 
 A deployment records its settings in the metadata of its chat stack's template. The next one reads them there and is
-refused if it would drop one (`dropped`): a variable that was only set in somebody's shell, or a line that the file of
+refused if it would drop one (`dropped`): a variable that was only set in a shell, or a line that the file of
 an older checkout lacks. The record is in the account, because a file may not have been committed.
 """
 

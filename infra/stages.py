@@ -97,7 +97,7 @@ PARAMETER_NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "otlp_endpoint": "OtlpEndpoint",
     }
 )
-"""The local template's parameters, by the field of `Services` that they stand for."""
+"""The local template's parameters, by their field of `Services`."""
 
 AS_PARAMETERS: Final = Services(**dict.fromkeys(PARAMETER_NAMES))
 

@@ -27,7 +27,7 @@ class Part:
     source: str
     skipped: int = 0
 
-    def located(self, problem: str) -> str:
+    def told(self, problem: str) -> str:
         """A problem of a row, with its line in the source."""
         return _LINE.sub(lambda match: f"line {int(match[1]) + self.skipped}", problem, count=1)
 

@@ -121,7 +121,7 @@ def _print_bad(job: Mapping[str, Any], parts: Sequence[Part]) -> None:
     """The refused files; rows of a part with their lines in the whole file."""
     for bad in refused_files(job):
         part = next(candidate for candidate in parts if candidate.path.name == bad["name"])
-        problems = [part.located(problem) for problem in bad.get("problems", ())]
+        problems = [part.told(problem) for problem in bad.get("problems", ())]
         print_refused(part.source, bad["reason"], problems)
 
 

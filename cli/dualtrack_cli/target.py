@@ -59,7 +59,7 @@ class Wanted:
 class Target:
     """A running stack and an ID token for it. ``dev``: the token is from the stack itself, which also issues others
     (local stacks only). ``mode``: ``offline`` or ``live``, empty for a stack that is not local. ``grants``: the command
-    that gives this user more credits, empty where nobody but an operator may.
+    that gives this user more credits, empty if only an operator may.
     """
 
     url: str

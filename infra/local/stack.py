@@ -46,7 +46,7 @@ RUNNER_FILE: Final = "dev.json"
 LOCAL_GRANT: Final = ("local-start", 1_000)
 """``grant_id`` and credits of the first grant of the stack's own user (CONTRACT 8)."""
 LOCK_FILE: Final = "lock"
-"""Locked by whoever runs the stack, from before its start until after its end."""
+"""Locked by the process that runs the stack, from before its start until after its end."""
 KEYS_FILE: Final = "aws.env"
 """How a shell reaches the emulated account while the stack runs: ``. .dualtrack/aws.env``."""
 GATEWAY_STAGE: Final = "live"

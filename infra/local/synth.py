@@ -33,7 +33,7 @@ SHIPPED: Final = ROOT / "infra" / "local" / "templates"
 KEY_FILE: Final = "key"
 STACKS: Final = ("Data", "Identity", "Chat")
 IN_PLACE: Final = MappingProxyType({"aws:cdk:disable-asset-staging": True})
-"""Context for a synthesis that nobody deploys with the CDK: assets are not copied."""
+"""Context for a synthesis that the CDK does not deploy: assets are not copied."""
 
 _NOT_LOCAL: Final = tuple(
     ROOT / "infra" / name

@@ -24,7 +24,7 @@ LOCAL_SECRET_NAMES: Final = (*SECRET_NAMES, "bedrock")
 """The emulated account's roles do not exist on AWS, so locally the user's own credentials sign requests to Bedrock."""
 
 CORPUS_FOLDER: Final = "corpora/"
-"""`dualtrack.storage.corpora.FOLDER`: what the keys of all objects of corpora begin with."""
+"""`dualtrack.storage.corpora.FOLDER`: the prefix of the keys of all objects of corpora."""
 
 OPEN_CHATS_INDEX: Final = "open"
 ACTIVE_ACCOUNTS_INDEX: Final = "active"
@@ -65,7 +65,7 @@ class DataStack(Stack):
             sort_key=dynamodb.Attribute(name="deadline", type=dynamodb.AttributeType.NUMBER),
             projection_type=dynamodb.ProjectionType.KEYS_ONLY,
         )
-        # Sparse too: accounts that were used since the last reset, so a reset costs what was active.
+        # Sparse too: accounts that were used since the last reset, so a reset only reads active ones.
         self.credits.add_global_secondary_index(
             index_name=ACTIVE_ACCOUNTS_INDEX,
             partition_key=dynamodb.Attribute(name="active", type=dynamodb.AttributeType.STRING),

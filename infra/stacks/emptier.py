@@ -1,4 +1,4 @@
-"""What the CDK adds to a stack whose bucket is emptied before it is deleted."""
+"""The function that the CDK adds to a stack to empty a bucket before its deletion."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ class IdentityStack(Stack):
         details = {
             "oidc_issuer": provider.issuer,
             "client_id": provider.client_id,
-            # a reference that CloudFormation resolves; the value stands in no template
+            # a reference that CloudFormation resolves; the value is in no template
             "client_secret": SecretValue.secrets_manager(provider.secret).unsafe_unwrap(),
             "authorize_scopes": "openid email profile",
             "attributes_request_method": "GET",

@@ -191,7 +191,7 @@ class McpStack(Stack):
             # The old task serves until the new one is healthy; an unhealthy release is rolled back.
             min_healthy_percent=100,
             max_healthy_percent=200,
-            # by which a bill and Security Hub tell whose task it is
+            # for bills and Security Hub
             propagate_tags=ecs.PropagatedTagSource.SERVICE,
             circuit_breaker=ecs.DeploymentCircuitBreaker(enable=True, rollback=True),
             cloud_map_options=ecs.CloudMapOptions(
@@ -327,6 +327,6 @@ def _parts(image: str) -> re.Match[str]:
 
 
 def _pinned(image: str) -> str:
-    """Name and digest: what runs is the digest, a tag beside it is only for people."""
+    """Name and digest: the digest decides what runs, a tag is only for people."""
     parts = _parts(image)
     return f"{parts['name']}@sha256:{parts['digest']}"

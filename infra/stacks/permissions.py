@@ -166,7 +166,7 @@ class Allow:
         return _statement("lambda", ["InvokeFunction"], self._embed.function_arn)
 
     def machine(self, name: str, action: str) -> iam.PolicyStatement:
-        """On a workflow itself, ``chat`` or ``corpus``; what is done to one execution is `executions`."""
+        """On a workflow itself, ``chat`` or ``corpus``; `executions` is for actions on an execution."""
         return _statement("states", [action], self._workflows[name].machine.state_machine_arn)
 
     def executions(self, name: str, action: str) -> iam.PolicyStatement:
