@@ -18,7 +18,7 @@ format:
 test +PATHS:
     uv run pytest -n 0 {{ PATHS }}
 
-# everything in the short forms
+# all tests, in their short forms
 test-all:
     uv run pytest
 
@@ -26,7 +26,7 @@ test-all:
 ci:
     bash .ci/run
 
-# the local stage's templates, after a change of infra/
+# the local stage's templates, after a change in infra/
 synth:
     uv run python -m infra.local.synth
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fetches AWS's own DynamoDB engine for tests into a folder (default .build/dynamodb-local), once.
+# Fetches DynamoDB local, AWS's own engine, for tests into a folder (default .build/dynamodb-local), once.
 # Needs Java 17 or newer and Maven. The tests that use it skip with a reason when it is absent.
 set -eu
 version=3.0.0

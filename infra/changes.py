@@ -1,8 +1,8 @@
 """What an update of a deployed release does to its resources: ``python -m infra.changes OLD NEW``.
 
-``OLD`` and ``NEW`` are folders of templates; the table goes to docs/aws-changes.md. It tells what CloudFormation does:
-another logical id or type is another resource, and so is another value of a create-only property (CloudFormation User
-Guide, "Update behaviors of stack resources").
+``OLD`` and ``NEW`` are folders of templates; the table goes to docs/aws-changes.md. It shows what CloudFormation does:
+a different logical id or type is a new resource, and so is a different value of a create-only property (CloudFormation
+User Guide, "Update behaviors of stack resources").
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ class Change:
 
 
 def changes(stack: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[Change]:
-    """In the order of type and logical id. A stack that was not there has an empty template."""
+    """Sorted by type and logical id. The template of a stack that does not exist is empty."""
     before, after = old.get("Resources", {}), new.get("Resources", {})
-    found = []
+    different = []
     for key in {*before, *after}:
         kind = (after.get(key) or before[key])["Type"]
         what = _what(before.get(key), after.get(key))
         if what and kind not in _NAMED_BY_CONTENT:
-            found.append(Change(stack, kind, key, what))
-    yield from sorted(found, key=lambda one: (one.kind, one.logical_id))
+            different.append(Change(stack, kind, key, what))
+    yield from sorted(different, key=lambda change: (change.kind, change.logical_id))
 
 
 def _what(old: dict[str, Any] | None, new: dict[str, Any] | None) -> str:
@@ -57,14 +57,14 @@ def _what(old: dict[str, Any] | None, new: dict[str, Any] | None) -> str:
 
 
 def table(folders: tuple[Path, Path]) -> str:
-    """Markdown: one line for all resources of a type that change alike."""
+    """Markdown: one line for all resources of a type with the same change."""
     lines = ["| stack | type | resources | change |", "|---|---|---|---|"]
     names = sorted({path.name for folder in folders for path in folder.glob("*.template.json")})
     for name in names:
         old, new = (_template(folder / name) for folder in folders)
         alike: dict[tuple[str, str], list[str]] = defaultdict(list)
-        for one in changes(name.split(".")[0], old, new):
-            alike[one.kind, one.what].append(one.logical_id)
+        for change in changes(name.split(".")[0], old, new):
+            alike[change.kind, change.what].append(change.logical_id)
         stack = name.split(".")[0]
         lines += [f"| {stack} | {kind} | {_told(ids)} | {what} |" for (kind, what), ids in alike.items()]
     return "\n".join(lines)
@@ -76,7 +76,11 @@ def _template(path: Path) -> dict[str, Any]:
 
 
 def _told(ids: list[str]) -> str:
-    return ", ".join(f"`{one}`" for one in ids) if len(ids) <= 4 else f"{len(ids)}: `{ids[0]}` … `{ids[-1]}`"
+    return (
+        ", ".join(f"`{logical_id}`" for logical_id in ids)
+        if len(ids) <= 4
+        else f"{len(ids)}: `{ids[0]}` … `{ids[-1]}`"
+    )
 
 
 if __name__ == "__main__":

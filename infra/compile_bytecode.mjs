@@ -1,4 +1,4 @@
-// Compiles a folder's Python files to bytecode of Lambda's Python where no such interpreter can be had:
+// Compiles a folder's Python files to bytecode of Lambda's Python where no such interpreter is installed:
 // CPython as WebAssembly (npm's pyodide) writes the same .pyc as any other CPython of its version.
 //   node compile_bytecode.mjs <folder of pyodide> <folder to compile> <version, such as 3.13>
 import { pathToFileURL } from "node:url";

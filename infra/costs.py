@@ -39,7 +39,7 @@ FULL_CPU_MEGABYTES: Final = 1_769
 "Configure Lambda function memory")."""
 
 MODEL_SECONDS: Final = 4.0
-"""A model call of a small model with a few hundred tokens of answer; text flows for half of it."""
+"""A call of a small model with an answer of a few hundred tokens; text streams for half of it."""
 
 TOOL_SECONDS: Final = 1.5
 SUMMARY_SECONDS: Final = MODEL_SECONDS / 2
@@ -53,14 +53,14 @@ IDLE_GB: Final = 1.0
 
 CHAT_METRICS: Final = 11
 EVENT_METRICS: Final = 24
-"""Custom metrics of a stage: those that any chat sends, and those that wait for something to happen (a busy model, a
-degraded search, an end other than complete, something left over); each set of dimensions is one
-(tests/infra/test_metrics.py counts what functions write)."""
+"""Custom metrics of a stage: those that every chat sends, and those of certain events (a busy model, a degraded search,
+an end other than complete, leftovers); each set of dimensions counts as one (tests/infra/test_metrics.py counts what
+functions write)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A chat that was counted. ``rounds``: the functions of the tools of each turn, which run at once."""
+    """A chat that was counted. ``rounds``: for each turn the functions of its tools, which run in parallel."""
 
     model_calls: int
     rounds: tuple[tuple[str, ...], ...]
@@ -70,7 +70,7 @@ class Counted:
 
     @property
     def seconds(self) -> float:
-        """From the first turn to the last event, through which one stream is open."""
+        """From the first turn to the last event; one stream is open all the time."""
         waiting = self.model_calls * (MODEL_SECONDS + STEP_SECONDS)
         waiting += len(self.rounds) * (TOOL_SECONDS + STEP_SECONDS)
         return waiting + SUMMARY_SECONDS + STEP_SECONDS
@@ -79,7 +79,9 @@ class Counted:
 def prices() -> Mapping[str, float]:
     """Dollars by name."""
     table = tomllib.loads(PRICES_FILE.read_text(encoding="utf-8"))
-    return MappingProxyType({name: one["dollars"] for name, one in table.items() if isinstance(one, dict)})
+    return MappingProxyType(
+        {name: price["dollars"] for name, price in table.items() if isinstance(price, dict)}
+    )
 
 
 def prices_read_on() -> str:
@@ -91,7 +93,7 @@ def counted() -> Mapping[str, Counted]:
     """The chats that were counted, by their names."""
     chats = json.loads(COUNTS_FILE.read_text(encoding="utf-8"))
     return {
-        name: Counted(**{**one, "rounds": tuple(map(tuple, one["rounds"]))}) for name, one in chats.items()
+        name: Counted(**{**chat, "rounds": tuple(map(tuple, chat["rounds"]))}) for name, chat in chats.items()
     }
 
 
@@ -101,7 +103,7 @@ def total(lines: Iterable[Line]) -> float:
 
 
 def cold_seconds(cpu_seconds: float, megabytes: int) -> float:
-    """How long processor time takes in a function of this size."""
+    """Duration of processor work in a function of this size."""
     return cpu_seconds / min(1.0, megabytes / FULL_CPU_MEGABYTES)
 
 
@@ -115,7 +117,7 @@ def chat_lines(chat: Counted, megabytes: Mapping[str, int]) -> list[Line]:
         "turn": (chat.model_calls, chat.model_calls * (MODEL_SECONDS + STEP_SECONDS)),
         **{
             name: (calls, calls * (TOOL_SECONDS + STEP_SECONDS))
-            for name, calls in Counter(name for one in chat.rounds for name in one).items()
+            for name, calls in Counter(name for tools in chat.rounds for name in tools).items()
         },
         "summarise": (1, SUMMARY_SECONDS + STEP_SECONDS),
     }
@@ -124,7 +126,7 @@ def chat_lines(chat: Counted, megabytes: Mapping[str, int]) -> list[Line]:
 
 
 def sizes(templates: Iterable[Template]) -> dict[str, int]:
-    """Megabytes of each function by its name, which it is told as the name of its service."""
+    """Megabytes of each function by its name, which is also its service name."""
     return {
         function["Environment"]["Variables"]["POWERTOOLS_SERVICE_NAME"]: function["MemorySize"]
         for template in templates
@@ -175,8 +177,8 @@ _FREE_WHILE_IDLE: Final = tuple(
 def idle_lines(templates: Sequence[Template]) -> list[Line]:
     """The cost of a month without chats."""
     price = prices()
-    kinds = Counter(resource["Type"] for one in templates for resource in one["Resources"].values())
-    found = [
+    kinds = Counter(resource["Type"] for stack in templates for resource in stack["Resources"].values())
+    lines = [
         *(Line(what, kinds[kind], price[name]) for kind, (what, name) in _A_MONTH.items() if kinds[kind]),
         *(
             Line(what, kinds[kind] * HOURS, price[name])
@@ -186,8 +188,8 @@ def idle_lines(templates: Sequence[Template]) -> list[Line]:
         Line("Stored assets and logs, GB", IDLE_GB, price["storage_gb_month"]),
     ]
     for template in templates:
-        found += [*_acl_rules(template, price), *_tasks(template, price), *_endpoints(template, price)]
-    return [*found, *_schedules(templates, price), *_snapshots(templates, price)]
+        lines += [*_acl_rules(template, price), *_tasks(template, price), *_endpoints(template, price)]
+    return [*lines, *_schedules(templates, price), *_snapshots(templates, price)]
 
 
 def metric_lines() -> list[Line]:
@@ -200,19 +202,25 @@ def metric_lines() -> list[Line]:
 
 
 def alarms_apart(lines: Iterable[Line]) -> list[Line]:
-    """The lines but those of alarms that a stage chooses to have."""
+    """The lines without those of a stage's optional alarms."""
     return [line for line in lines if line.item != "Alarms"]
 
 
 def unpriced(templates: Iterable[Template]) -> set[str]:
     """Types with unknown cost, which the figures do not include."""
     known = {*_A_MONTH, *_AN_HOUR, *_PRICED_APART}
-    kinds = {resource["Type"] for one in templates for resource in one["Resources"].values()} - known
+    kinds = {
+        resource["Type"] for template in templates for resource in template["Resources"].values()
+    } - known
     return {kind for kind in kinds if not any(free.fullmatch(kind) for free in _FREE_WHILE_IDLE)}
 
 
 def _of_kind(template: Template, kind: str) -> Iterator[Any]:
-    return (one.get("Properties", {}) for one in template["Resources"].values() if one["Type"] == kind)
+    return (
+        resource.get("Properties", {})
+        for resource in template["Resources"].values()
+        if resource["Type"] == kind
+    )
 
 
 def _acl_rules(template: Template, price: Mapping[str, float]) -> Iterator[Line]:
@@ -230,9 +238,9 @@ def _endpoints(template: Template, price: Mapping[str, float]) -> Iterator[Line]
 def _tasks(template: Template, price: Mapping[str, float]) -> Iterator[Line]:
     """Fargate: what a service's tasks reserve, their public addresses, and two alarms of each scaling policy."""
     definitions = {
-        key: one["Properties"]
-        for key, one in template["Resources"].items()
-        if one["Type"] == "AWS::ECS::TaskDefinition"
+        key: resource["Properties"]
+        for key, resource in template["Resources"].items()
+        if resource["Type"] == "AWS::ECS::TaskDefinition"
     }
     for service in _of_kind(template, "AWS::ECS::Service"):
         task = definitions[service["TaskDefinition"]["Ref"]]
@@ -268,7 +276,7 @@ def _schedules(templates: Sequence[Template], price: Mapping[str, float]) -> Ite
     for template in templates:
         for schedule in _of_kind(template, "AWS::Scheduler::Schedule"):
             target = json.dumps(schedule["Target"]["Arn"])
-            # an alias's logical id is its function's construct's, and more
+            # an alias's logical id begins with that of its function's construct
             name = next(by_id[key] for key in sorted(by_id, key=len, reverse=True) if f'"{key}Live' in target)
             runs = runs_a_month(schedule["ScheduleExpression"])
             gb_seconds = runs * SCHEDULED_SECONDS * megabytes[name] / 1024
@@ -283,12 +291,12 @@ def _schedules(templates: Sequence[Template], price: Mapping[str, float]) -> Ite
 
 def runs_a_month(expression: str) -> float:
     """Of ``rate(5 minutes)``, and of a ``cron`` of one time a day. Raises ValueError for another."""
-    if found := re.fullmatch(r"rate\((\d+) (minute|hour|day)s?\)", expression):
-        hours = {"minute": 1 / 60, "hour": 1, "day": 24}[found[2]] * int(found[1])
+    if match := re.fullmatch(r"rate\((\d+) (minute|hour|day)s?\)", expression):
+        hours = {"minute": 1 / 60, "hour": 1, "day": 24}[match[2]] * int(match[1])
         return HOURS / hours
     if re.fullmatch(r"cron\(\d+ \d+ \* \* \? \*\)", expression):
         return HOURS / 24
-    raise ValueError(f"It is not known how often {expression} comes.")
+    raise ValueError(f"Cannot tell how often {expression} runs.")
 
 
 def _specs() -> Iterable[Any]:
@@ -322,15 +330,15 @@ def templates_of(
     from infra.stacks.mcp import GITHUB_MCP_VERSION  # noqa: PLC0415
 
     settings = read_settings(stage, environ)
-    given = dict(settings.environment)
-    if with_github and "GITHUB_MCP_IMAGE" not in given:
+    environment = dict(settings.environment)
+    if with_github and "GITHUB_MCP_IMAGE" not in environment:
         server = f"example.com/github-mcp-server:{GITHUB_MCP_VERSION}@{_EXAMPLE_DIGEST}"
-        given |= {
+        environment |= {
             "GITHUB_MCP_IMAGE": server,
             "GITHUB_MCP_PROBE_IMAGE": f"example.com/busybox@{_EXAMPLE_DIGEST}",
         }
     app = cdk.App(outdir=str(folder), context={**context(stage), **IN_PLACE})
     unbuilt = replace(settings.stage, built_layers=False)
-    build_deployed(app, replace(settings, stage=unbuilt, environment=given))
+    build_deployed(app, replace(settings, stage=unbuilt, environment=environment))
     app.synth()
     return [json.loads(path.read_text()) for path in sorted(folder.glob("*.template.json"))]

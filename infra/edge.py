@@ -42,18 +42,18 @@ PLAIN: Final = Edge()
 
 
 def edge_from(environment: Mapping[str, str], stage: StageSettings) -> Edge:
-    """``DOMAIN`` with ``CERTIFICATE_ARN``, and ``WAF`` (on, off). Raises ValueError for what AWS would refuse in the
-    middle of a deployment.
+    """``DOMAIN`` with ``CERTIFICATE_ARN``, and ``WAF`` (on, off). Raises ValueError for values that AWS would refuse
+    during deployment.
     """
     domain, certificate = environment.get("DOMAIN", ""), environment.get("CERTIFICATE_ARN", "")
     if bool(domain) != bool(certificate):
-        raise ValueError("DOMAIN and CERTIFICATE_ARN: give both or none of them")
+        raise ValueError("DOMAIN and CERTIFICATE_ARN: set both or neither")
     if domain and not _HOST.fullmatch(domain):
         raise ValueError(f"DOMAIN: must be a host name such as chat.example.org, not {domain}")
-    found = _CERTIFICATE.fullmatch(certificate)
-    if certificate and not found:
-        raise ValueError(f"CERTIFICATE_ARN: is not the ARN of a certificate of ACM: {certificate}")
-    if found and stage.page and found["region"] != CLOUDFRONT_REGION:
+    match = _CERTIFICATE.fullmatch(certificate)
+    if certificate and not match:
+        raise ValueError(f"CERTIFICATE_ARN: must be the ARN of an ACM certificate, not {certificate}")
+    if match and stage.page and match["region"] != CLOUDFRONT_REGION:
         raise ValueError(f"CERTIFICATE_ARN: CloudFront only accepts certificates in {CLOUDFRONT_REGION}")
     switch = environment.get("WAF", "")
     if switch not in _SWITCH:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FILE: Final = ROOT / "layers" / "core" / "python" / "dualtrack" / "tools" / "graph" / "tools.json"
 
 _NAMES: Final = {**vars(arguments), "GraphNeeds": GraphNeeds, "Result": Result}
-"""What the annotations name; the modules themselves import it for type checking alone."""
+"""Names in the annotations; the modules import them only for type checking."""
 
 
 def declarations() -> list[dict[str, Any]]:
@@ -42,7 +42,8 @@ def declaration(tool: Callable[..., Any]) -> dict[str, Any]:
     model = create_model("Arguments", __config__=ConfigDict(extra="forbid"), **fields)
     schema = model.model_json_schema()
     described = {
-        name: _compact(one, _words(fields[name][0])) for name, one in schema.get("properties", {}).items()
+        name: _compact(property_schema, _words(fields[name][0]))
+        for name, property_schema in schema.get("properties", {}).items()
     }
     return {
         "name": tool.__name__,
@@ -57,15 +58,17 @@ def declaration(tool: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _compact(schema: dict[str, Any], description: str) -> dict[str, Any]:
-    """Without title and default, and with the null of an optional argument among its types."""
+    """Without title and default; an optional argument has null among its types."""
     kinds = schema.get("anyOf", [schema])
-    own = next(one for one in kinds if one.get("type") != "null")
-    made = {key: one for key, one in own.items() if key not in ("title", "default", "additionalProperties")}
+    own = next(kind for kind in kinds if kind.get("type") != "null")
+    compact = {
+        key: value for key, value in own.items() if key not in ("title", "default", "additionalProperties")
+    }
     if len(kinds) > 1:
-        made["type"] = [made["type"], "null"]
-        if "enum" in made:
-            made["enum"] = [*made["enum"], None]
-    return {**made, "description": description}
+        compact["type"] = [compact["type"], "null"]
+        if "enum" in compact:
+            compact["enum"] = [*compact["enum"], None]
+    return {**compact, "description": description}
 
 
 def _words(hint: Any) -> str:

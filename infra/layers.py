@@ -1,12 +1,12 @@
 """Lambda layers, built by uv without Docker, cached by their content (DESIGN 2.13).
 
-A layer is resolved for Lambda's platform (arm64, Python 3.13) with the versions of ``uv.lock``. Files
-that a layer beneath it already brings are left out, and bytecode is shipped as unchecked-hash .pyc: an
-asset's zip normalises mtimes, which would silently void timestamp .pyc and double every cold start.
+A layer is resolved for Lambda's platform (arm64, Python 3.13) with the versions of ``uv.lock``. Files of the layers
+beneath it are left out, and bytecode is shipped as unchecked-hash .pyc: an asset's zip normalises mtimes, which would
+silently void timestamp .pyc and double every cold start.
 
-A layer is the same wherever it is built: its bytecode is never left out, what an installer writes about the machine is,
-modes are set, and its name is a hash of what it is made of, which is also the hash of its asset. So a deployment from
-CI after one from a laptop changes no function.
+A layer is the same wherever it is built: it always has its bytecode, no installer's notes about the machine, and fixed
+file modes; its name and its asset's hash are a hash of its inputs. So a deployment from CI after one from a laptop
+changes no function.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class NoPackageIndex(RuntimeError):
 
 
 class NoCompiler(RuntimeError):
-    """Nothing here writes bytecode of Lambda's Python."""
+    """No compiler of Lambda's Python version is installed."""
 
 
 _UNREACHABLE: Final = (
@@ -74,7 +74,7 @@ _UNREACHABLE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """A dependency layer: its folder (``parent``/``name``) and the layers it always stands upon."""
+    """A dependency layer: its folder (``parent``/``name``) and the layers it requires."""
 
     name: str
     above: tuple[str, ...] = ()
@@ -204,7 +204,8 @@ def _locked_versions() -> str:
 
 
 def _drop_installers_notes(packages: Path) -> None:
-    """RECORD lists the scripts in ``bin``, which name this machine's Python; the others say who installed what."""
+    """RECORD lists the scripts in ``bin``, which name this machine's Python; the others say how a package was
+    installed."""
     for name in ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json", "uv_cache.json"):
         for path in packages.glob(f"*.dist-info/{name}"):
             path.unlink()
@@ -227,7 +228,7 @@ def _drop_duplicates(packages: Path, lower: Path) -> None:
 
 
 def _compile(packages: Path) -> None:
-    """Bytecode of Lambda's Python, by whatever of that version is here."""
+    """Compile with whatever Python of Lambda's version is installed."""
     python, wasm = lambda_python(), pyodide()
     if python is not None:
         _run(
@@ -240,7 +241,7 @@ def _compile(packages: Path) -> None:
         _run(str(node), str(ROOT / "infra" / "compile_bytecode.mjs"), str(wasm), str(packages), LAMBDA_PYTHON)
     else:
         raise NoCompiler(
-            f"Layers carry bytecode of Python {LAMBDA_PYTHON}, and nothing here writes it:"
+            f"Layers need bytecode of Python {LAMBDA_PYTHON}, which is not installed:"
             f" run uv python install {LAMBDA_PYTHON}, or .ci/install_pyodide.sh"
         )
 
@@ -255,16 +256,16 @@ def pyodide() -> Path | None:
 @functools.cache
 def lambda_python() -> str | None:
     """An interpreter of Lambda's version, which alone can write its bytecode; uv fetches one if it can."""
-    found = subprocess.run(
+    finished = subprocess.run(
         ["uv", "run", "--quiet", "--no-project", "--python", LAMBDA_PYTHON, "python", "-c", "import sys; print(sys.executable)"],
         cwd=tempfile.gettempdir(), capture_output=True, text=True, check=False,
     )  # fmt: skip
-    return found.stdout.strip() if found.returncode == 0 else None
+    return finished.stdout.strip() if finished.returncode == 0 else None
 
 
 def _dependency_key(role: Role, target: Target) -> str:
     stack = (role, *(ROLES[name] for name in role.above))
-    return _digest([*(path for one in stack for path in one.files), ROOT / "uv.lock"], target)
+    return _digest([*(path for layer in stack for path in layer.files), ROOT / "uv.lock"], target)
 
 
 def _sources(folder: Path) -> list[Path]:
@@ -282,13 +283,13 @@ def _digest(files: Iterable[Path], target: Target = LAMBDA) -> str:
 
 
 def _run(*command: str) -> str:
-    # the CDK's command line forces colours upon its app, and they would end up in what uv exports
+    # the CDK's command line forces colours on its app, which would end up in uv's output
     plain = {key: value for key, value in os.environ.items() if key != "FORCE_COLOR"}
-    done = subprocess.run(
+    finished = subprocess.run(
         command, cwd=ROOT, env={**plain, "NO_COLOR": "1"}, capture_output=True, text=True, check=False
     )
-    if done.returncode:
-        problem = f"{' '.join(command[:3])} failed:\n{done.stderr.strip()}"
-        unreachable = any(sign in done.stderr.lower() for sign in _UNREACHABLE)
+    if finished.returncode:
+        problem = f"{' '.join(command[:3])} failed:\n{finished.stderr.strip()}"
+        unreachable = any(sign in finished.stderr.lower() for sign in _UNREACHABLE)
         raise NoPackageIndex(problem) if unreachable else RuntimeError(problem)
-    return done.stdout
+    return finished.stdout

@@ -1,7 +1,7 @@
 """Profiles as they are packaged: a deployment's own files beside the library's, every one of them checked.
 
-They are checked here and not where a function reads them: a bad profile fails the tests, the synthesis and the
-start of the local stack, never a chat, and no function loads what checks it.
+They are checked here and not in the functions: a bad profile fails the tests, the synthesis and the start of the local
+stack, never a chat, and no function loads the checking code.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _with_one_placeholder(template: str) -> str:
 
 
 class DualTrackFile(BaseModel):
-    """The past as the summarised track."""
+    """The conversation as the summarised track."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -53,7 +53,7 @@ class DualTrackFile(BaseModel):
 
 
 class WindowFile(BaseModel):
-    """The last exchanges of it."""
+    """The conversation's last exchanges."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -62,7 +62,7 @@ class WindowFile(BaseModel):
 
 
 class ToolRoundsFile(BaseModel):
-    """All of it, with the last tool rounds in full."""
+    """The whole conversation, with the last tool rounds in full."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -101,7 +101,7 @@ class ProfileFile(BaseModel):
 
 def own_profiles(environment: Mapping[str, str]) -> tuple[Path, ...]:
     """The deployment's profiles: the JSON files of the folder ``DUALTRACK_PROFILES``, else of ``profiles/`` at the
-    project's root, if it is there. One with the name of the library's takes its place.
+    project's root, if it is there. A profile replaces one of the library with the same name.
 
     Raises `BadProfile`, for the library's own files too.
     """
@@ -121,6 +121,9 @@ def _problems(path: Path) -> list[str]:
     try:
         profile = ProfileFile.model_validate_json(path.read_bytes())
     except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False)
-        return [f"{path}: {'.'.join(map(str, one['loc'])) or 'file'}: {one['msg']}" for one in found]
+        problems = error.errors(include_url=False, include_input=False)
+        return [
+            f"{path}: {'.'.join(map(str, problem['loc'])) or 'file'}: {problem['msg']}"
+            for problem in problems
+        ]
     return [] if profile.name == path.stem else [f"{path}: name: must be {path.stem}, like the file's name"]

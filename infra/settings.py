@@ -1,11 +1,11 @@
 """A stage's settings: the committed file ``infra/settings.<stage>.toml``, which the environment overrides.
 
 Table ``[stage]`` has the fields of `infra.stages.StageSettings`. Table ``[settings]`` has the settings of CONTRACT 2
-by their names in the environment; there a variable that is empty or not set leaves the file's value as it is.
+by their names in the environment; an empty or unset variable leaves the file's value.
 
-What a deployment has set stands in the metadata of its chat stack's template. The next one reads it there and is
-refused if something would be gone (`dropped`): a variable that was in somebody's shell, or a line of a file that an
-older checkout has not got. The account is asked, and no file, because a file that nobody committed knows nothing.
+A deployment records its settings in the metadata of its chat stack's template. The next one reads them there and is
+refused if it would drop one (`dropped`): a variable that was only set in a shell, or a line that the file of
+an older checkout lacks. The record is in the account, because a file may not have been committed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 FOLDER: Final = Path(__file__).parent
 STAGE_NAMES: Final = ("local", "staging", "prod")
 DROP: Final = "DUALTRACK_DROP"
-"""Names, with commas between them, that this deployment may drop or change back; ``all`` looks at nothing."""
+"""Comma-separated names that this deployment may drop or change back; ``all`` skips the check."""
 
 METADATA: Final = "dualtrack"
 
@@ -39,7 +39,7 @@ Name = Literal[
     "OIDC_NAME", "OIDC_SECRET_NAME", "OTEL_EXPORTER_OTLP_ENDPOINT", "PAGE_URL", "SAML_METADATA_URL", "SAML_NAME", "SES_FROM", "SES_IDENTITY",
     "VOYAGE_BASE_URL", "WAF",
 ]  # fmt: skip
-"""Everything that `infra.app` reads of the environment."""
+"""Everything that `infra.app` reads from the environment."""
 
 NAMES: Final[tuple[str, ...]] = get_args(Name)
 
@@ -59,7 +59,8 @@ class SettingsFile(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """``environment``: what is set, by its name there; ``overriding``: those names whose value is the environment's."""
+    """``environment``: the settings by their names there; ``overriding``: the names whose value is the
+    environment's."""
 
     stage: StageSettings
     environment: Mapping[str, str]
@@ -83,24 +84,27 @@ def read_settings(stage: str, environ: Mapping[str, str], folder: Path = FOLDER)
         raise BadSettings(
             f"There is no {path}: a stage's settings are a file (docs/aws/settings.md)."
         ) from None
-    except (tomllib.TOMLDecodeError, TypeError) as error:  # TypeError: dates and times, which no setting is
+    except (
+        tomllib.TOMLDecodeError,
+        TypeError,
+    ) as error:  # TypeError: a date or time, which is no setting's type
         raise BadSettings(f"{path}: {error}") from None
     except ValidationError as error:
         raise BadSettings("\n".join(_problems(path, error))) from None
     written: dict[str, str] = {name: _text(value) for name, value in file.settings.items()}
-    given = {name: environ[name] for name in NAMES if environ.get(name)}
-    return Settings(settings, MappingProxyType({**written, **given}), frozenset(given))
+    overriding = {name: environ[name] for name in NAMES if environ.get(name)}
+    return Settings(settings, MappingProxyType({**written, **overriding}), frozenset(overriding))
 
 
 def _problems(path: Path, error: ValidationError) -> Iterator[str]:
-    for one in error.errors(include_url=False, include_input=False):
-        where = ".".join(str(part) for part in one["loc"] if part != "[key]")
+    for problem in error.errors(include_url=False, include_input=False):
+        where = ".".join(str(part) for part in problem["loc"] if part != "[key]")
         hint = (
             " (a key is no setting: put it into the Parameter Store, docs/aws/settings.md)"
             if _is_key(where)
             else ""
         )
-        yield f"{path.name}: {where or 'file'}: {one['msg']}{hint}"
+        yield f"{path.name}: {where or 'file'}: {problem['msg']}{hint}"
 
 
 def _is_key(name: str) -> bool:
@@ -112,19 +116,19 @@ def _text(value: str | int | list[Any]) -> str:
 
 
 def dropped(last: Mapping[str, Any], now: Settings, agreed: Collection[str] = ()) -> list[str]:
-    """What a deployment would take back of what the last one (`Settings.recorded`) has set: a line for each.
+    """The settings of the last deployment (`Settings.recorded`) that this one would drop: a line for each.
 
-    Gone is what is not set any more. What the environment had set is also gone where the file's value would come
-    back in its place. A value that the file changes is a decision that stands in the repository.
+    A setting is dropped if it is no longer set, or if the environment had set it and the file's value would replace it.
+    A value changed in the file is a decision in the repository, and allowed.
     """
-    found = []
+    lines = []
     for name, value in last.get("settings", {}).items():
         current = now.environment.get(name, "")
         was_given = name in last.get("overriding", ()) and name not in now.overriding
         if name not in agreed and (not current or (was_given and current != value)):
             source = "the environment" if name in last.get("overriding", ()) else "its file"
-            found.append(f"{name}: was {value} (from {source}), would be {current or 'not set'}")
-    return found
+            lines.append(f"{name}: was {value} (from {source}), would be {current or 'not set'}")
+    return lines
 
 
 def refuse_to_drop(last: Mapping[str, Any] | None, now: Settings, environ: Mapping[str, str]) -> None:
@@ -138,15 +142,14 @@ def refuse_to_drop(last: Mapping[str, Any] | None, now: Settings, environ: Mappi
             "This deployment would drop settings of the last one:\n  "
             + "\n  ".join(lines)
             + f"\nWrite them into {file}, or consent with "
-            f"{DROP}={','.join(one.split(':')[0] for one in lines)}."
+            f"{DROP}={','.join(line.split(':')[0] for line in lines)}."
         )
 
 
 def last_deployed(cloudformation: Any, stack_name: str) -> Mapping[str, Any] | None:
-    """What the last deployment of the chat stack has recorded; None before the first, and for one that
-    recorded nothing.
+    """The record of the chat stack's last deployment; None before the first, or if it recorded nothing.
 
-    Raises `BadSettings` where the account does not say: what is not known is not dropped silently.
+    Raises `BadSettings` if the record cannot be read: unknown settings are not dropped silently.
     """
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - for a deployment alone
 
@@ -164,9 +167,9 @@ def last_deployed(cloudformation: Any, stack_name: str) -> Mapping[str, Any] | N
 
 def _unreadable(stack_name: str, error: Exception) -> str:
     return (
-        f"What the last deployment of {stack_name} has set cannot be read: {error}. It takes the action"
+        f"Cannot read the settings of the last deployment of {stack_name}: {error}. Reading them takes the action"
         " cloudformation:GetTemplateSummary, with credentials of the environment (AWS_PROFILE, not --profile);"
-        f" {DROP}=all deploys without looking."
+        f" {DROP}=all deploys without this check."
     )
 
 

@@ -18,7 +18,7 @@ _OWN: Final = "Cognito"
 @dataclass(frozen=True, slots=True)
 class Oidc:
     """An OpenID Connect provider. ``secret``: the name of the secret in Secrets Manager that holds the client secret;
-    CloudFormation reads it when it deploys, so that it stands in no template.
+    CloudFormation reads it on deployment, so it is in no template.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Oidc:
 
 @dataclass(frozen=True, slots=True)
 class Saml:
-    """A SAML 2.0 provider, which describes itself at ``metadata_url``."""
+    """A SAML 2.0 provider; its metadata is at ``metadata_url``."""
 
     name: str
     metadata_url: str
@@ -37,7 +37,7 @@ class Saml:
 
 @dataclass(frozen=True, slots=True)
 class Mail:
-    """``sender``: whom Cognito's mail comes from, over SES; ``identity``: the verified address or domain there."""
+    """``sender``: the From address of Cognito's mail, sent over SES; ``identity``: its verified address or domain."""
 
     sender: str
     identity: str
@@ -57,20 +57,20 @@ OWN_USERS: Final = SignIn()
 
 def sign_in_from(environment: Mapping[str, str]) -> SignIn:
     """``OIDC_*``, ``SAML_*`` and ``SES_*`` of docs/aws/settings.md. Raises ValueError for what Cognito would refuse."""
-    found = SignIn(_oidc(environment), _saml(environment), _mail(environment))
-    if found.oidc and found.saml and found.oidc.name == found.saml.name:
-        raise ValueError(f"OIDC_NAME and SAML_NAME: two providers cannot both be called {found.oidc.name}")
-    return found
+    sign_in = SignIn(_oidc(environment), _saml(environment), _mail(environment))
+    if sign_in.oidc and sign_in.saml and sign_in.oidc.name == sign_in.saml.name:
+        raise ValueError(f"OIDC_NAME and SAML_NAME: two providers cannot both be called {sign_in.oidc.name}")
+    return sign_in
 
 
 def _oidc(environment: Mapping[str, str]) -> Oidc | None:
-    given = {key: environment.get(key, "") for key in ("OIDC_ISSUER", "OIDC_CLIENT_ID", "OIDC_SECRET_NAME")}
-    if not any(given.values()):
+    values = {key: environment.get(key, "") for key in ("OIDC_ISSUER", "OIDC_CLIENT_ID", "OIDC_SECRET_NAME")}
+    if not any(values.values()):
         return None
-    missing = [key for key, value in given.items() if not value]
+    missing = [key for key, value in values.items() if not value]
     if missing:
         raise ValueError(f"{', '.join(missing)}: needed for an OpenID Connect provider")
-    issuer, client_id, secret = given.values()
+    issuer, client_id, secret = values.values()
     return Oidc(_name(environment, "OIDC_NAME", "Oidc"), _https("OIDC_ISSUER", issuer), client_id, secret)
 
 

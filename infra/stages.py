@@ -22,16 +22,16 @@ CourseIndex = Literal["embedded", "s3vectors"]
 COURSE_INDEXES: Final[tuple[CourseIndex, ...]] = get_args(CourseIndex)
 DEFAULT_MODEL: Final = "claude-haiku-5-5"
 MAX_THINKING_TOKENS: Final = 64_000
-"""With a profile's most ``max_tokens`` it is what a model of generation 5 may write."""
+"""Together with the largest ``max_tokens`` of a profile, the most that a model of generation 5 may write."""
 MAX_LEDGER_RETENTION_DAYS: Final = 36_500
 DEFAULT_EMBEDDING_MODEL: Final = "voyage-3-large"
 SECRET_NOT_SET: Final = "none"  # noqa: S105 - the word that says that there is none
-"""What stands in the place of a key that there is not (`dualtrack.runtime.secrets.NOT_SET`)."""
+"""The placeholder of a missing key (`dualtrack.runtime.secrets.NOT_SET`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """Where the outbound services are and which models are asked: plain values, never secrets.
+    """Addresses and models of the outbound services: plain values, never secrets.
 
     ``None`` (stage ``local`` alone) leaves a value to a CloudFormation parameter, so the local stack
     changes it without a new synthesis. On AWS the values are written into the template, because a
@@ -59,17 +59,18 @@ class Services:
     allowed_origins: str | None
     otlp_endpoint: str | None
     provider_before: str | None = ""
-    """Whose chats may still run: no function is told, but its permission stays."""
+    """The previous provider, whose chats may still run: it keeps its permission, but is in no function's
+    environment."""
 
     @property
     def providers(self) -> frozenset[str]:
-        """Who may be asked: where a parameter says which, any."""
+        """The providers that may be called; all of them if a parameter decides."""
         named = PROVIDERS if self.provider is None else (self.provider, self.provider_before)
         return frozenset(name for name in named if name)
 
     @property
     def may_ask_graph_server(self) -> bool:
-        """Whether the graph may be a server's: where a parameter says which, it may."""
+        """Whether the graph may be on a server; yes if a parameter decides."""
         return self.graph_engine in (None, BOLT)
 
 
@@ -96,15 +97,15 @@ PARAMETER_NAMES: Final[Mapping[str, str]] = MappingProxyType(
         "otlp_endpoint": "OtlpEndpoint",
     }
 )
-"""The local template's parameters, by the field of `Services` that they stand for."""
+"""The local template's parameters, by their field of `Services`."""
 
 AS_PARAMETERS: Final = Services(**dict.fromkeys(PARAMETER_NAMES))
 
 
 def services_from(environment: Mapping[str, str]) -> Services:
-    """The services that the settings of CONTRACT 2 name, with the defaults of the public ones.
+    """The services in the settings of CONTRACT 2, by default the public ones.
 
-    Raises ValueError for a setting that no service takes.
+    Raises ValueError for an invalid setting.
     """
     model = environment.get("DUALTRACK_MODEL") or DEFAULT_MODEL
     return Services(
@@ -146,7 +147,7 @@ def _summary_characters(environment: Mapping[str, str]) -> str:
 
 
 def _effort(environment: Mapping[str, str]) -> str:
-    """Empty for the service's own."""
+    """Empty for the service's default."""
     effort = environment.get("DUALTRACK_EFFORT", "")
     if effort and effort not in EFFORTS:
         raise ValueError(f"DUALTRACK_EFFORT: {effort} is none of {', '.join(EFFORTS)}")
@@ -169,7 +170,7 @@ def _graph_engine(environment: Mapping[str, str]) -> str:
 
 
 def _graph_url(environment: Mapping[str, str]) -> str:
-    """Empty for the embedded engine's."""
+    """Empty for the embedded engine."""
     try:
         return address_from(_graph_engine(environment), environment.get("DUALTRACK_GRAPH_URL", ""))
     except ValueError as error:
@@ -177,20 +178,20 @@ def _graph_url(environment: Mapping[str, str]) -> str:
 
 
 def course_index_from(environment: Mapping[str, str]) -> CourseIndex:
-    """``DUALTRACK_COURSE_INDEX``: where the vectors of course materials are searched. Raises ValueError for
-    another place."""
+    """``DUALTRACK_COURSE_INDEX``: where the vectors of course materials are searched. Raises ValueError for another
+    value."""
     chosen = environment.get("DUALTRACK_COURSE_INDEX") or "embedded"
-    for one in COURSE_INDEXES:
-        if one == chosen:
-            return one
+    for kind in COURSE_INDEXES:
+        if kind == chosen:
+            return kind
     raise ValueError(f"DUALTRACK_COURSE_INDEX: {chosen} is none of {', '.join(COURSE_INDEXES)}")
 
 
 def _thinking_tokens(environment: Mapping[str, str]) -> str:
-    given = environment.get("DUALTRACK_THINKING_TOKENS") or str(DEFAULT_ROOM)
-    if not (given.isascii() and given.isdecimal() and int(given) <= MAX_THINKING_TOKENS):
+    tokens = environment.get("DUALTRACK_THINKING_TOKENS") or str(DEFAULT_ROOM)
+    if not (tokens.isascii() and tokens.isdecimal() and int(tokens) <= MAX_THINKING_TOKENS):
         raise ValueError(f"DUALTRACK_THINKING_TOKENS: must be a number from 0 to {MAX_THINKING_TOKENS}")
-    return given
+    return tokens
 
 
 def _max_cost(environment: Mapping[str, str]) -> str:
@@ -203,22 +204,22 @@ def _max_cost(environment: Mapping[str, str]) -> str:
 
 def _otlp_endpoint(environment: Mapping[str, str]) -> str:
     """A collector's base address, to which ``/v1/traces`` is added; empty for none."""
-    given = environment.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
+    endpoint = environment.get("OTEL_EXPORTER_OTLP_ENDPOINT", "")
     try:
-        parts = urlsplit(given)
+        parts = urlsplit(endpoint)
         has_port = parts.port is None or parts.port > 0
     except ValueError:
         has_port = False
-    is_address = has_port and parts.scheme in ("http", "https") and parts.hostname and given.isascii()
-    if given and (not is_address or "@" in parts.netloc or parts.query or parts.fragment):
+    is_address = has_port and parts.scheme in ("http", "https") and parts.hostname and endpoint.isascii()
+    if endpoint and (not is_address or "@" in parts.netloc or parts.query or parts.fragment):
         raise ValueError(
             "OTEL_EXPORTER_OTLP_ENDPOINT: must be http(s)://host, without user, ? and #; /v1/traces is added"
         )
-    return given
+    return endpoint
 
 
 def origin_of(url: str) -> str:
-    """``https://page.example`` of any address there; empty for none."""
+    """The origin of an address, ``https://page.example``; empty for none."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}" if parts.netloc else ""
 
@@ -233,40 +234,40 @@ def _mcp_servers(environment: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StageSettings:
-    """Settings that differ between stages: the table ``[stage]`` of a stage's settings file
-    (`infra.settings`).
+    """Settings that differ between stages: the table ``[stage]`` of a stage's settings file (`infra.settings`).
 
-    ``keep_data``: tables, bucket, keys and user pool survive the deletion of their stack, tables and
-    pool are protected against deletion, and tables have point-in-time recovery.
-    ``built_layers``: dependency layers are built by uv for Lambda; otherwise only the library itself
-    is a layer and the dependencies are those of the machine (local).
+    ``keep_data``: tables, bucket, keys and user pool survive the deletion of their stack, tables and pool are protected
+    against deletion, and tables have point-in-time recovery.
+    ``built_layers``: dependency layers are built by uv for Lambda; otherwise only the library itself is a layer and the
+    dependencies are those of the machine (local).
     ``encrypted_transport``: storage refuses plain HTTP, which is all that the emulator speaks (local).
-    ``request_rate`` and ``request_burst``: the gateway's limits, requests a second for all users
-    together. ``reserved_concurrency``: executions that Lambda keeps for a
-    function by its name, which are its limit too: ``{"abort": 5, "sweep": 2, "api": 50}`` keeps for ending
-    and answering what chats and event streams would take. Empty by default: Lambda refuses what leaves an
-    account less than 100 unreserved, and a new account often has 10 in all.
-    ``ledger_retention_days``: how long the ledger of a user who was erased is kept, without the person
-    (docs/privacy.md).
-    ``alarms``: raise alarms to the stack's topic. ``page``: CloudFront in front of the page and the API, which then
-    share one origin (the local stack's front port does that itself); off, the API is reached at its own address,
-    and nothing of the stage needs CloudFront, which refuses accounts that AWS has not verified yet.
+    ``request_rate``, ``request_burst``: the gateway's limits, requests a second for all users together.
+    ``reserved_concurrency``: executions that Lambda reserves for a function, which are its limit too:
+    ``{"abort": 5, "sweep": 2, "api": 50}`` keeps chats and event streams from using up what ends and answers them.
+    Empty by default: Lambda refuses a reservation that leaves an account less than 100 unreserved, and a new account
+    often has 10 in all.
+    ``ledger_retention_days``: how long the ledger of an erased user is kept, without the person (docs/privacy.md).
+    ``alarms``: raise alarms to the stack's topic.
+    ``page``: CloudFront in front of the page and the API, which then share one origin (locally the front port does
+    that); without it the API has its own address, and the stage does not need CloudFront, which refuses accounts that
+    AWS has not verified yet.
     ``empties_buckets``: a bucket is emptied when its stack is deleted, else the deletion fails.
-    ``password_sign_in``: a client may send a user's password to Cognito itself, as scripts and tests do; without it
-    there is the sign-in page and SRP. ``mfa_required``: every user of the pool's own needs a second factor.
+    ``password_sign_in``: a client may send a user's password to Cognito itself, as scripts and tests do; otherwise
+    sign-in is by the sign-in page or SRP.
+    ``mfa_required``: every user of the pool's own needs a second factor.
     ``course_index``: where the vectors of course materials are searched (docs/courses.md); with ``s3vectors`` the
     stage has a vector bucket.
-    ``error_details``: a chat that failed because the model's service would not serve tells its user the service's
-    own words and the setting to look at; off, they stand in the log alone.
+    ``error_details``: if the model's service refuses a request, the failed chat shows its user the service's message
+    and the setting to check; otherwise they are only in the log.
     ``upgrade_message``: what a user without credits is told about getting more (``upgrade.message`` of a 402), with
     ``{user}`` for the user's id; empty for the prices of plan and pack.
-    ``release``: how new chats come to a new release (docs/releases.md). With ``in_place`` the machines have no
-    versions and executions call the functions' aliases (local: the emulator's CloudFormation knows no others); with
-    ``at_once`` they have, and their alias moves at once; with ``canary`` the chats' gets ``release_percent`` of them
-    for ``release_minutes`` and then all, with ``linear`` as much more every ``release_minutes``, and goes back on an
-    alarm.
-    ``snap_start``: the functions, by their names, that Lambda restores from a snapshot in place of a cold
-    start; each of their versions is billed for as long as it is there (docs/releases.md).
+    ``release``: how new chats move to a new release (docs/releases.md). With ``in_place`` the machines have no versions
+    and executions call the functions' aliases (local: the emulator's CloudFormation supports nothing else); otherwise
+    the machines have versions and an alias. With ``at_once`` the alias moves at once; with ``canary`` the new version
+    gets ``release_percent`` of the chats for ``release_minutes`` and then all, with ``linear`` as much more every
+    ``release_minutes``; both go back on an alarm.
+    ``snap_start``: the functions that Lambda restores from a snapshot instead of a cold start; each of their versions
+    is billed as long as it exists (docs/releases.md).
     ``writes``: the release that must be able to read everything that is written; 1 while the stage may have to go back
     to release 1 (docs/releases.md).
     """
@@ -309,7 +310,7 @@ class StageSettings:
             )
 
     def _check_release(self) -> None:
-        """The limits of the steps are those of CloudFormation's AWS::StepFunctions::StateMachineAlias."""
+        """The steps' limits are those of CloudFormation's AWS::StepFunctions::StateMachineAlias."""
         if not (1 <= self.release_percent <= 99 and 1 <= self.release_minutes <= 2_100):
             raise ValueError(
                 f"release_percent and release_minutes of stage {self.name}: must be from 1 to 99 and from 1 to 2100,"
@@ -321,7 +322,7 @@ class StageSettings:
             raise ValueError(f"writes of stage {self.name}: {error}") from None
         if self.moves_by_steps and not self.alarms:
             raise ValueError(
-                f"release of stage {self.name}: {self.release} goes back on alarms, so it takes alarms = true"
+                f"release of stage {self.name}: {self.release} goes back on alarms, so it needs alarms = true"
             )
 
     @property
@@ -334,10 +335,10 @@ class StageSettings:
         return self.release in ("canary", "linear")
 
     def asset_name(self, name: str) -> str | None:
-        """A fixed name for an asset, or None where its content names it.
+        """A fixed name for an asset, or None to name it by its content.
 
-        Local templates carry fixed names, so that they stay the same whatever the code; the local
-        stack puts the content's hash in their place when it deploys.
+        Local templates have fixed names, so they do not change with the code; the local stack replaces them by the
+        content's hash when it deploys.
         """
         return None if self.built_layers else name
 

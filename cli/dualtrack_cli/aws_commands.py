@@ -106,8 +106,8 @@ def as_data(bills: Mapping[str, list[Line]]) -> list[dict[str, Any]]:
             "what": title,
             "dollars": total(lines),
             "lines": [
-                {"item": one.item, "amount": one.amount, "price": one.price, "dollars": one.dollars}
-                for one in lines
+                {"item": line.item, "amount": line.amount, "price": line.price, "dollars": line.dollars}
+                for line in lines
             ],
         }
         for title, lines in bills.items()
@@ -119,6 +119,6 @@ def _show(title: str, lines: Iterable[Line]) -> None:
 
     lines = list(lines)
     click.echo(f"\n{click.style(title, bold=True)}")
-    for one in lines:
-        click.echo(f"  {one.item:<58} {one.amount:>14,.6g} × ${one.price:<14.10g} ${one.dollars:.7f}")
+    for line in lines:
+        click.echo(f"  {line.item:<58} {line.amount:>14,.6g} × ${line.price:<14.10g} ${line.dollars:.7f}")
     click.echo(f"  {'together':<58} {'':>32} ${total(lines):.7f}")

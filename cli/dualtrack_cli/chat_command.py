@@ -74,14 +74,14 @@ def chat(
     text = sys.stdin.read() if message == "-" else message or ""
     if not interactive:
         _check_text(text)
-    _check_place(conversation, last, fork, before, profile)
+    _check_target(conversation, last, fork, before, profile)
     files = _files(paths)
     from dualtrack_cli.talk import Question  # noqa: PLC0415 - slow to load, not needed for --help
 
     with exit_codes():
         with open_target(stack, report) as target, target.client() as client:
-            place = latest(client) if last else conversation
-            question = Question(text, place, fork, before, profile, files)
+            continued = latest(client) if last else conversation
+            question = Question(text, continued, fork, before, profile, files)
             if interactive:
                 from dualtrack_cli.interactive import converse  # noqa: PLC0415 - loads the line editor
 
@@ -104,7 +104,7 @@ def _check_text(text: str) -> None:
         )
 
 
-def _check_place(
+def _check_target(
     conversation: str | None, last: bool, fork: str | None, before: str | None, profile: str | None
 ) -> None:
     if (fork is None) != (before is None):
@@ -113,10 +113,10 @@ def _check_place(
         raise click.UsageError("--fork cannot be combined with --conversation, --last or --profile.")
     if conversation is not None and last:
         raise click.UsageError("--conversation and --last cannot be combined.")
-    for one in (conversation, fork):
-        if one is not None and not _CONVERSATION.fullmatch(one):
+    for conversation_id in (conversation, fork):
+        if conversation_id is not None and not _CONVERSATION.fullmatch(conversation_id):
             raise click.UsageError(
-                f"{one_line(one, 60)} is not a conversation id; these begin with cv_. "
+                f"{one_line(conversation_id, 60)} is not a conversation id; these begin with cv_. "
                 "`dualtrack conversations` lists them."
             )
     if before is not None and not _QUERY.fullmatch(before):

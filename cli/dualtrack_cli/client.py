@@ -1,8 +1,8 @@
 """The HTTP API from a client's side (CONTRACT 4 and 5): calls, errors, and an event stream that resumes.
 
-ClientError ├── Failed an operation did not complete (an AWS account's refusal, a check) ├── Unreachable
-nothing answers at the address, or it is not a dualtrack stack
-└── Refused       the stack answered with an error body: status, code, message and its extra fields
+Errors are a `ClientError`: `Failed` (an operation did not complete, such as a call to AWS or a check), `Unreachable`
+(nothing answers at the address, or it is not a dualtrack stack) or `Refused` (an error body of the stack: status, code,
+message and its extra fields).
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ _TIMEOUT: Final = httpx.Timeout(35, connect=5)
 _STREAM_TIMEOUT: Final = httpx.Timeout(10, connect=5, read=45)
 _START_ATTEMPTS: Final = 3
 _STREAM_FAILURES: Final = 8
-# A chat lasts at most 15 minutes; a stream that is silent for longer will never end by itself.
+# A chat lasts at most 15 minutes; a stream that is silent for longer will not end.
 _STALLED_SECONDS: Final = 16 * 60
 _CROWDED: Final = "Too many event streams are open; this one continues when another closes."
 _RETRY_STATUSES: Final = frozenset({429, 500, 502, 503, 504})
 
 
 class ClientError(Exception):
-    """Why a call gave no result."""
+    """A call has no result; the message says why."""
 
 
 class Failed(ClientError):
-    """An operation did not complete; the message says why, and what helps."""
+    """An operation did not complete; the message says why, and what to do."""
 
 
 class Unreachable(ClientError):
@@ -106,7 +106,7 @@ class ApiClient:
             base_url=url,
             headers=headers,
             timeout=_TIMEOUT,
-            # A proxy from the environment must not swallow calls to this very machine.
+            # A proxy from the environment must not receive calls to this machine.
             trust_env=not is_loopback(url),
             # Without TLS there is nothing to verify, and loading the certificates takes 50 ms and more.
             verify=not url.startswith("http://"),
@@ -146,7 +146,7 @@ class ApiClient:
         files: Sequence[LocalFile] = (),
     ) -> Started:
         """POST /v1/chats; if the response is lost, the request is repeated with the same idempotency key."""
-        attachments = [one.body for one in files] or None
+        attachments = [file.body for file in files] or None
         optional = {"conversation_id": conversation_id, "profile": profile, "attachments": attachments}
         body: dict[str, Any] = {
             "message": message,
@@ -274,7 +274,7 @@ def _chat_path(chat_id: str) -> str:
 
 
 def _lost_on_the_way(error: ClientError) -> bool:
-    """Whether the chat may have been accepted although no answer came, so that asking again makes sense."""
+    """Whether the chat may have been accepted although its answer was lost, so that a retry makes sense."""
     if isinstance(error, Refused):
         return error.status in (502, 503, 504)
     return isinstance(error.__cause__, httpx.TransportError) and not isinstance(

@@ -1,4 +1,4 @@
-"""What the commands share: options for the stack, exit codes, output."""
+"""Shared by the commands: options for the stack, exit codes, output."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Exit(IntEnum):
     TERMINATED = 143
 
 
-# Errors caused by the request itself, not by the caller's identity or a temporary condition.
+# Errors caused by the request, not by the caller's identity or a temporary condition.
 _WRONG_REQUEST: Final = frozenset({"invalid_request", "not_found", "too_large"})
 
 
@@ -133,7 +133,7 @@ def report(text: str) -> None:
 
 
 def print_json(value: Mapping[str, Any]) -> None:
-    """The object alone on stdout; ASCII, so no terminal or code page can spoil it."""
+    """Only the object on stdout; ASCII, so no terminal or code page can garble it."""
     click.echo(json.dumps(thaw(value), indent=2))
 
 

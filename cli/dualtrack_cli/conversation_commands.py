@@ -48,12 +48,12 @@ def conversations(stack: Wanted, *, search: str | None, limit: int, as_json: boo
         click.echo("There are more: use --limit or --search.", err=True)
 
 
-def listed(found: tuple[Mapping[str, Any], ...], now: datetime, columns: int | None) -> Iterator[str]:
+def listed(shown: tuple[Mapping[str, Any], ...], now: datetime, columns: int | None) -> Iterator[str]:
     """A line each: id, age, profile, title; the title cut to the ``columns`` of a terminal."""
-    for one in found:
-        when = age(one["updated_at"], now)
-        begin = f"{one_line(one['conversation_id'], 40)}  {when:<12}  {one_line(one['profile'], 20):<10}  "
-        title = one_line(one["title"], 200) or "(nothing asked yet)"
+    for conversation in shown:
+        when = age(conversation["updated_at"], now)
+        begin = f"{one_line(conversation['conversation_id'], 40)}  {when:<12}  {one_line(conversation['profile'], 20):<10}  "
+        title = one_line(conversation["title"], 200) or "(nothing asked yet)"
         yield begin + (title if columns is None else one_line(title, max(20, columns - len(begin))))
 
 
@@ -99,13 +99,13 @@ def show(stack: Wanted, what: str | None, *, track: str, as_json: bool) -> None:
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
         conversation = conversation or latest(client)
         if record:
-            found = whole_record(client, conversation, record)
-            lines = record_lines(found)
+            shown = whole_record(client, conversation, record)
+            lines = record_lines(shown)
         else:
-            found = whole_conversation(client, conversation, track)
-            lines = conversation_lines(found, datetime.now(UTC))
+            shown = whole_conversation(client, conversation, track)
+            lines = conversation_lines(shown, datetime.now(UTC))
     if as_json:
-        print_json(found)
+        print_json(shown)
         return
     for line in lines:
         click.echo(line)
@@ -120,12 +120,12 @@ def whole_conversation(client: ApiClient, conversation: str, track: str) -> Mapp
     while page.get("cursor"):
         page = client.call("GET", path, params={"track": track, "cursor": page["cursor"]})
         records += page["records"]
-    found: Mapping[str, Any] = freeze({**whole, "records": records})
-    return found
+    frozen: Mapping[str, Any] = freeze({**whole, "records": records})
+    return frozen
 
 
 def whole_record(client: ApiClient, conversation: str, record: str) -> Mapping[str, Any]:
-    """The record with its whole text, however many pieces the API gives it in; ``next_offset`` is left out."""
+    """The record with its whole text, which the API returns in pieces; ``next_offset`` is left out."""
     path = f"{_path(conversation)}/records/{quote(record, safe='')}"
     piece = client.call("GET", path)
     name = _text_field(piece)
@@ -134,8 +134,8 @@ def whole_record(client: ApiClient, conversation: str, record: str) -> Mapping[s
     while offset := piece.get("next_offset"):
         piece = client.call("GET", path, params={"offset": str(offset)})
         texts.append(piece[name])
-    found: Mapping[str, Any] = freeze({**whole, name: "".join(texts)})
-    return found
+    frozen: Mapping[str, Any] = freeze({**whole, name: "".join(texts)})
+    return frozen
 
 
 def _path(conversation: str) -> str:
@@ -146,15 +146,15 @@ def _text_field(record: Mapping[str, Any]) -> str:
     return next(name for name in _TEXT if name in record)
 
 
-def conversation_lines(found: Mapping[str, Any], now: datetime) -> Iterator[str]:
+def conversation_lines(conversation: Mapping[str, Any], now: datetime) -> Iterator[str]:
     """Title and facts, then each record under its id."""
-    title = one_line(found["title"], 200) or "(nothing asked yet)"
+    title = one_line(conversation["title"], 200) or "(nothing asked yet)"
     yield click.style(title, bold=True)
-    facts = [found["conversation_id"], found["profile"], age(found["updated_at"], now)]
-    if found.get("forked_from"):
-        facts.append(f"forked from {found['forked_from']} before {found['forked_before']}")
+    facts = [conversation["conversation_id"], conversation["profile"], age(conversation["updated_at"], now)]
+    if conversation.get("forked_from"):
+        facts.append(f"forked from {conversation['forked_from']} before {conversation['forked_before']}")
     yield click.style(one_line(", ".join(map(str, facts)), 300), dim=True)
-    for record in found["records"]:
+    for record in conversation["records"]:
         yield ""
         yield _heading(record)
         if record["type"] == "tool_call" and "result" in record:
@@ -178,8 +178,8 @@ def _heading(record: Mapping[str, Any]) -> str:
     elif record["type"] != "message":
         who = f"{record['type']} of {record['ref']}" if record.get("ref") else str(record["type"])
     files = ", ".join(
-        f"{one.get('name') or one['media_type']} ({one['size']:,} bytes)"
-        for one in record.get("attachments") or ()
+        f"{file.get('name') or file['media_type']} ({file['size']:,} bytes)"
+        for file in record.get("attachments") or ()
     )
     parts = [who, moment(record["created_at"]), *([f"files: {files}"] if files else [])]
     return click.style(f"[{record['record_id']}]", fg="cyan") + " " + one_line(", ".join(parts), 400)

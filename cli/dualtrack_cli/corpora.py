@@ -52,16 +52,16 @@ def as_admin(target: Target) -> Iterator[ApiClient]:
 
 
 def files_in(paths: Sequence[Path], endings: Collection[str], formats: str) -> list[Path]:
-    """The files, those of folders in the order of their names. Raises `click.UsageError` for none, or too many."""
-    found: list[Path] = []
+    """The files, those of a folder sorted by name. Raises `click.UsageError` for none, or too many."""
+    files: list[Path] = []
     for path in paths:
         inside = sorted(path.rglob("*")) if path.is_dir() else ()
-        found += [one for one in inside if one.is_file() and one.suffix.lower() in endings]
-        found += [path] if path.is_file() else []
-    if not found:
+        files += [inner for inner in inside if inner.is_file() and inner.suffix.lower() in endings]
+        files += [path] if path.is_file() else []
+    if not files:
         raise click.UsageError(f"There are no files of these formats: {formats}.")
-    check_number(found)
-    return found
+    check_number(files)
+    return files
 
 
 def check_number(files: Sequence[object]) -> None:
@@ -113,32 +113,32 @@ def _put(upload: Mapping[str, Any], data: bytes) -> None:
 
 def ended(client: ApiClient, job: Mapping[str, Any]) -> Mapping[str, Any]:
     """The job when it has ended; reports its progress until then."""
-    told: dict[str, str] = {}
+    reported: dict[str, str] = {}
     while True:
-        _tell(job, told)
+        _tell(job, reported)
         if job["status"] in ("done", "failed"):
             return job
         time.sleep(_POLL_SECONDS)
         job = client.call("GET", job["url"])
 
 
-def _tell(job: Mapping[str, Any], told: dict[str, str]) -> None:
-    """Each file as soon as it is read or refused, and how many texts have their vectors."""
-    lines = {one["name"]: _said(one) for one in job["files"] if one["state"] != "waiting"}
+def _tell(job: Mapping[str, Any], reported: dict[str, str]) -> None:
+    """Report each file once it is read or refused, and how many texts have their vectors."""
+    lines = {file["name"]: _said(file) for file in job["files"] if file["state"] != "waiting"}
     if job["to_embed"]:
         lines["embedded"] = f"{job['embedded']} of {job['to_embed']} texts"
     for name, line in lines.items():
-        if told.get(name) != line:
-            told[name] = line
+        if reported.get(name) != line:
+            reported[name] = line
             report(f"{one_line(name, 100)}: {one_line(line, 400)}")
 
 
-def _said(one: Mapping[str, Any]) -> str:
-    if one["state"] == "refused":
-        return f"refused, it {one['reason']}"
-    outcome, title = one.get("outcome", "read"), one["title"]
-    named = "" if title == one["name"] else f", '{title}'"
-    return f"{outcome}{named} ({counted(one['counts'])})"
+def _said(file: Mapping[str, Any]) -> str:
+    if file["state"] == "refused":
+        return f"refused, it {file['reason']}"
+    outcome, title = file.get("outcome", "read"), file["title"]
+    named = "" if title == file["name"] else f", '{title}'"
+    return f"{outcome}{named} ({counted(file['counts'])})"
 
 
 def counted(counts: Mapping[str, int]) -> str:
@@ -147,14 +147,14 @@ def counted(counts: Mapping[str, int]) -> str:
 
 
 def fail_with(job: Mapping[str, Any]) -> None:
-    """Raises `Refused` where the job has failed."""
+    """Raises `Refused` if the job has failed."""
     if job["status"] == "failed":
         raise Refused(500, "internal", job.get("error", "The job failed."), {})
 
 
 def refused_files(job: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
     """The files that a job has refused."""
-    return [one for one in (job["files"] if job else ()) if one["state"] == "refused"]
+    return [file for file in (job["files"] if job else ()) if file["state"] == "refused"]
 
 
 def has_failed(job: Mapping[str, Any] | None) -> bool:
@@ -165,5 +165,5 @@ def has_failed(job: Mapping[str, Any] | None) -> bool:
 def print_refused(name: str, reason: str, problems: Sequence[str] = ()) -> None:
     """A refused file and its bad rows."""
     click.echo(f"Refused: {one_line(name, 100)} {one_line(reason, 300)}.", err=True)
-    for one in problems:
-        click.echo(f"  {one_line(one, 300)}", err=True)
+    for problem in problems:
+        click.echo(f"  {one_line(problem, 300)}", err=True)

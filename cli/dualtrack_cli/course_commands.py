@@ -53,9 +53,8 @@ def ingest(stack: Wanted, paths: tuple[Path, ...], *, reset: bool, as_json: bool
     version is searched until the new one is complete.
 
     \b
-    Exit codes: 0 all were loaded, 2 usage, 4 some were refused, the job failed, or the token is no
-    administrator's,
-    5 cannot reach the stack.
+    Exit codes: 0 all were loaded, 2 usage, 4 some were refused, the job
+    failed, or the token is no administrator's, 5 cannot reach the stack.
     """
     files = files_in(paths, _ENDINGS, "text, Markdown, PDF, DOCX")
     refused = [(path.name, reason) for path in files if (reason := refusal(path))]
@@ -79,8 +78,10 @@ def list_(stack: Wanted, *, as_json: bool) -> None:
     if as_json:
         print_json(corpus)
         return
-    for one in corpus["documents"]:
-        click.echo(f"{one_line(one['title'], 100)}  ({counted(one['counts'])}; {one_line(one['name'], 100)})")
+    for document in corpus["documents"]:
+        click.echo(
+            f"{one_line(document['title'], 100)}  ({counted(document['counts'])}; {one_line(document['name'], 100)})"
+        )
     ranked = corpus["model"] or "none (keywords only)"
     total = counted({key: n for key, n in corpus["counts"].items() if key != "documents"})
     click.echo(f"Courses: {len(corpus['documents'])}{f', {total}' if total else ''}. Embeddings: {ranked}.")
@@ -93,25 +94,27 @@ def delete(stack: Wanted, title: str) -> None:
     """Remove the course with this TITLE."""
     with exit_codes(), open_target(stack, report) as target, as_admin(target) as client:
         documents = client.call("GET", corpus_path(_CORPUS))["documents"]
-        found = [one for one in documents if one["title"].casefold() == title.strip().casefold()]
-        if not found:
+        matching = [
+            document for document in documents if document["title"].casefold() == title.strip().casefold()
+        ]
+        if not matching:
             raise Refused(
                 404, "not_found", f"There is no course '{title}'; `dualtrack courses list` shows them", {}
             )
-        for one in found:
+        for document in matching:
             job = ended(
-                client, client.call("DELETE", f"{corpus_path(_CORPUS)}/documents/{one['document_id']}")
+                client, client.call("DELETE", f"{corpus_path(_CORPUS)}/documents/{document['document_id']}")
             )
             fail_with(job)
-            click.echo(f"{one['title']} is no longer searched.")
+            click.echo(f"{document['title']} is no longer searched.")
 
 
 def _print_summary(job: Mapping[str, Any] | None, refused: Sequence[tuple[str, str]]) -> None:
     files = job["files"] if job else ()
-    taken = [one for one in files if one.get("outcome") in ("added", "replaced")]
-    skipped = sum(one.get("outcome") == "skipped" for one in files)
-    bad = [(one["name"], one["reason"]) for one in refused_files(job)] + list(refused)
-    totals = {name: sum(one["counts"][name] for one in taken) for name in ("lessons", "chunks")}
+    taken = [file for file in files if file.get("outcome") in ("added", "replaced")]
+    skipped = sum(file.get("outcome") == "skipped" for file in files)
+    bad = [(file["name"], file["reason"]) for file in refused_files(job)] + list(refused)
+    totals = {name: sum(file["counts"][name] for file in taken) for name in ("lessons", "chunks")}
     for name, reason in bad:
         print_refused(name, reason)
     if job and job["status"] == "failed":

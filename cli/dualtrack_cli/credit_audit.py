@@ -44,8 +44,7 @@ class Proof:
 def prove(user_id: str, stage: str, clients: Clients | None = None) -> Proof:
     """Read the account and its ledger in the table of a stage.
 
-    ``clients`` returns the account's client of a service; by default with the environment's credentials.
-    Raises
+    ``clients`` returns the account's client of a service; by default with the environment's credentials. Raises
     `Missing` if there is no account and `Unreachable` if the table cannot be read.
     """
     try:
@@ -57,7 +56,7 @@ def prove(user_id: str, stage: str, clients: Clients | None = None) -> Proof:
 
 def _ledger(clients: Clients, stage: str) -> Ledger:
     described = clients("cloudformation").describe_stacks(StackName=f"dualtrack-{stage}-data")
-    outputs = {one["OutputKey"]: one["OutputValue"] for one in described["Stacks"][0]["Outputs"]}
+    outputs = {output["OutputKey"]: output["OutputValue"] for output in described["Stacks"][0]["Outputs"]}
     return Ledger(clients("dynamodb"), outputs["CreditsTable"])
 
 
@@ -65,7 +64,7 @@ def _proof(ledger: Ledger, user_id: str) -> Proof:
     for _ in range(_READS):
         account = ledger.load(user_id)
         lines = ledger.movements(user_id)
-        # A movement writes both, so they belong together if none was made while they were read.
+        # A movement writes both, so they are consistent if there was none while they were read.
         if ledger.load(user_id) == account:
             break
     else:

@@ -87,11 +87,11 @@ def spending(user: str, *, days: int, stack: Wanted, as_json: bool) -> None:
     settled, are not included; see `dualtrack explain`.
     """
     with exit_codes(), open_target(stack, report) as target, as_admin(target, user) as account:
-        found = account.client.call("GET", f"{account.path}/spending?days={days}")
+        answer = account.client.call("GET", f"{account.path}/spending?days={days}")
         if as_json:
-            print_json(found)
+            print_json(answer)
         else:
-            _print_spending(found)
+            _print_spending(answer)
 
 
 @credit_commands.command()
@@ -119,12 +119,12 @@ def grant(
         _print_result(account, user or target.user, as_json=as_json)
 
 
-def _whom_and_amount(given: tuple[str, ...]) -> tuple[str | None, int]:
-    """Of ``CREDITS`` alone, or of ``USER CREDITS``."""
-    if len(given) > 2:
-        raise click.UsageError(f"Got unexpected extra arguments ({' '.join(given[2:])}).")
-    amount = int(_CREDITS(given[-1]))
-    return (given[0] if len(given) == 2 else None), amount
+def _whom_and_amount(arguments: tuple[str, ...]) -> tuple[str | None, int]:
+    """From ``CREDITS`` alone, or from ``USER CREDITS``."""
+    if len(arguments) > 2:
+        raise click.UsageError(f"Got unexpected extra arguments ({' '.join(arguments[2:])}).")
+    amount = int(_CREDITS(arguments[-1]))
+    return (arguments[0] if len(arguments) == 2 else None), amount
 
 
 @credit_commands.command()
@@ -188,7 +188,7 @@ def _print_proof(proof: Proof) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A user, as an administrator addresses them. ``own_token`` is the user's own, known on local stacks
+    """A user's account, as an administrator addresses it. ``own_token`` is the user's own, known on local stacks
     only."""
 
     client: ApiClient
@@ -219,11 +219,11 @@ def as_admin(target: Target, user: str | None) -> Iterator[Account]:
 
 
 def _named(url: str, user: str) -> DevUser:
-    """The user of this name of the local stack."""
-    found = dev_token(url, user)
-    if found.created:  # the only place where a misspelt name can be noticed
-        click.echo(f"{user} is a new user of the local stack, just created: {found.user_id}", err=True)
-    return found
+    """The user with this name on the local stack."""
+    named = dev_token(url, user)
+    if named.created:  # the only place where a misspelt name can be noticed
+        click.echo(f"{user} is a new user of the local stack, just created: {named.user_id}", err=True)
+    return named
 
 
 def _is_id(user: str) -> bool:
@@ -283,15 +283,19 @@ def _print(balance: Mapping[str, Any], user: str, movements: tuple[Mapping[str, 
         click.echo(f"{moment(entry['at']):<22}{figures}  {what}".rstrip())
 
 
-def _print_spending(found: Mapping[str, Any]) -> None:
-    days = found["days"]
+def _print_spending(answer: Mapping[str, Any]) -> None:
+    days = answer["days"]
     click.echo(f"{'day':<12}{'chats':>7}{'credits':>9}{'dollars':>12}")
-    for one in days:
-        _print_day(one["day"], one)
-    _print_day("together", {name: sum(one[name] for one in days) for name in ("chats", "credits", "dollars")})
-    if not found["complete"]:
+    for entry in days:
+        _print_day(entry["day"], entry)
+    _print_day(
+        "together", {name: sum(entry[name] for entry in days) for name in ("chats", "credits", "dollars")}
+    )
+    if not answer["complete"]:
         click.echo("Not all movements were read: the oldest day may be incomplete. Ask for fewer days.")
 
 
-def _print_day(day: str, one: Mapping[str, Any]) -> None:
-    click.echo(f"{one_line(day, 12):<12}{one['chats']:>7,}{one['credits']:>9,}{one['dollars']:>12,.4f}")
+def _print_day(day: str, figures: Mapping[str, Any]) -> None:
+    click.echo(
+        f"{one_line(day, 12):<12}{figures['chats']:>7,}{figures['credits']:>9,}{figures['dollars']:>12,.4f}"
+    )

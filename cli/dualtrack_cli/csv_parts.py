@@ -28,8 +28,8 @@ class Part:
     skipped: int = 0
 
     def told(self, problem: str) -> str:
-        """What is wrong with a row, at its line in the source."""
-        return _LINE.sub(lambda found: f"line {int(found[1]) + self.skipped}", problem, count=1)
+        """A problem of a row, with its line in the source."""
+        return _LINE.sub(lambda match: f"line {int(match[1]) + self.skipped}", problem, count=1)
 
 
 def parts_of(path: Path, folder: Path, most: int) -> list[Part]:
@@ -57,7 +57,7 @@ def parts_of(path: Path, folder: Path, most: int) -> list[Part]:
 
 
 def _records(file: BinaryIO, most: int) -> Iterator[bytes]:
-    """Rows as they stand in the file; one that is quoted may have several lines."""
+    """The file's rows, unchanged; one with quotes may have several lines."""
     row, is_open = bytearray(), False
     while line := file.readline(most + 1):
         row += line
@@ -79,11 +79,11 @@ def _written(path: Path, folder: Path, number: int, rows: Sequence[bytes], skipp
 
 
 def other_parts(titles: Sequence[str], parts: Sequence[Part]) -> list[str]:
-    """Earlier loaded parts of these sources that would stay beside the new ones."""
-    names, sources = {one.path.name for one in parts}, {one.source for one in parts}
+    """Earlier loaded parts of these sources that the new ones would not replace."""
+    names, sources = {part.path.name for part in parts}, {part.source for part in parts}
     return [title for title in titles if title not in names and _source_of(title) in sources]
 
 
 def _source_of(title: str) -> str:
-    found = _PART.fullmatch(title)
-    return found["stem"] + found["ending"] if found else title
+    match = _PART.fullmatch(title)
+    return match["stem"] + match["ending"] if match else title

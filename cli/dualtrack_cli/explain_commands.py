@@ -39,7 +39,7 @@ def explain(stack: Wanted, chat_id: str, *, as_json: bool) -> None:
 
 
 def receipt_of(target: Target, chat_id: str) -> Mapping[str, Any]:
-    """As the target's user; on a local stack also as its operator."""
+    """Fetch a chat's receipt as the target's user; on a local stack also as its operator."""
     path = f"/v1/chats/{chat_id}/receipt"
     with target.client() as client:
         try:
@@ -53,12 +53,12 @@ def receipt_of(target: Target, chat_id: str) -> Mapping[str, Any]:
 
 
 def _object(answer: Any) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = answer
-    return found
+    document: Mapping[str, Any] = answer
+    return document
 
 
 def text_of(receipt: Mapping[str, Any]) -> Iterator[str]:
-    """The timeline, the bill and what is wrong with them, line by line."""
+    """The timeline, the bill and its differences, line by line."""
     facts = [receipt["profile"], receipt["model"] or "no model asked", receipt["status"], receipt["stop"]]
     yield f"{receipt['chat_id']}  {one_line(', '.join(str(fact) for fact in facts if fact), 120)}"
     yield f"{receipt['created_at']} to {receipt['ended_at'] or 'now'}, user {one_line(receipt['user_id'], 60)}"

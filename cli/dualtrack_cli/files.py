@@ -26,7 +26,7 @@ class BadFile(Exception):
 
 @dataclass(frozen=True, slots=True)
 class LocalFile:
-    """A file that the API will take."""
+    """A file that the API accepts."""
 
     name: str
     media_type: str
@@ -43,28 +43,28 @@ def read_files(paths: Sequence[Path]) -> tuple[LocalFile, ...]:
     """The files in order; raises `BadFile` for the first that cannot be sent."""
     if len(paths) > MAX_FILES:
         raise BadFile(f"A message takes at most {MAX_FILES} files, not {len(paths)}.")
-    left = FILES_BYTES
-    found: list[LocalFile] = []
+    free = FILES_BYTES
+    files: list[LocalFile] = []
     for path in paths:
-        found.append(_read(path, left))
-        left -= len(found[-1].data)
-    return tuple(found)
+        files.append(_read(path, free))
+        free -= len(files[-1].data)
+    return tuple(files)
 
 
-def _read(path: Path, left: int) -> LocalFile:
+def _read(path: Path, free: int) -> LocalFile:
     try:
         with path.open("rb") as file:
-            data = file.read(left + 1)
+            data = file.read(free + 1)
     except OSError as error:
         raise BadFile(f"{path}: {(error.strerror or str(error)).lower()}.") from error
-    if len(data) > left:
+    if len(data) > free:
         raise BadFile(f"{path}: too large; the files of a message may have 4 MB in total.")
     return LocalFile(path.name, _media_type(path, data), data)
 
 
 def _media_type(path: Path, data: bytes) -> str:
-    """By its content: an image or a PDF by its first bytes, else text, of the type that its name tells."""
-    viewable = [one for one in sorted(VIEWABLE) if not refusal(one, data)]
+    """By its content: an image or a PDF by its first bytes, else text, whose type is by its name."""
+    viewable = [media_type for media_type in sorted(VIEWABLE) if not refusal(media_type, data)]
     if viewable:
         return viewable[0]
     if problem := not_text(data):

@@ -51,13 +51,12 @@ def load(stack: Wanted, paths: tuple[Path, ...], *, reset: bool, as_json: bool) 
 
     CSV of nodes begins `node_id,label,name`, CSV of relationships `from,type,to`; further columns are properties.
     A CSV file of over 20 MB is loaded in parts; JSON has at most 20 MB. A file replaces an earlier one of the
-    same name, the others stay. All or nothing: with one bad row in one file nothing is loaded, and the
-    previous graph stays
-    in use.
+    same name, the others stay. All or nothing: with one bad row in one file nothing is loaded, and the previous graph
+    stays in use.
 
     \b
-    Exit codes: 0 loaded, 2 usage, 4 something was refused, the job failed, or the token is no administrator's,
-    5 cannot reach the stack.
+    Exit codes: 0 loaded, 2 usage, 4 something was refused, the job failed,
+    or the token is no administrator's, 5 cannot reach the stack.
     """
     files = files_in(paths, _ENDINGS, "CSV, JSON")
     with tempfile.TemporaryDirectory(prefix="dualtrack-") as scratch:
@@ -65,10 +64,10 @@ def load(stack: Wanted, paths: tuple[Path, ...], *, reset: bool, as_json: bool) 
         if refused:  # all or nothing
             _end_refused(refused, as_json=as_json)
         with exit_codes(), open_target(stack, report) as target, as_admin(target) as client:
-            titles = [one["title"] for one in client.call("GET", corpus_path(_CORPUS))["documents"]]
+            titles = [document["title"] for document in client.call("GET", corpus_path(_CORPUS))["documents"]]
             if stale := other_parts(titles, parts) if not reset else []:
                 _end_refused([_left_over(stale)], as_json=as_json)
-            job = taken_in(client, _CORPUS, [one.path for one in parts], reset=reset)
+            job = taken_in(client, _CORPUS, [part.path for part in parts], reset=reset)
             schema = _schema(client.call("GET", corpus_path(_CORPUS)))
     _print_bad(job, parts)
     if job["status"] == "failed":
@@ -111,8 +110,8 @@ def _left_over(stale: Sequence[str]) -> dict[str, str]:
 
 
 def _end_refused(refused: Sequence[Mapping[str, str]], *, as_json: bool) -> NoReturn:
-    for one in refused:
-        print_refused(one["name"], one["reason"])
+    for file in refused:
+        print_refused(file["name"], file["reason"])
     if as_json:
         print_json({"job": None, "refused": refused, "schema": None})
     sys.exit(Exit.FAILED)
@@ -121,8 +120,8 @@ def _end_refused(refused: Sequence[Mapping[str, str]], *, as_json: bool) -> NoRe
 def _print_bad(job: Mapping[str, Any], parts: Sequence[Part]) -> None:
     """The refused files; rows of a part with their lines in the whole file."""
     for bad in refused_files(job):
-        part = next(one for one in parts if one.path.name == bad["name"])
-        problems = [part.told(one) for one in bad.get("problems", ())]
+        part = next(candidate for candidate in parts if candidate.path.name == bad["name"])
+        problems = [part.told(problem) for problem in bad.get("problems", ())]
         print_refused(part.source, bad["reason"], problems)
 
 
@@ -141,8 +140,8 @@ def show_schema(stack: Wanted, *, as_json: bool) -> None:
 
 def _schema(corpus: Mapping[str, Any]) -> Mapping[str, Any]:
     """The schema of a corpus; an empty one before the first load."""
-    found: Mapping[str, Any] = corpus.get("schema") or {"labels": [], "types": []}
-    return found
+    schema: Mapping[str, Any] = corpus.get("schema") or {"labels": [], "types": []}
+    return schema
 
 
 def _print_schema(schema: Mapping[str, Any]) -> None:
@@ -150,23 +149,25 @@ def _print_schema(schema: Mapping[str, Any]) -> None:
     if not labels:
         click.echo("No graph is loaded; `dualtrack graph load PATH…` loads one.")
         return
-    width = max(len(one["name"]) for one in (*labels, *types))
-    for one in labels:
-        click.echo(f"{one['name']:<{width}}  {one['count']:>9,}  {_properties(one['properties'])}".rstrip())
-    click.echo()
-    for one in types:
-        ends = ", ".join(f"{start} → {end}" for start, end in one["ends"])
+    width = max(len(entry["name"]) for entry in (*labels, *types))
+    for entry in labels:
         click.echo(
-            f"{one['name']:<{width}}  {one['count']:>9,}  {ends}  {_properties(one['properties'])}".rstrip()
+            f"{entry['name']:<{width}}  {entry['count']:>9,}  {_properties(entry['properties'])}".rstrip()
         )
-    nodes, edges = (sum(one["count"] for one in some) for some in (labels, types))
+    click.echo()
+    for entry in types:
+        ends = ", ".join(f"{start} → {end}" for start, end in entry["ends"])
+        click.echo(
+            f"{entry['name']:<{width}}  {entry['count']:>9,}  {ends}  {_properties(entry['properties'])}".rstrip()
+        )
+    nodes, edges = (sum(entry["count"] for entry in some) for some in (labels, types))
     click.echo(
         f"Nodes: {nodes:,} of {_many(len(labels), 'label')}. Relationships: {edges:,} of {_many(len(types), 'type')}."
     )
 
 
 def _properties(listed: Sequence[Mapping[str, str]]) -> str:
-    shown = ", ".join(f"{one['name']} {one['type']}" for one in listed)
+    shown = ", ".join(f"{listed_property['name']} {listed_property['type']}" for listed_property in listed)
     return f"({shown})" if shown else ""
 
 

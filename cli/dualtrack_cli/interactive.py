@@ -63,7 +63,7 @@ class Command:
 
 
 def parse(line: str) -> Message | Command | None:
-    """What was entered; None for nothing. A message that begins with a slash is entered with two."""
+    """Parse the input; None if it is blank. A message that begins with a slash is entered with two."""
     text = line.strip()
     if not text:
         return None
@@ -74,7 +74,7 @@ def parse(line: str) -> Message | Command | None:
 
 
 class Left(Exception):
-    """The user has said that they are done."""
+    """The user has left the conversation."""
 
 
 @dataclass
@@ -140,9 +140,9 @@ class Conversation:
     def open(self, conversation: str) -> None:
         if not conversation.startswith("cv_"):
             raise BadFile("Which one? /conversations lists their ids.")
-        found = self.client.call("GET", f"/v1/conversations/{conversation}")
-        self.next = Question("", found["conversation_id"])
-        click.echo(f"Continuing: {one_line(found['title'], 100)}")
+        answer = self.client.call("GET", f"/v1/conversations/{conversation}")
+        self.next = Question("", answer["conversation_id"])
+        click.echo(f"Continuing: {one_line(answer['title'], 100)}")
 
     def file(self, path: str) -> None:
         if not path:
@@ -150,15 +150,15 @@ class Conversation:
         wanted = [*self.paths, Path(path).expanduser()]
         read_files(wanted)  # files that cannot be sent are reported now
         self.paths = wanted
-        click.echo(f"Attached to the next question: {', '.join(one.name for one in wanted)}")
+        click.echo(f"Attached to the next question: {', '.join(file.name for file in wanted)}")
 
     def show(self, record: str) -> None:
         conversation = self._here()
         if record:
             _print(record_lines(whole_record(self.client, conversation, record)))
         else:
-            found = whole_conversation(self.client, conversation, "full")
-            _print(conversation_lines(found, datetime.now(UTC)))
+            whole = whole_conversation(self.client, conversation, "full")
+            _print(conversation_lines(whole, datetime.now(UTC)))
 
     def cost(self, chat: str) -> None:
         if not chat and not self.last_chat:
@@ -173,8 +173,8 @@ class Conversation:
 
     def conversations(self, search: str) -> None:
         params = {"limit": _LISTED, **({"q": search} if search else {})}
-        found = self.client.call("GET", "/v1/conversations", params=params)["conversations"]
-        _print(listed(found, datetime.now(UTC), None) if found else ["None."])
+        conversations = self.client.call("GET", "/v1/conversations", params=params)["conversations"]
+        _print(listed(conversations, datetime.now(UTC), None) if conversations else ["None."])
 
     def tools(self, _argument: str) -> None:
         _print(tool_lines(self.client.call("GET", "/v1/tools")))

@@ -62,7 +62,7 @@ class Reader:
 
 
 class View(Protocol):
-    """Somewhere a chat is shown."""
+    """The output of a chat."""
 
     def __enter__(self) -> View: ...
 
@@ -218,7 +218,7 @@ class LiveView:
                     self._console.print(part)
 
     def region(self) -> ConsoleRenderable:
-        """What may still change: the end of the text so far, the tools that run, what is going on."""
+        """What may still change: the end of the text so far, the running tools, the current activity."""
         now = self._transcript
         parts: list[ConsoleRenderable] = []
         if now.text.strip():
@@ -243,8 +243,8 @@ class LiveView:
         row.add_column(width=1)
         row.add_column(no_wrap=True, overflow="ellipsis")
         row.add_column(justify="right", no_wrap=True)
-        said = Text.assemble(what, (detail, "dim"))
-        row.add_row(self._spinner, said, Text(f"{max(0.0, self._clock() - since):.0f} s", style="dim"))
+        line = Text.assemble(what, (detail, "dim"))
+        row.add_row(self._spinner, line, Text(f"{max(0.0, self._clock() - since):.0f} s", style="dim"))
         return row
 
     def _parts(self, block: Block) -> tuple[ConsoleRenderable, ...]:
@@ -329,14 +329,14 @@ def _seconds(seconds: float | None) -> str:
 
 
 def _unpaid(block: Unpaid, reader: Reader) -> str:
-    said = "not enough credits for more tools"
+    problem = "not enough credits for more tools"
     if block.required is not None and block.available is not None:
-        said = f"{said}: {block.required} needed, {block.available} available"
-    return f"{said}; more with: {reader.grants}" if reader.grants else said
+        problem = f"{problem}: {block.required} needed, {block.available} available"
+    return f"{problem}; more with: {reader.grants}" if reader.grants else problem
 
 
 def _note(chat: Mapping[str, Any], reader: Reader) -> str:
-    """Why an answer is incomplete, and what helps; else nothing."""
+    """Why an answer is incomplete, and what to do; else nothing."""
     note = stop_note(chat)
     if not note:
         return ""

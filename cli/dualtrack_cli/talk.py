@@ -26,8 +26,8 @@ OFFLINE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A message and where it is asked: in ``conversation``, in a new one with ``profile``, or in one that is forked
-    from ``fork`` and shares what was asked ``before``."""
+    """A message and its target: ``conversation``, a new one with ``profile``, or a fork of ``fork`` that shares the
+    queries before ``before``."""
 
     text: str
     conversation: str | None = None
@@ -62,7 +62,7 @@ def _ask_in_fork(client: ApiClient, view: View, question: Question, parent: str,
     try:
         started = client.start_chat(question.text, fork, files=question.files)
     except Refused as refusal:
-        if refusal.status < 500:  # else the chat may run all the same
+        if refusal.status < 500:  # for other errors the chat may run
             with contextlib.suppress(ClientError):
                 client.delete_conversation(fork)
         raise
@@ -71,7 +71,7 @@ def _ask_in_fork(client: ApiClient, view: View, question: Question, parent: str,
 
 
 def follow(client: ApiClient, view: View, chat_id: str, *, to_end: bool, cancels: bool = True) -> Outcome:
-    """Show a chat until its answer, which is final then, or ``to_end``: until its summaries are made, too.
+    """Show a chat until its answer is final, or with ``to_end`` until its summaries are made, too.
 
     Ctrl-C shows what has arrived, and stops the chat if ``cancels`` is set.
     """

@@ -32,9 +32,9 @@ _SOME_CREDITS: Final = 500
 
 
 def _state_dir() -> Path:
-    """``.dualtrack`` of the checkout, wherever the command is called; of this folder if there is no checkout."""
-    found = find_spec("infra")
-    root = Path(found.origin).parents[1] if found and found.origin else Path()
+    """``.dualtrack`` in the checkout, wherever the command is called; in this folder if there is no checkout."""
+    spec = find_spec("infra")
+    root = Path(spec.origin).parents[1] if spec and spec.origin else Path()
     return (root if (root / "infra" / "local").is_dir() else Path()) / ".dualtrack"
 
 
@@ -57,10 +57,9 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A running stack and an ID token for it. ``dev``: the token came from the stack itself, which also
-    issues others (local stacks only).
-    ``mode``: ``offline`` or ``live``, empty for a stack that is not local.
-    ``grants``: the command that gives this user more credits, empty where nobody but an operator may.
+    """A running stack and an ID token for it. ``dev``: the token is from the stack itself, which also issues others
+    (local stacks only). ``mode``: ``offline`` or ``live``, empty for a stack that is not local. ``grants``: the command
+    that gives this user more credits, empty if only an operator may.
     """
 
     url: str
@@ -83,7 +82,7 @@ class Target:
 
 @contextmanager
 def open_target(wanted: Wanted, report: Report) -> Iterator[Target]:
-    """The stack to talk to, for the length of the block. ``report`` is called with each slow step.
+    """The stack to use in the block. ``report`` is called with each slow step.
 
     Raises `Unreachable` if a local one cannot start.
     """
@@ -147,7 +146,7 @@ def claims_of(token: str) -> Mapping[str, Any]:
 
 def command_line(stack: Wanted, *words: str) -> str:
     """``uv run dualtrack …`` for the same stack, ready to be pasted."""
-    parts = ["uv", "run", "dualtrack", *(one_line(one, 100) for one in words)]
+    parts = ["uv", "run", "dualtrack", *(one_line(word, 100) for word in words)]
     if stack.url is not None:
         parts += ["--url", stack.url]
     elif stack.state_dir != STATE_DIR:

@@ -26,34 +26,37 @@ _WIDTH = 100
 def tools(stack: Wanted, *, profile: str | None, as_json: bool) -> None:
     """The tools with their prices in credits, and the agents (profiles) that have them."""
     with exit_codes(), open_target(stack, report) as target, target.client() as client:
-        found = client.call("GET", "/v1/tools")
-    names = [one["name"] for one in found["profiles"]]
+        answer = client.call("GET", "/v1/tools")
+    names = [entry["name"] for entry in answer["profiles"]]
     if profile is not None and profile not in names:
         raise click.UsageError(f"There is no profile {one_line(profile, 60)}; there are {', '.join(names)}.")
     if as_json:
-        print_json(found if profile is None else _of_profile(found, profile))
+        print_json(answer if profile is None else _of_profile(answer, profile))
         return
-    for line in tool_lines(found if profile is None else _of_profile(found, profile)):
+    for line in tool_lines(answer if profile is None else _of_profile(answer, profile)):
         click.echo(line)
 
 
-def _of_profile(found: Mapping[str, Any], profile: str) -> Mapping[str, Any]:
-    own = tuple(one for one in found["profiles"] if one["name"] == profile)
-    return {"tools": tuple(one for one in found["tools"] if one["name"] in own[0]["tools"]), "profiles": own}
+def _of_profile(answer: Mapping[str, Any], profile: str) -> Mapping[str, Any]:
+    own = tuple(entry for entry in answer["profiles"] if entry["name"] == profile)
+    return {
+        "tools": tuple(tool for tool in answer["tools"] if tool["name"] in own[0]["tools"]),
+        "profiles": own,
+    }
 
 
-def tool_lines(found: Mapping[str, Any]) -> Iterator[str]:
+def tool_lines(answer: Mapping[str, Any]) -> Iterator[str]:
     """A table of the tools, then of the agents."""
-    width = max((len(one_line(one["name"], 60)) for one in found["tools"]), default=4)
+    width = max((len(one_line(tool["name"], 60)) for tool in answer["tools"]), default=4)
     yield click.style(f"{'tool':<{width}}  credits  what for", bold=True)
-    for one in found["tools"]:
-        words = one_line(one["description"], max(30, _WIDTH - width - 11))
-        yield f"{one_line(one['name'], 60):<{width}}  {one['price']:>7}  {words}"
-    for one in found["profiles"]:
+    for entry in answer["tools"]:
+        words = one_line(entry["description"], max(30, _WIDTH - width - 11))
+        yield f"{one_line(entry['name'], 60):<{width}}  {entry['price']:>7}  {words}"
+    for entry in answer["profiles"]:
         yield ""
-        yield click.style(one_line(one["name"], 60), bold=True) + f"  at most {one['max_turns']} turns"
-        yield from _indented(one["description"])
-        yield from _indented("Tools: " + (", ".join(one["tools"]) or "none"))
+        yield click.style(one_line(entry["name"], 60), bold=True) + f"  at most {entry['max_turns']} turns"
+        yield from _indented(entry["description"])
+        yield from _indented("Tools: " + (", ".join(entry["tools"]) or "none"))
 
 
 def _indented(text: str) -> list[str]:

@@ -65,7 +65,7 @@ class Retrying:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What the model wrote before its tools."""
+    """The model's text before its tool calls."""
 
     text: str
 
@@ -114,7 +114,7 @@ Block: TypeAlias = TurnBegan | Retrying | Said | Called | Unpaid | Answered | En
 Step: TypeAlias = tuple[Transcript, tuple[Block, ...]]
 
 LEFT: Final = "left"
-"""Not an event of the API: the user stops watching, and what is not final is shown as it is."""
+"""Not an event of the API: the user stops watching, and unfinished blocks are shown as they are."""
 
 _CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _DETAIL_LENGTH: Final = 90
@@ -159,8 +159,8 @@ def _result(before: Transcript, data: Mapping[str, Any], _now: float) -> Step:
     call = next((call for call in before.running if call.id == data["id"]), None)
     problem = one_line(data.get("preview", ""), _DETAIL_LENGTH) or "failed" if data.get("is_error") else ""
     seconds = float(data.get("seconds") or 0)
-    done = Called(clean(data["tool"]), call.detail if call else "", seconds, problem)
-    return replace(before, running=tuple(other for other in before.running if other is not call)), (done,)
+    called = Called(clean(data["tool"]), call.detail if call else "", seconds, problem)
+    return replace(before, running=tuple(other for other in before.running if other is not call)), (called,)
 
 
 def _credits(before: Transcript, data: Mapping[str, Any], _now: float) -> Step:

@@ -19,8 +19,8 @@ def user_commands() -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @stack_options
 def delete(stack: Wanted, user: str, *, yes: bool) -> None:
-    """Erase a user with all their data: conversations, chats, files, connections, credits. USER is a name or
-    an id on a local stack, the id (sub) on a deployed one. Running chats are stopped. The ledger is kept
+    """Erase a user with all their data: conversations, chats, files, connections, credits. NAME_OR_ID is a
+    name or an id on a local stack, an id (sub) on a deployed one. Running chats are stopped. The ledger is kept
     anonymised for the stage's retention period. This cannot be undone.
     """
     if not yes:

@@ -1,9 +1,8 @@
 """Function and layer code for the local stack: zips named by content, put into cached templates.
 
 In the local stage an asset's name is fixed, so a changed function needs no new synthesis. Here each
-folder is zipped, its fixed name in the template is replaced by its content's hash, and the versions of
-the functions that changed get new logical ids, as the CDK would have given them: a version is immutable,
-and only a new one lets the alias move.
+folder is zipped, its fixed name in the template is replaced by its content's hash, and the versions of changed
+functions get new logical ids, as with the CDK: a version is immutable, and only a new one lets the alias move.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _NOT_CODE: Final = {"__pycache__", ".keep", ".mypy_cache", ".ruff_cache"}
 
 @dataclass(frozen=True, slots=True)
 class Asset:
-    """One zip: ``key`` is its name in the assets bucket, ``placeholder`` the one in the template."""
+    """One zip: ``key`` is its name in the assets bucket, ``placeholder`` its name in the template."""
 
     placeholder: str
     key: str
@@ -57,8 +56,8 @@ def load(
 ) -> Template:
     """The template of one stack with the current code.
 
-    ``profiles``: the deployment's own, which are packaged with the library. ``parameters``: the values it
-    will be deployed with; a version contains its environment, so a changed value is a change of the version.
+    ``profiles``: the deployment's own, which are packaged with the library. ``parameters``: the values it will be
+    deployed with; a version contains its environment, so a changed value changes the version.
     """
     text = (assembly / f"{stack}.template.json").read_text(encoding="utf-8")
     assets = tuple(_assets(text, profiles))
@@ -76,7 +75,7 @@ def _assets(text: str, profiles: Iterable[Path]) -> Iterator[Asset]:
     """The folders that the template names, by the fixed names of `StageSettings.asset_name`."""
     core = ROOT / "layers" / "core"
     for folder in (core, *sorted((ROOT / "functions").iterdir())):
-        # the CDK makes an asset's key of the SHA-256 of the name that it is given
+        # an asset's key is the SHA-256 of the name that the CDK was given
         name = folder.relative_to(ROOT).as_posix()
         placeholder = f"{hashlib.sha256(name.encode()).hexdigest()}.zip"
         if placeholder in text:

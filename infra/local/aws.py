@@ -42,7 +42,7 @@ class Aws:
 
 
 def role_client(aws: Aws, role_arn: str, service: str) -> Any:
-    """A client that acts under a role, as the function of that role does; it renews its credentials."""
+    """A client with a role's credentials, as the role's function has them; it renews them."""
     sts = aws.client("sts")
 
     def assume() -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 Checks the profiles and the setting ``MCP_SERVERS`` as the start of the local stack does, asks the servers for their
 tools, and prints each profile's tools with their prices, as ``GET /v1/tools`` has them. A server whose token is a
-secret is asked without it.
+secret is called without it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from infra.stages import services_from
 
 
 def main() -> int:
-    """Gives the exit code: 1 if a profile or the setting is wrong, or a server cannot be asked."""
+    """Returns the exit code: 1 if a profile or the setting is wrong, or a server cannot be reached."""
     try:
         own = [
             profile_from(json.loads(path.read_text(encoding="utf-8"))) for path in own_profiles(os.environ)

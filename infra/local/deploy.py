@@ -109,7 +109,7 @@ def _settle(cloudformation: Any, name: str, *, gone: bool = False) -> Any:
         if stack is None or stack["StackStatus"] == "DELETE_COMPLETE":
             if gone:
                 return None
-            raise DeployFailed(f"The stack {name} is gone.")
+            raise DeployFailed(f"The stack {name} no longer exists.")
         if not stack["StackStatus"].endswith("_IN_PROGRESS"):
             if stack["StackStatus"] in _DONE:
                 return stack
@@ -122,9 +122,7 @@ def _describe(cloudformation: Any, name: str) -> Any:
     try:
         return cloudformation.describe_stacks(StackName=name)["Stacks"][0]
     except ClientError as error:
-        if (
-            error.response["Error"]["Code"] == "ValidationError"
-        ):  # what CloudFormation says for "no such stack"
+        if error.response["Error"]["Code"] == "ValidationError":  # CloudFormation's error for "no such stack"
             return None
         raise
 

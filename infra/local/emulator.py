@@ -1,10 +1,10 @@
 """The emulator behind a guard: ``python -m infra.local.emulator [ORIGIN …]``, run as ``python -m ministack`` is.
 
-The emulator answers every origin and every host name. To it the key ``test``, any twelve digits and the
-root's key with whatever signature are the account's root, even with AUTH=true. Here a request needs the valid
-signature of a key that this start was given (``AWS_ACCESS_KEY_ID``) or that the emulator issued: sessions of
-roles, keys of IAM users. What AWS serves without a signature is served without one: the REST API, Cognito's
-public operations and keys, and the health check of the local stack itself.
+The emulator serves every origin and every host name, and accepts the key ``test``, any twelve digits and the root's key
+with any signature as the account's root, even with AUTH=true. Behind the guard a request needs a valid signature by the
+key of this start (``AWS_ACCESS_KEY_ID``) or by one that the emulator issued: sessions of roles, keys of IAM users. What
+AWS serves without a signature is served without one: the REST API, Cognito's public operations and keys, and the health
+check of the local stack itself.
 
 The ``ORIGIN``s are the pages that may call the REST API (the setting ALLOWED_ORIGINS).
 """
@@ -95,7 +95,7 @@ class SignedOnly:
         if scope["type"] == "lifespan" or is_public(scope, headers := headers_of(scope)):
             return await self._app(scope, receive, send)
         if scope["path"].startswith(_OWN_PATHS):
-            return await refuse(scope, send, "nobody uses the emulator's own administration")
+            return await refuse(scope, send, "the emulator's own administration is closed")
         if scope["type"] == "websocket":
             return await refuse(scope, send, "no WebSocket API is deployed")
         query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
@@ -111,17 +111,17 @@ class SignedOnly:
 
 
 def _signature(headers: Mapping[str, str], query: Mapping[str, list[str]]) -> sigv4.HeaderSignature | None:
-    """The signature of the header, if there is any, else of the query; its key is the one the emulator reads."""
+    """The signature of the header, else of the query; None if its key is not the one that the emulator reads."""
     authorization = headers.get("authorization")
     if authorization is None:
         algorithm = query.get("X-Amz-Algorithm", [""])[0]
-        found = sigv4.parse_query_signature(query)
+        signature = sigv4.parse_query_signature(query)
     else:
         algorithm = authorization.split(" ", 1)[0]
-        found = sigv4.parse_header_signature(headers)
-    if algorithm != _ALGORITHM or not isinstance(found, sigv4.HeaderSignature):
+        signature = sigv4.parse_header_signature(headers)
+    if algorithm != _ALGORITHM or not isinstance(signature, sigv4.HeaderSignature):
         return None
-    return found if found.access_key_id == extract_access_key_id(dict(headers), dict(query)) else None
+    return signature if signature.access_key_id == extract_access_key_id(dict(headers), dict(query)) else None
 
 
 def _secret(access_key: str, headers: Mapping[str, str], query: Mapping[str, list[str]]) -> str | None:
@@ -129,8 +129,8 @@ def _secret(access_key: str, headers: Mapping[str, str], query: Mapping[str, lis
     if is_root_access_key(access_key) and access_key != os.environ["AWS_ACCESS_KEY_ID"]:
         return None
     token = headers.get("x-amz-security-token") or query.get("X-Amz-Security-Token", [""])[0]
-    found = resolve_credential(access_key, session_token=token)
-    return found.secret_access_key if isinstance(found, ResolvedCredential) else None
+    credential = resolve_credential(access_key, session_token=token)
+    return credential.secret_access_key if isinstance(credential, ResolvedCredential) else None
 
 
 def _matches(
@@ -148,7 +148,7 @@ def _matches(
             if presigned
             else sigv4.request_time_failure(signature)
         )
-    except ValueError:  # no date or no number
+    except ValueError:  # an invalid date or number
         return False
     path = (scope.get("raw_path") or quote(scope["path"]).encode()).decode("latin-1")
     wrong = sigv4.header_signature_failure(
@@ -205,7 +205,7 @@ def secretly(issue: Callable[[Config], dict[str, str]], salt: bytes) -> Callable
 
 
 def main() -> None:
-    """Serve as the emulator does by itself, with its settings of the environment."""
+    """Serve like the emulator's own command, with its settings from the environment."""
     origins, sys.argv[1:] = sys.argv[1:], []
     # before the module that invokes functions takes the name over from there
     lambda_runtime.execution_credentials = secretly(

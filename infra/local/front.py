@@ -1,9 +1,9 @@
 """The front port of the local stack: API, events and page on one address.
 
-It stands where API Gateway's public endpoint stands on AWS. Requests go on to the emulator's REST API;
-event streams are served here by the very ASGI app of the function ``stream``, because the emulator
-buffers responses, with credentials of that function's own role. Started by the local stack as a child:
-``python -m infra.local.front FD``; the configuration comes as one JSON line once everything is deployed.
+It replaces API Gateway's public endpoint. Requests are passed on to the emulator's REST API; event streams are served
+here by the ASGI app of the function ``stream`` with the credentials of its role, because the emulator buffers
+responses. Started by the local stack as a child: ``python -m infra.local.front FD``; the configuration comes as one
+JSON line once everything is deployed.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ IN_FLIGHT: Final = 8
 """Every concurrent invocation is a process of its own on this machine; further requests wait."""
 
 GATEWAY_SECONDS: Final = 32.0
-"""API Gateway gives up after 29 s; the emulator answers that itself, a little later at worst."""
+"""API Gateway gives up after 29 s; the emulator does so itself, at worst a little later."""
 
 PAGE: Final = web.FOLDER
 _API: Final = re.compile(r"/(v1(/|$)|health$|openapi\.json$)")
@@ -137,8 +137,7 @@ class Gateway:
         return _passed_back(answer)
 
     async def upload(self, request: Request) -> Response:
-        """Pass a file on to the emulator's S3, at its signed address, because the page may only call its own
-        origin."""
+        """Pass a file on to the emulator's S3 at its signed address: the page may only call its own origin."""
         try:
             content = await _read(request, UPLOAD_LIMIT)
         except TooLarge:
@@ -158,11 +157,11 @@ class Gateway:
         return self._base.copy_with(raw_path=raw)
 
     def _headers(self, request: Request) -> list[tuple[bytes, bytes]]:
-        # The emulator refuses pages; to the page's own server its own page is no stranger.
+        # The emulator refuses pages, but this page is its own server's.
         left_out = _HOP_BY_HOP | (
             {"origin"} if request.headers.get("origin") in _own(request.headers) else set()
         )
-        # API Gateway decodes a file for who names a binary type first; here who names none may read it too.
+        # API Gateway decodes a file only for clients that accept a binary type first; here others can read it too.
         any_file = _FILE.fullmatch(request.url.path) and request.headers.get("accept", "") in _ANY_TYPE
         added = [(b"accept", b"application/octet-stream")] if any_file else []
         left_out |= {"accept"} if any_file else set()
@@ -237,7 +236,7 @@ class Front:
 
     @contextlib.asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
-        """The time in which requests can be passed on."""
+        """Requests can be passed on while this is open."""
         self._gateway = Gateway(self._config)
         yield
         await self._gateway.close()
@@ -284,7 +283,7 @@ class Front:
 
 
 def _own(headers: Mapping[str, str]) -> tuple[str, str]:
-    """The origins of a page that was read at the address which these headers ask for."""
+    """The origins of a page that was loaded from the address in these headers."""
     host = headers.get("host", "")
     return f"http://{host}", f"https://{host}"
 

@@ -2,9 +2,8 @@
 other page.
 
 A browser lets any page send requests to the loopback interface, and some of them without asking there
-first. It names the page in ``Origin`` or says in ``Sec-Fetch-Site`` that the page is another site's, and a
-page that made its own name point here shows that name in ``Host`` (DNS rebinding). A program sends none of
-these.
+first. But it names the page in ``Origin`` or marks it as another site's in ``Sec-Fetch-Site``, and a page whose own
+name points here (DNS rebinding) has that name in ``Host``. A program sends none of these.
 """
 
 from __future__ import annotations
@@ -44,9 +43,13 @@ def foreign(
         return "Host is not an address of this machine"
     origin = headers.get("origin")
     if origin is not None:
-        return "" if origin in origins or "*" in origins else "a page of another origin asks (Origin)"
+        return (
+            ""
+            if origin in origins or "*" in origins
+            else "the request is from a page of another origin (Origin)"
+        )
     if headers.get("sec-fetch-site", "none") not in _OWN_SITES:
-        return "a page of another site asks (Sec-Fetch-Site)"
+        return "the request is from a page of another site (Sec-Fetch-Site)"
     return ""
 
 
@@ -66,7 +69,7 @@ class Guard:
 
 
 async def refuse(scope: Scope, send: Send, reason: str) -> None:
-    """403 and the reason, which goes to the log too; a WebSocket is closed before it is open."""
+    """403 and the reason, which is also logged; a WebSocket is closed before it opens."""
     print(f"Refused {scope.get('method', 'WebSocket')} {scope['path']!r}: {reason}", file=sys.stderr)
     if scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008})

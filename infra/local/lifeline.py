@@ -2,8 +2,8 @@
 
 The parent holds the write end of the child's standard input. When the parent ends, for any reason, the pipe
 closes: the child gets SIGTERM and time to save its state, then its whole process group, the workers
-it spawned included, is killed. That needs no help from the kernel; on Linux the parent-death signal is
-asked for as well, for the moment in which the watching thread does not run yet.
+it spawned included, is killed. That needs no help from the kernel; on Linux the parent-death signal covers the moment
+before the watching thread runs.
 """
 
 from __future__ import annotations

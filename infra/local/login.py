@@ -10,7 +10,7 @@ _NOT_IN_NAMES: Final = re.compile(r"[^\w.@+-]", re.ASCII)
 
 
 def login_name() -> str:
-    """The login name with every character that the pool would not take as ``-``; ``me`` if there is none."""
+    """The login name, with ``-`` for characters that the pool refuses; ``me`` without a login name."""
     try:
         name = getpass.getuser()
     except (KeyError, OSError, ImportError):  # no name for this uid

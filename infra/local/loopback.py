@@ -24,7 +24,7 @@ START_SECONDS = 10.0
 
 
 class _Server(uvicorn.Server):
-    """A uvicorn server that says when it serves."""
+    """A uvicorn server that reports when it serves."""
 
     def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
         super().__init__(config)
@@ -36,9 +36,7 @@ class _Server(uvicorn.Server):
 
 
 class _ThreadServer(_Server):
-    """Stops at once when it is told to: uvicorn's own loop looks ten times a second whether it should, and
-    waits for requests that are still open.
-    """
+    """Stops at once: uvicorn's own loop checks ten times a second, and waits for open requests."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self._loop, self._over = asyncio.get_running_loop(), asyncio.Event()
@@ -76,7 +74,7 @@ def _config(app: Any) -> uvicorn.Config:
 
 
 def _bind(port: int) -> socket.socket:
-    # With the protocol named, asyncio switches Nagle's algorithm off: without, every answer waits 40 ms.
+    # asyncio switches Nagle's algorithm off only if the protocol is named; with it every answer waits 40 ms.
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

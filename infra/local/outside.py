@@ -1,8 +1,7 @@
-"""The external services: which are used, with which keys, and which stand-ins replace them.
+"""The external services that are used, their keys, and the stand-ins that replace them.
 
-The settings are those of CONTRACT 2, the same names as on AWS. Without a key and an address for Claude
-the stack is offline: the built-in model answers, sample documents stand in for Context7, and nothing
-reaches for the network.
+The settings are those of CONTRACT 2, the same names as on AWS. Without a key or an address for Claude the stack is
+offline: the built-in model answers, sample documents replace Context7, and the network is not used.
 """
 
 from __future__ import annotations
@@ -55,11 +54,11 @@ class Outside:
 
     @property
     def mode(self) -> Literal["offline", "live"]:
-        """Offline without a key and without an address for Claude; Bedrock is asked for by its name."""
+        """Offline without a key or an address for Claude; live with Bedrock as the provider."""
         if self.services.provider == BEDROCK:
             return "live"
-        given = self.settings.get("ANTHROPIC_API_KEY") or self.settings.get("ANTHROPIC_BASE_URL")
-        return "live" if given else "offline"
+        configured = self.settings.get("ANTHROPIC_API_KEY") or self.settings.get("ANTHROPIC_BASE_URL")
+        return "live" if configured else "offline"
 
     @property
     def documents(self) -> Literal["samples", "context7"]:
@@ -98,16 +97,16 @@ class Outside:
 
     def parameters(self) -> dict[str, str]:
         """The values of the local template's parameters."""
-        given = {name: getattr(self.services, field) or "" for field, name in PARAMETER_NAMES.items()}
+        values = {name: getattr(self.services, field) or "" for field, name in PARAMETER_NAMES.items()}
         name = PARAMETER_NAMES["bedrock_base_url"]
         # the region of the emulated account means nothing to Bedrock
-        return {**given, name: given[name] or bedrock_url(self._region())}
+        return {**values, name: values[name] or bedrock_url(self._region())}
 
     def origins(self) -> list[str]:
         """The pages of other origins that may call the API (ALLOWED_ORIGINS).
 
-        The front port lets no others through, so the API behind it answers any (``services``): there one
-        parameter stands for one origin.
+        The front port lets no others through, so the API behind it allows any (``services``): its parameter holds only
+        one origin.
         """
         return split_origins(services_from(self.settings).allowed_origins or "")
 
@@ -135,11 +134,15 @@ class Outside:
         return self.settings.get("AWS_REGION") or self.settings.get("AWS_DEFAULT_REGION") or ""
 
     def _credentials(self) -> str:
-        """The user's own for AWS, as `dualtrack.models.bedrock.connect` wants them."""
-        given = {field: self.settings.get(name, "") for field, name in _AWS_SETTINGS.items()}
-        asked = self.services.provider == BEDROCK and given["aws_access_key"] and given["aws_secret_key"]
-        kept = {field: value for field, value in given.items() if value}
-        return json.dumps(kept) if asked else SECRET_NOT_SET
+        """The user's AWS credentials, as `dualtrack.models.bedrock.connect` reads them."""
+        credentials = {field: self.settings.get(name, "") for field, name in _AWS_SETTINGS.items()}
+        are_set = (
+            self.services.provider == BEDROCK
+            and credentials["aws_access_key"]
+            and credentials["aws_secret_key"]
+        )
+        kept = {field: value for field, value in credentials.items() if value}
+        return json.dumps(kept) if are_set else SECRET_NOT_SET
 
     def _key(self, name: str) -> str:
         key = self.settings.get(_KEY_SETTINGS[name], "")

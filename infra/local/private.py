@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def make_private(folder: Path) -> None:
-    """Make the folder, if need be, for its owner alone; what others could reach in it they no longer can."""
+    """Create the folder if it is missing, and let only its owner reach it and its contents."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     if folder.stat().st_mode & 0o077:
         folder.chmod(0o700)

@@ -22,7 +22,7 @@ STOP_SECONDS = 12.0
 
 
 WORKERS_SECONDS = 1.0
-"""How long a child's own children may take to end what they are doing."""
+"""How long a child's own children may take to finish."""
 
 
 class ChildDied(RuntimeError):
@@ -44,7 +44,7 @@ class Child:
             raise ChildDied(f"{self.name} ended with code {code}; the end of {self.log}:\n{_tail(self.log)}")
 
     def send(self, line: bytes) -> None:
-        """One line into its lifeline."""
+        """Write a line into its lifeline."""
         assert self.process.stdin is not None
         self.process.stdin.write(line + b"\n")
         self.process.stdin.flush()

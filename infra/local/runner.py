@@ -1,10 +1,10 @@
-"""The two ways in which the local stack runs: `serve` in the foreground until a signal, and in the background
-(``python -m infra.local.runner STATE_DIR``) for the commands of one state folder, until the last of them has gone.
+"""Runs the local stack: `serve` in the foreground until a signal, or in the background (``python -m infra.local.runner
+STATE_DIR``) for the commands of one state folder, until the last of them ends.
 
-The one in the background is started by `infra.local.shared`. Its guests hold a shared lock on the file ``guests``;
-it ends once nobody does and no workflow runs, so that a command that has its answer need not wait for what follows
-it. What it has to say goes to its standard output, a JSON object a line: ``{"pid"}`` first, then a ``{"step"}`` for
-each step of the start, then ``{"url", "seconds"}``, or ``{"problem"}`` if it cannot start.
+`infra.local.shared` starts the background one. Its guests hold a shared lock on the file ``guests``; it ends when there
+are none and no workflow runs, so a command that has its answer need not wait for what follows it. It writes messages to
+its standard output, a JSON object a line: ``{"pid"}`` first, then a ``{"step"}`` for each step of the start, then
+``{"url", "seconds"}``, or ``{"problem"}`` if it cannot start.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 GUESTS_FILE: Final = "guests"
 """Share-locked by every command that uses the stack; exclusively locked by a stack that is ending."""
 KEEPER_FILE: Final = "keeper"
-"""Locked by the process that keeps a stack in the background, until its end."""
+"""Locked by the process of a background stack, until its end."""
 
 WORK_SECONDS: Final = 60.0
-"""How long a stack without guests waits for the workflows that still run: summaries take seconds. Unfinished
-work continues with the next start."""
+"""How long a stack without guests waits for running workflows: summaries take seconds. Unfinished work continues with
+the next start."""
 
 _CHECK_SECONDS: Final = 0.5
 _GUEST_SECONDS: Final = 0.1
@@ -43,11 +43,11 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class _Stopped(BaseException):
-    """The signal to end; past every handler of errors, as KeyboardInterrupt is."""
+    """The signal to end; no handler of errors catches it, as with KeyboardInterrupt."""
 
 
 def _stop(*_: object) -> None:
-    # once: a second Ctrl-C must not interrupt saving the state
+    # only once: a second Ctrl-C must not interrupt saving the state
     for number in _SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     raise _Stopped
@@ -74,18 +74,18 @@ def serve(state_dir: Path, *, port: int, reset: bool, report: Report) -> int:
 def _await_keeper(state_dir: Path, report: Report) -> None:
     """Wait for the stack of an earlier command that is about to end; one that still has guests does not count."""
     deadline = time.monotonic() + WORK_SECONDS
-    told = False
+    reported = False
     while is_locked(state_dir / KEEPER_FILE) and time.monotonic() < deadline:
         if is_locked(state_dir / GUESTS_FILE, alone=True) and not is_locked(state_dir / GUESTS_FILE):
             return
-        if not told:
+        if not reported:
             report("Waiting for the stack of an earlier command to end")
-        told = True
+        reported = True
         time.sleep(_CHECK_SECONDS)
 
 
 def is_locked(path: Path, *, alone: bool = False) -> bool:
-    """Whether another process holds a lock that conflicts with ours, shared or (``alone``) exclusive."""
+    """Whether another process has a lock that conflicts with ours, shared or (``alone``) exclusive."""
     try:
         with path.open("rb") as lock:
             fcntl.flock(lock, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
@@ -126,12 +126,12 @@ def _works(stack: LocalStack) -> bool:
 
     try:
         return stack.works()
-    except (BotoCoreError, ClientError):  # what cannot be asked is not waited for
+    except (BotoCoreError, ClientError):  # a stack that cannot be asked is not waited for
         return False
 
 
 def main() -> None:
-    """Keep a stack for the guests of a state folder; detached from whoever asked for it."""
+    """Run a stack for the guests of a state folder, detached from the command that started it."""
     if os.fork():
         os._exit(0)  # its starter may end before it
     state_dir = Path(sys.argv[1])
@@ -142,8 +142,8 @@ def main() -> None:
     with (state_dir / KEEPER_FILE).open("a") as own, (state_dir / GUESTS_FILE).open("a") as guests:
         fcntl.flock(own, fcntl.LOCK_EX)
         try:
-            # never the port of an earlier `dev`: whoever waits there for the next one would be answered by
-            # this stack, which is about to end
+            # never the port of an earlier `dev`: who waits there for the next one would reach this stack, which ends
+            # soon
             port = free_port()
             with LocalStack(state_dir, port=port, report=lambda step: _tell(step=step)) as stack:
                 _tell(url=stack.url, seconds=stack.seconds_to_ready)
@@ -156,10 +156,10 @@ def main() -> None:
             _tell(problem=str(problem))
 
 
-def _tell(**said: Any) -> None:
+def _tell(**message: Any) -> None:
     if not sys.stdout.closed:
         with contextlib.suppress(BrokenPipeError):  # the command that started the stack has ended
-            print(json.dumps(said), flush=True)
+            print(json.dumps(message), flush=True)
 
 
 if __name__ == "__main__":

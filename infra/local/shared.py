@@ -34,10 +34,10 @@ _START_SECONDS: Final = 120.0
 
 @contextmanager
 def shared_stack(state_dir: Path, report: Report) -> Iterator[str]:
-    """The address of the folder's stack, which lasts at least as long as the block: of the one that runs, else of
-    one that is started in the background.
+    """The address of the folder's stack, which runs at least until the end of the block; if none runs, one is started
+    in the background.
 
-    ``report`` is told what takes time. Raises `CannotStart` with a message for the user.
+    ``report`` is called with each slow step. Raises `CannotStart` with a message for the user.
     """
     make_private(state_dir)
     for name in (GUESTS_FILE, "starting"):
@@ -66,21 +66,21 @@ def _start(state_dir: Path, report: Report) -> str:
             start_new_session=True,  # a Ctrl-C of the terminal is meant for the chat
         )
     assert starter.stdout is not None
-    with starter.stdout as said:
-        keeper = json.loads(said.readline() or "{}").get("pid")
+    with starter.stdout as messages:
+        keeper = json.loads(messages.readline() or "{}").get("pid")
         starter.wait()
         try:
-            return _await_start(said, report, log)
+            return _await_start(messages, report, log)
         except BaseException:
             if keeper:
                 with suppress(ProcessLookupError):
                     os.kill(keeper, signal.SIGTERM)
-                said.read()  # until it has gone
+                messages.read()  # until it has ended
             raise
 
 
-def _await_start(said: IO[str], report: Report, log: Path) -> str:
-    for line in said:
+def _await_start(messages: IO[str], report: Report, log: Path) -> str:
+    for line in messages:
         message = json.loads(line)
         if "url" in message:
             report(f"Ready after {message['seconds']:.1f} s")
@@ -101,7 +101,7 @@ def _lock(file: IO[str], how: int, notice: str, report: Report) -> None:
 
 
 def _await_running(state_dir: Path) -> str | None:
-    """The address of the folder's stack, waited for if a runner is starting or stopping it just now."""
+    """The address of the folder's stack; waits for a runner that is starting or stopping it."""
     deadline = time.monotonic() + _START_SECONDS
     while True:
         url = running_stack(state_dir)
@@ -111,7 +111,7 @@ def _await_running(state_dir: Path) -> str | None:
 
 
 def running_stack(state_dir: Path) -> str | None:
-    """The address of the local stack that serves this state folder, if one does."""
+    """The address of the local stack of this state folder, if one runs."""
     try:
         written = json.loads((state_dir / RUNNER_FILE).read_text())
         url, pid = str(written["url"]), int(written["pid"])
@@ -137,6 +137,6 @@ def _alive(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except OSError:  # it lives, but is somebody else's
+    except OSError:  # it runs, as another user
         return True
     return True

@@ -2,7 +2,7 @@
 
 ``LocalStack`` starts the emulator, the offline stand-ins for services without a key, and the front port;
 synthesises (or takes from the cache) and deploys the local stage; puts keys into its Parameter Store.
-Everything lives under one state folder and survives a restart; nothing outlives this process.
+All state is in one folder and survives a restart; no process outlives this one.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ HOST: Final = "127.0.0.1"
 RUNNER_FILE: Final = "dev.json"
 """Written by a stack that serves: ``{"url", "pid"}``."""
 LOCAL_GRANT: Final = ("local-start", 1_000)
-"""``grant_id`` and credits that the stack's own user starts with (CONTRACT 8)."""
+"""``grant_id`` and credits of the first grant of the stack's own user (CONTRACT 8)."""
 LOCK_FILE: Final = "lock"
-"""Locked by whoever runs the stack, from before its start until after its end."""
+"""Locked by the process that runs the stack, from before its start until after its end."""
 KEYS_FILE: Final = "aws.env"
 """How a shell reaches the emulated account while the stack runs: ``. .dualtrack/aws.env``."""
 GATEWAY_STAGE: Final = "live"
 START_SECONDS: Final = 60.0
-_ANSWER_SECONDS: Final = 3.0  # of one attempt: a child that died leaves its connections unanswered
+_ANSWER_SECONDS: Final = 3.0  # of one attempt: a dead child leaves its connections unanswered
 
 _EMULATED: Final = (
     "apigateway",
@@ -101,7 +101,7 @@ _STORED: Final = frozenset(
 
 
 class CannotStart(RuntimeError):
-    """The local stack cannot start; the message says why and what helps."""
+    """The local stack cannot start; the message says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class _Paths:
         return self.root / LOCK_FILE
 
     def prepare(self, *, reset: bool) -> None:
-        """Make the folder; with ``reset`` everything in it but the lock goes."""
+        """Make the folder; with ``reset`` everything in it but the lock is deleted."""
         stale = [path for path in self.root.iterdir() if path != self.lock] if reset else [self.root / "tmp"]
         for path in stale:
             if path.is_dir() and not path.is_symlink():
@@ -140,7 +140,7 @@ class _Paths:
                 path.unlink(missing_ok=True)
         (self.root / "tmp").mkdir(mode=0o700)
         for path in (self.root / "aws").glob("*.json"):
-            # The emulator saves, and would load again, what it merely imported: half of a second start.
+            # The emulator saves modules that it merely imported, and loading them would be half of a second start.
             if path.stem not in _STORED:
                 path.unlink()
 
@@ -162,9 +162,9 @@ class _Running:
 class LocalStack:
     """A context manager that returns a running stack.
 
-    ``port`` 0 takes any free one (the one of last time if it still is). ``environment`` are the settings
-    of CONTRACT 2 (default: this process's). ``report`` is called with each step of the start.
-    Raises `CannotStart` with a message for the user.
+    ``port`` 0 takes any free one (the last one if it is still free). ``environment`` has the settings of CONTRACT 2
+    (default: this process's). ``report`` is called with each step of the start. Raises `CannotStart` with a message for
+    the user.
     """
 
     def __init__(
@@ -229,7 +229,7 @@ class LocalStack:
         return self._now.outside.mode
 
     def token(self, user: str, *, admin: bool = False) -> Identity:
-        """An ID token of the local pool; the user is made if there is none of that name."""
+        """An ID token of the local pool; the user is created if none has that name."""
         assert self._now.tokens is not None
         return self._now.tokens.identity(user, admin=admin)
 
@@ -237,7 +237,7 @@ class LocalStack:
         """Whether a workflow runs: a chat, its summaries, a job of a corpus."""
         states = self.aws.client("stepfunctions")
         machines = states.list_state_machines()["stateMachines"]
-        arns = [one["stateMachineArn"] for one in machines]
+        arns = [machine["stateMachineArn"] for machine in machines]
         return any(
             states.list_executions(stateMachineArn=arn, statusFilter="RUNNING")["executions"] for arn in arns
         )
@@ -328,7 +328,7 @@ class LocalStack:
     def _outside(self) -> Outside:
         try:
             outside = outside_from(self._environment)
-        except ValueError as wrong:  # a setting that no service takes
+        except ValueError as wrong:  # an invalid setting
             raise CannotStart(str(wrong)) from wrong
         if problem := outside.problem():
             raise CannotStart(problem)
@@ -368,7 +368,7 @@ class LocalStack:
         )
 
     def _start_stand_ins(self, outside: Outside, ports: _Ports) -> dict[str, str]:
-        """The offline model and the sample documents, where no key and no address is given."""
+        """The offline model and the sample documents, for services without a key or an address."""
         urls: dict[str, str] = {}
         for name, module, *options in outside.stand_ins():
             port = ports.of(name)
@@ -428,8 +428,8 @@ class LocalStack:
         front.send(json.dumps(dataclasses.asdict(config)).encode())
 
     def _await_serving(self) -> None:
-        """Through the whole path: front port, gateway, function; the function while the front starts. ``/health`` is
-        the gateway's own.
+        """Wait for the whole path: front port, gateway, function; the function starts while the front does. ``/health``
+        is answered by the gateway.
         """
         assert self._now.deployed is not None
         emulator = int(self.endpoint_url.rsplit(":", 1)[1])
@@ -444,7 +444,7 @@ class LocalStack:
         raise CannotStart(f"The API does not answer; see {self._paths.logs}.")
 
     def _sweep(self) -> None:
-        """What the end of the last run left behind ends, or goes on, now and not in five minutes."""
+        """Run the sweep now and not in five minutes: it ends or continues what the last run left behind."""
         assert self._now.deployed is not None
         if not self._now.deployed.fresh:
             self.aws.client("lambda").invoke(
@@ -454,7 +454,7 @@ class LocalStack:
             )
 
     def _list_tools(self) -> None:
-        """What the MCP servers offer, before the first chat and not with the next hourly listing."""
+        """List the tools of the MCP servers before the first chat, not with the next hourly listing."""
         assert self._now.outside is not None
         if json.loads(self._now.outside.services.mcp_servers or "[]"):
             self._report("Listing the tools of the MCP servers")
@@ -475,7 +475,7 @@ class LocalStack:
             publish.publish(stores)
 
     def _grant_to_own_user(self) -> None:
-        """Once per state folder: a repeated grant changes nothing."""
+        """Takes effect once per state folder: a repeated grant changes nothing."""
         assert self._now.tokens is not None
         grant_id, amount = LOCAL_GRANT
         user_id = self._now.tokens.user_id(self._user)
@@ -516,7 +516,7 @@ class _Ports:
     def __init__(self, paths: _Paths) -> None:
         self._paths = paths
         self._known: dict[str, int] = {}
-        with contextlib.suppress(OSError, ValueError):  # absent or damaged: choose anew
+        with contextlib.suppress(OSError, ValueError):  # absent or damaged: choose new ones
             self._known = {str(name): int(port) for name, port in json.loads(paths.ports.read_text()).items()}
         self._given: dict[str, int] = {}
 
@@ -525,7 +525,7 @@ class _Ports:
         return self._known.get(name, 0)
 
     def of(self, name: str) -> int:
-        """The port of a child: the one of last time, or a free one."""
+        """The port of a child: the last one, or a free one."""
         if name not in self._given:
             self._given[name] = free_port(self.last(name))
             self.remember()
@@ -537,7 +537,7 @@ class _Ports:
 
 
 def _lock(paths: _Paths) -> int:
-    """The exclusive right to the state folder, held until the descriptor is closed."""
+    """The exclusive lock of the state folder, until the descriptor is closed."""
     make_private(paths.root)
     descriptor = os.open(paths.lock, os.O_RDWR | os.O_CREAT, 0o600)
     try:

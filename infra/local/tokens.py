@@ -20,7 +20,7 @@ class BadName(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """An ID token, the ``sub`` claim that it carries, and whether the user was made for it just now."""
+    """An ID token, its ``sub`` claim, and whether the user was just created for it."""
 
     token: str
     user_id: str
@@ -59,16 +59,16 @@ class Tokens:
         return self._ensure(user, _password(user))[0]
 
     def _ensure(self, user: str, password: str) -> tuple[str, bool]:
-        """The user's ``sub``, and whether this call has made the user."""
+        """The user's ``sub``, and whether this call has created the user."""
         if not _NAME.fullmatch(user):
             raise BadName("A user name has 1 to 64 letters, digits or the characters . _ @ + -")
         try:
-            found = self._cognito.admin_get_user(UserPoolId=self._pool_id, Username=user)
-            return _sub(found["UserAttributes"]), False
+            answer = self._cognito.admin_get_user(UserPoolId=self._pool_id, Username=user)
+            return _sub(answer["UserAttributes"]), False
         except self._cognito.exceptions.UserNotFoundException:
             pass
         try:
-            made = self._cognito.admin_create_user(
+            created = self._cognito.admin_create_user(
                 UserPoolId=self._pool_id, Username=user, MessageAction="SUPPRESS"
             )
         except self._cognito.exceptions.UsernameExistsException:  # a concurrent request was first
@@ -76,11 +76,11 @@ class Tokens:
         self._cognito.admin_set_user_password(
             UserPoolId=self._pool_id, Username=user, Password=password, Permanent=True
         )
-        return _sub(made["User"]["Attributes"]), True
+        return _sub(created["User"]["Attributes"]), True
 
 
 def _password(user: str) -> str:
-    """Never typed: any program that reaches the local stack can request any token."""
+    """Never used by a person: any program that reaches the local stack can request any token."""
     return f"Aa1!{hashlib.sha256(user.encode()).hexdigest()}"
 
 

@@ -19,7 +19,7 @@ FOLDER: Final = Path(__file__).parent / "lib"
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """One file of a package: where it stands there, what it is called here, and its SHA-256."""
+    """One file of a package: its path there, its name here, and its SHA-256."""
 
     package: str
     source: str
@@ -72,7 +72,7 @@ LANGUAGES: Final = {
     "xml": "2e8c8ba1e7a200cd83dfbf9c746b8e00f7d7bad966dbfd83eca142cf2caa4dd7",
     "yaml": "7010955f1f87aef1de085483d79d42817544aaf03c4f57a6fd4eb838f2cdf609",
 }
-"""What code blocks are coloured as, each language in a file of its own."""
+"""The languages of code blocks, each in a file of its own."""
 
 FONTS: Final = {
     "KaTeX_AMS-Regular.woff2": "0cdd387c9590a1a9f9794560022dbb59654a7d86f187aa0c81495ad42d3a7308",
@@ -96,7 +96,7 @@ FONTS: Final = {
     "KaTeX_Size4-Regular.woff2": "a4af7d414440a1c1790825cfb700cf9cf43b0f2c4b04f0ebc523011ad9853ec0",
     "KaTeX_Typewriter-Regular.woff2": "71d517d67827787cfabdf186914cc3358eda539e37931941f2b2fd4a21f68c0b",
 }
-"""What formulas are set in; a browser loads those that it needs."""
+"""The fonts of formulas; a browser loads those that it needs."""
 
 COPIES: Final = (
     Copy(
@@ -188,14 +188,14 @@ COPIES: Final = (
 
 
 def without_source_map(content: bytes) -> bytes:
-    """A script without the comment that sends browsers to a map which is not there."""
+    """A script without its source map comment: the map is not copied."""
     lines = content.splitlines(keepends=True)
     return b"".join(line for line in lines if not line.startswith(b"//# sourceMappingURL="))
 
 
 def damaged(folder: Path = FOLDER) -> tuple[str, ...]:
     """The copies that are missing or differ from their digests."""
-    return tuple(one.name for one in COPIES if _digest(folder / one.name) != one.sha256)
+    return tuple(vendored.name for vendored in COPIES if _digest(folder / vendored.name) != vendored.sha256)
 
 
 def _digest(path: Path) -> str:
@@ -205,12 +205,12 @@ def _digest(path: Path) -> str:
 def fetch(folder: Path = FOLDER) -> None:
     """Download the packages with npm (from the Python environment) and write the copies."""
     with tempfile.TemporaryDirectory() as work:
-        for package in sorted({one.package for one in COPIES}):
+        for package in sorted({vendored.package for vendored in COPIES}):
             archive = _pack(package, Path(work))
             with tarfile.open(archive) as files:
-                for one in COPIES:
-                    if one.package == package:
-                        _write(files, one, folder)
+                for vendored in COPIES:
+                    if vendored.package == package:
+                        _write(files, vendored, folder)
 
 
 def _pack(package: str, work: Path) -> Path:
@@ -226,13 +226,13 @@ def _pack(package: str, work: Path) -> Path:
     return work / str(output.stdout).strip().splitlines()[-1]
 
 
-def _write(files: tarfile.TarFile, one: Copy, folder: Path) -> None:
-    member = files.extractfile(f"package/{one.source}")
+def _write(files: tarfile.TarFile, vendored: Copy, folder: Path) -> None:
+    member = files.extractfile(f"package/{vendored.source}")
     assert member is not None
     content = member.read()
-    path = folder / one.name
+    path = folder / vendored.name
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(without_source_map(content) if one.name.endswith(".js") else content)
+    path.write_bytes(without_source_map(content) if vendored.name.endswith(".js") else content)
 
 
 if __name__ == "__main__":
@@ -241,4 +241,4 @@ if __name__ == "__main__":
         print(f"{_digest(FOLDER / copy.name)}  {copy.name}  ({copy.package})")
     wrong = damaged()
     if wrong:
-        raise SystemExit(f"Not what is pinned: {', '.join(wrong)}. Check them, then update COPIES.")
+        raise SystemExit(f"The digests differ: {', '.join(wrong)}. Check the files, then update COPIES.")

@@ -1,4 +1,4 @@
-"""What is served of this folder, and under which rules: the same locally and on CloudFront."""
+"""Which files of this folder are served, and with which headers: the same locally and on CloudFront."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 
 FOLDER: Final = Path(__file__).parent
 SOURCES: Final = ("*.py", "*.pyc", "__pycache__")
-"""What of the folder is no part of the page."""
+"""Files of the folder that are not part of the page."""
 
 PERMISSIONS_POLICY: Final = "camera=(), geolocation=(), microphone=(), payment=(), usb=()"
 
@@ -19,11 +19,11 @@ def is_served(path: str) -> bool:
 
 
 def content_security_policy(*connect: str) -> str:
-    """The page's own files alone; no inline script or style, no eval, and no images from elsewhere.
+    """Only the page's own files; no inline script or style, no eval, and no images from elsewhere.
 
-    ``connect``: origins besides its own that the page calls. Trusted Types let no string become markup but
-    through DOMPurify's policy, and no string become a worker but the page's own. An answer's images stay out, because
-    their address can carry data away.
+    ``connect``: origins besides its own that the page calls. Trusted Types: a string becomes markup only through
+    DOMPurify's policy, and only the page's own scripts become workers. Images in answers are blocked, because their
+    address can carry data away.
     """
     return "; ".join(
         (

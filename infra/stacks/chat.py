@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 class ChatStack(Stack):
     """Everything that runs.
 
-    ``github_network``: where the MCP servers can be reached, if in a VPC, and ``mcp_service`` what runs there.
-    ``alarm_email``: who hears of alarms. ``edge``: the stage's own domain and its firewall.
+    ``github_network``: the network of the MCP servers, if in a VPC, and ``mcp_service`` their service there.
+    ``alarm_email``: who is notified of alarms. ``edge``: the stage's own domain and its firewall.
     """
 
     def __init__(

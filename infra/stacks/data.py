@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 SECRET_NAMES: Final = ("anthropic", "voyage", "context7", "github", "otlp", "graph")
 LOCAL_SECRET_NAMES: Final = (*SECRET_NAMES, "bedrock")
-"""The emulated account's roles are none of AWS, so there requests to Bedrock are signed with the user's own."""
+"""The emulated account's roles do not exist on AWS, so locally the user's own credentials sign requests to Bedrock."""
 
 CORPUS_FOLDER: Final = "corpora/"
-"""`dualtrack.storage.corpora.FOLDER`: what the keys of all objects of corpora begin with."""
+"""`dualtrack.storage.corpora.FOLDER`: the prefix of the keys of all objects of corpora."""
 
 OPEN_CHATS_INDEX: Final = "open"
 ACTIVE_ACCOUNTS_INDEX: Final = "active"
@@ -37,7 +37,7 @@ def bodies_export(stage: StageSettings) -> str:
 
 
 def course_vectors_export(stage: StageSettings) -> str:
-    """Likewise of the vector bucket's, where there is one."""
+    """The name under which the vector bucket's ARN is exported, if there is one."""
     return f"{stage.prefix}-course-vectors-arn"
 
 
@@ -51,8 +51,8 @@ class DataStack(Stack):
     def __init__(self, scope: Construct, construct_id: str, stage: StageSettings) -> None:
         super().__init__(scope, construct_id, stack_name=f"{stage.prefix}-data")
         self._stage = stage
-        # Kept by every update and deletion, and taken back if its first creation fails: what has a fixed name would
-        # else stand in the way of the next attempt.
+        # Kept by every update and deletion, but removed if its creation fails: its fixed name would block the next
+        # attempt.
         self._removal = RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE if stage.keep_data else RemovalPolicy.DESTROY
         self.history = self._table("History", expires=False)
         self.chats = self._table("Chats", expires=True)
@@ -65,14 +65,14 @@ class DataStack(Stack):
             sort_key=dynamodb.Attribute(name="deadline", type=dynamodb.AttributeType.NUMBER),
             projection_type=dynamodb.ProjectionType.KEYS_ONLY,
         )
-        # Sparse too: accounts that were used since the last reset, so a reset costs what was active.
+        # Sparse too: accounts that were used since the last reset, so a reset only reads active ones.
         self.credits.add_global_secondary_index(
             index_name=ACTIVE_ACCOUNTS_INDEX,
             partition_key=dynamodb.Attribute(name="active", type=dynamodb.AttributeType.STRING),
             sort_key=dynamodb.Attribute(name="day", type=dynamodb.AttributeType.STRING),
             projection_type=dynamodb.ProjectionType.KEYS_ONLY,
         )
-        # Sparse too, for conversations are few among a history's items: by user, in the order of their last queries.
+        # Sparse too, because few of a history's items are conversations: by user, in the order of their last queries.
         self.history.add_global_secondary_index(
             index_name=LISTED_CONVERSATIONS_INDEX,
             partition_key=dynamodb.Attribute(name="listed", type=dynamodb.AttributeType.STRING),
@@ -80,7 +80,7 @@ class DataStack(Stack):
             projection_type=dynamodb.ProjectionType.KEYS_ONLY,
         )
         self.bodies = self._bucket()
-        # exported by a name of ours: cdk-nag names the finding on its objects after it
+        # exported under a name of our own: cdk-nag's finding on its objects contains it
         self.bodies_arn = self.export_value(self.bodies.bucket_arn, name=bodies_export(stage))
         # empty where the stage has no vector bucket
         self.course_vectors_arn = self._vector_bucket() if stage.course_index == "s3vectors" else ""
@@ -135,7 +135,7 @@ class DataStack(Stack):
             versioned=False,
             lifecycle_rules=[
                 s3.LifecycleRule(abort_incomplete_multipart_upload_after=Duration.days(1)),
-                # files that were uploaded for a job, which has read them long before
+                # uploads for a job, which has read them long before
                 s3.LifecycleRule(prefix=f"{CORPUS_FOLDER}uploads/", expiration=Duration.days(2)),
             ],
             # The page puts files to the addresses that the API gives to administrators; each is signed for one file.

@@ -1,4 +1,4 @@
-"""What the CDK adds to a stack whose bucket is emptied before it is deleted."""
+"""The function that the CDK adds to a stack to empty a bucket before its deletion."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _PROVIDER: Final = "Custom::S3AutoDeleteObjectsCustomResourceProvider"
 
 
 def accept_emptier(stack: Stack) -> None:
-    """Give the CDK's function a log group that goes with the stack, and say what cdk-nag finds on it.
+    """Give the CDK's function a log group that is deleted with the stack, and accept cdk-nag's findings on it.
 
-    Lambda would make a log group by itself, which is kept for ever and is left behind by the stack.
+    The log group that Lambda creates otherwise is kept for ever and outlives the stack.
     """
     provider: Any = stack.node.find_child(_PROVIDER)
     group = logs.LogGroup(

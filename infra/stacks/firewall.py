@@ -1,9 +1,9 @@
 """AWS WAF on the API's stage, by setting.
 
-It stands on the stage and not on CloudFront, which would leave the gateway's own address open. Behind CloudFront the
-stage sees CloudFront's addresses, so there the viewer's address counts, which CloudFront puts behind what the viewer
-wrote into X-Forwarded-For: a rule by it stops floods of the careless, and the rule by the sender's own address, with
-the limit of all viewers of one edge location, the rest.
+It protects the stage and not CloudFront, because the gateway's own address is open too. Behind CloudFront the sender is
+an edge location, and the viewer's address is in X-Forwarded-For, where a viewer can forge it. So one rule limits each
+forwarded address, which stops careless clients, and another each sender, with a limit for all viewers of an edge
+location, which stops the rest.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ REQUESTS_OF_AN_EDGE: Final = 50_000
 
 _BLOCKING: Final = ("AWSManagedRulesAmazonIpReputationList",)
 _COUNTING: Final = ("AWSManagedRulesCommonRuleSet", "AWSManagedRulesKnownBadInputsRuleSet")
-"""Rules over bodies: they take code and texts over 8 KB for attacks, and both are what people send to an agent."""
+"""Rules over bodies: they block code and texts over 8 KB, which users of an agent do send."""
 
 
 class Firewall(Construct):

@@ -25,11 +25,10 @@ if TYPE_CHECKING:
 class FunctionSpec:
     """One function of ``functions/<name>``.
 
-    ``seconds`` lies under the time of the state or caller that waits for it (DESIGN 2.10); ``memory`` in MB,
-    of which the peak that was measured is at most 60 % (infra/measured.json; tests/infra/test_memory_sizes.py);
-    ``layers``: the dependency layers beside the library; ``environment``: the variables it is told, whose values
-    `ChatStack` knows; ``permissions``: its statements beside logs and traces; ``disk``: MB of ``/tmp``, 512 of them
-    without a price.
+    ``seconds``: less than the timeout of the state or caller that waits for it (DESIGN 2.10); ``memory``: in MB, the
+    measured peak is at most 60 % of it (infra/measured.json; tests/infra/test_memory_sizes.py); ``layers``: the
+    dependency layers besides the library; ``environment``: the names of its variables, whose values `ChatStack` sets;
+    ``permissions``: its statements besides logs and traces; ``disk``: MB of ``/tmp``, 512 are free.
     """
 
     name: str
@@ -83,7 +82,7 @@ _SPECS: Final = (
             allow.table("chats", *OWN),
             allow.table("history", *OWN, "BatchGetItem"),
             allow.listed_conversations("Query"),
-            # many lines at once are a receipt's
+            # a receipt reads many lines at once
             allow.table("credits", "GetItem", "PutItem", "UpdateItem", "Query", "BatchGetItem"),
             # GitHub connections, and the catalogue of MCP tools for GET /v1/tools
             allow.table("cache", "GetItem", "PutItem", "DeleteItem"),
@@ -91,11 +90,11 @@ _SPECS: Final = (
             allow.bodies("GetObject", "PutObject", "DeleteObject"),
             allow.list_bodies(),
             allow.connections("Encrypt"),
-            # the users whom an administrator means, and those who are erased
+            # look up users for administrators, and erase them
             allow.users("ListUsers", "AdminDeleteUser"),
             allow.machine("chat", "StartExecution"),
             allow.executions("chat", "StopExecution"),
-            # whose chat it is that an administrator asks for
+            # whose chat an administrator asks for
             allow.executions("chat", "DescribeExecution"),
             allow.machine("corpus", "StartExecution"),
         ],

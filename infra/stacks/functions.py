@@ -54,7 +54,7 @@ WEB_ADAPTER_SETTINGS: Final = MappingProxyType(
 
 
 def reserved_concurrency(stage: StageSettings) -> Mapping[str, int]:
-    """The stage's own setting; raises ValueError for a function that there is not, or a number below 1."""
+    """The stage's setting; raises ValueError for an unknown function or a number below 1."""
     wrong = {
         name: number for name, number in stage.reserved_concurrency.items() if name not in SPECS or number < 1
     }
@@ -66,7 +66,7 @@ def reserved_concurrency(stage: StageSettings) -> Mapping[str, int]:
 
 
 def snap_start(stage: StageSettings) -> frozenset[str]:
-    """The stage's own setting; raises ValueError for a function that there is not, or that can have no snapshot: with
+    """The stage's setting; raises ValueError for an unknown function, or one that cannot have a snapshot: with
     more than 512 MB of ``/tmp``, or served by another runtime than Python's own (AWS Lambda Developer Guide, "Improving
     startup performance with Lambda SnapStart").
     """
@@ -80,7 +80,7 @@ def snap_start(stage: StageSettings) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """Where a function runs that has to reach something inside a VPC."""
+    """The network of a function that reaches something inside a VPC."""
 
     vpc: ec2.IVpc
     subnets: ec2.SubnetSelection
@@ -96,8 +96,8 @@ class Layers:
         self._made: dict[str, lambda_.ILayerVersion] = {}
 
     def of(self, spec: FunctionSpec) -> list[lambda_.ILayerVersion]:
-        """The library and the dependencies of a function, on the local machine the library alone; what serves HTTP
-        stands behind the web adapter.
+        """The library and the dependencies of a function, locally only the library; a web server also gets the web
+        adapter.
         """
         dependencies = spec.layers if self._stage.built_layers else ()
         own = [self._layer(name) for name in ("core", *dependencies)]
@@ -206,8 +206,8 @@ class Function(Construct):
         self.alias = lambda_.Alias(self, "Live", alias_name=ALIAS, version=self.function.current_version)
 
     def connect(self, values: Mapping[str, str], allow: Allow) -> None:
-        """Tell the function the variables of its entry, and let it do what stands there: the workflow that `api` and
-        `sweep` start stands upon the other functions, so this comes after all of them.
+        """Add the variables and permissions of its entry, after all functions are made: `api` and `sweep` name the
+        workflow, which names the other functions.
         """
         for name in self.spec.environment:
             self.function.add_environment(name, values[name])
@@ -215,13 +215,14 @@ class Function(Construct):
             self.role.add_to_policy(statement)
 
     def arn_for(self, stage: StageSettings) -> str:
-        """What a machine's definition names: where machines have versions, the version of this deployment."""
+        """The ARN in a machine's definition: of this deployment's version if machines have versions, else of the
+        alias."""
         called = self.function.current_version if stage.has_versions else self.alias
         return called.function_arn
 
     def let_invoke(self, machine: sfn.StateMachine, stage: StageSettings) -> None:
-        """The alias, and where machines have versions every version: executions of earlier releases name theirs, and
-        the role is one for all of them (aws/aws-cdk#17515).
+        """Allow the alias, and all versions if machines have versions: executions of earlier releases call theirs with
+        the same role (aws/aws-cdk#17515).
         """
         self.alias.grant_invoke(machine)
         if stage.has_versions:
@@ -238,11 +239,11 @@ class Function(Construct):
             )
 
     def fail_to(self, queue: sqs.Queue, *, retry_attempts: int, max_event_age: Duration) -> None:
-        """Where an asynchronous call of the alias ends that fails at every attempt, or waits for too long.
+        """The destination of asynchronous calls of the alias that fail at every attempt, or wait too long.
 
-        Retries and dead-letter queue of a rule or a schedule cover its delivery alone: Lambda has taken the event
-        then, and what the function raises afterwards would be gone after Lambda's own retries (AWS Lambda Developer
-        Guide, "Capturing records of Lambda asynchronous invocations").
+        Retries and dead-letter queue of a rule or a schedule only cover the delivery to Lambda: an event whose function
+        raises would be lost after Lambda's own retries (AWS Lambda Developer Guide, "Capturing records of Lambda
+        asynchronous invocations").
         """
         self.role.add_to_policy(iam.PolicyStatement(actions=["sqs:SendMessage"], resources=[queue.queue_arn]))
         config = lambda_.CfnEventInvokeConfig(

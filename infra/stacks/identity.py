@@ -24,8 +24,8 @@ ADMIN_GROUP: Final = "admin"
 class IdentityStack(Stack):
     """A Cognito user pool; other providers, OpenID Connect or SAML, are federated into it.
 
-    ``page_url``: where the page is, once that is known; the sign-in may lead back there. Without it, and without an
-    address of the stage's own, the sign-in page is off: Cognito wants to know where it may lead.
+    ``page_url``: the page's address, once it is known, a callback of the sign-in. Without it, and without callbacks of
+    the stage's own, the sign-in page is off: Cognito requires a callback.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class IdentityStack(Stack):
             user_pool_name=f"{self._stage.prefix}-users",
             self_sign_up_enabled=False,
             sign_in_aliases=cognito.SignInAliases(username=True, email=True),
-            # a pool knows one answer for all of its users: what administrators need, everybody does
+            # one setting for all users of a pool: if administrators need a second factor, everybody does
             mfa=cognito.Mfa.REQUIRED if is_forced else cognito.Mfa.OPTIONAL,
             mfa_second_factor=cognito.MfaSecondFactor(otp=True, sms=False),
             password_policy=cognito.PasswordPolicy(
@@ -111,7 +111,7 @@ class IdentityStack(Stack):
         details = {
             "oidc_issuer": provider.issuer,
             "client_id": provider.client_id,
-            # a reference that CloudFormation resolves; the value stands in no template
+            # a reference that CloudFormation resolves; the value is in no template
             "client_secret": SecretValue.secrets_manager(provider.secret).unsafe_unwrap(),
             "authorize_scopes": "openid email profile",
             "attributes_request_method": "GET",
@@ -167,7 +167,7 @@ class IdentityStack(Stack):
             disable_o_auth=None if callbacks else True,
             supported_identity_providers=[
                 cognito.UserPoolClientIdentityProvider.COGNITO,
-                *(cognito.UserPoolClientIdentityProvider.custom(one.provider_name) for one in providers),
+                *(cognito.UserPoolClientIdentityProvider.custom(own.provider_name) for own in providers),
             ],
         )
         for provider in providers:

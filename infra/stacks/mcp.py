@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from infra.stages import StageSettings
 
 GITHUB_MCP_VERSION: Final = "v2.1.0"
-"""The release whose flags, names and answers the tests have seen; the image must carry it as its tag."""
+"""The release that the tests run against; the image must have it as its tag."""
 
 PORT: Final = 8082
 HEALTH_ROUTE: Final = "/.well-known/oauth-protected-resource"
@@ -52,7 +52,7 @@ _ECR: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class McpSettings:
-    """What an operator decides about the server.
+    """An operator's settings of the server.
 
     ``image`` and ``probe_image``: full references with their digest, ``registry/name:tag@sha256:…``; the
     server's tag must be `GITHUB_MCP_VERSION`. The probe is any arm64 image with ``sh`` and ``wget``.
@@ -80,8 +80,8 @@ class McpSettings:
 class McpStack(Stack):
     """The server, and the network through which the github function reaches it.
 
-    ``url`` is where the server is found, ``network`` where the function runs, `servers` what
-    ``MCP_SERVERS`` lists for it; `attach` gives the function its way to KMS, Parameter Store and Secrets Manager.
+    ``url``: the server's address; ``network``: the function's network; `servers`: the entry of ``MCP_SERVERS``;
+    `attach` lets the function reach KMS, Parameter Store and Secrets Manager.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class McpStack(Stack):
         )
 
     def _allow(self) -> None:
-        """Every way that is open: function to server, server to GitHub, function to AWS."""
+        """Every allowed connection: function to server, server to GitHub, function to AWS."""
         server, function = self._server_group, self._function_group
         server.add_ingress_rule(function, ec2.Port.tcp(PORT), "calls of the github function")
         function.add_egress_rule(server, ec2.Port.tcp(PORT), "calls of the github function")
@@ -188,10 +188,10 @@ class McpStack(Stack):
             vpc_subnets=ec2.SubnetSelection(subnet_type=ec2.SubnetType.PUBLIC),
             security_groups=[self._server_group],
             platform_version=ecs.FargatePlatformVersion.VERSION1_4,
-            # The old task serves until the new one is healthy; a release that never is goes back.
+            # The old task serves until the new one is healthy; an unhealthy release is rolled back.
             min_healthy_percent=100,
             max_healthy_percent=200,
-            # by which a bill and Security Hub tell whose task it is
+            # for bills and Security Hub
             propagate_tags=ecs.PropagatedTagSource.SERVICE,
             circuit_breaker=ecs.DeploymentCircuitBreaker(enable=True, rollback=True),
             cloud_map_options=ecs.CloudMapOptions(
@@ -279,11 +279,11 @@ class McpStack(Stack):
         )
 
     def _may_pull(self, task: ecs.FargateTaskDefinition) -> None:
-        """An image in a registry of the account needs a right to pull; a public one needs none."""
+        """Pulling an image from a registry of AWS needs permissions; from a public one none."""
         repositories = [
-            f"arn:aws:ecr:{found['region']}:{found['account']}:repository/{found['name']}"
+            f"arn:aws:ecr:{match['region']}:{match['account']}:repository/{match['name']}"
             for image in (self._settings.image, self._settings.probe_image)
-            if (found := _ECR.fullmatch(_parts(image)["name"]))
+            if (match := _ECR.fullmatch(_parts(image)["name"]))
         ]
         if not repositories:
             return
@@ -304,7 +304,7 @@ class McpStack(Stack):
 
 
 def _probe() -> ecs.HealthCheck:
-    """The server's image has neither shell nor client, so its neighbour in the task asks for it.
+    """The server's image has neither shell nor client, so another container of the task checks its health.
 
     Both containers are essential: an unhealthy probe makes the task unhealthy, and ECS replaces it.
     """
@@ -318,15 +318,15 @@ def _probe() -> ecs.HealthCheck:
 
 
 def _parts(image: str) -> re.Match[str]:
-    found = _IMAGE.fullmatch(image)
-    if not found:
+    match = _IMAGE.fullmatch(image)
+    if not match:
         raise ValueError(
             f"an image must be pinned by its digest, registry/name:tag@sha256:<64 hex digits>: {image}"
         )
-    return found
+    return match
 
 
 def _pinned(image: str) -> str:
-    """Name and digest: what runs is the digest, a tag beside it is only for people."""
+    """Name and digest: the digest decides what runs, a tag is only for people."""
     parts = _parts(image)
     return f"{parts['name']}@sha256:{parts['digest']}"

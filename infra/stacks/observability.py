@@ -35,13 +35,13 @@ FIRST_TEXT_METRIC: Final = "FirstTextMilliseconds"
 """From the request of a turn to the first text of its answer, counted by `functions/turn`."""
 _SLOW_MILLISECONDS: Final = 20_000
 _WATCHING_A_RELEASE: Final = ("ReleaseFails", "ChatsTimeOut", "AbortFails")
-"""The alarms at which the workflow's alias goes back. None stands upon `api` or `sweep`, which stand upon the alias."""
+"""The alarms that roll the workflow's alias back. None depends on `api` or `sweep`, which depend on the alias."""
 
 
 class Observability(Construct):
-    """One dashboard; in stages with alarms also a topic that they notify, and with it ``alarm_email``.
+    """One dashboard; in stages with alarms also the topic that they notify, with ``alarm_email`` as a subscriber.
 
-    Output ``AlarmTopicArn``: where others subscribe. Without an address and without them nobody hears an alarm.
+    Output ``AlarmTopicArn``: for other subscribers. Without any subscriber an alarm reaches no one.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Observability(Construct):
 
     @property
     def release_alarms(self) -> list[cloudwatch.Alarm]:
-        """What a new version of the workflow is watched by while it is given more and more of the chats."""
+        """The alarms that are watched while a new version of the workflow takes over the chats."""
         return [self._raised[name] for name in _WATCHING_A_RELEASE]
 
     def _dashboard(self, stage: StageSettings) -> None:
@@ -141,8 +141,8 @@ class Observability(Construct):
         self._money(dashboard)
 
     def _money(self, dashboard: cloudwatch.Dashboard) -> None:
-        """What the model's calls took, as `functions/turn` and `functions/search` count them; summaries are
-        not in it."""
+        """Cost, tokens and times of model calls, as counted by `functions/turn` and `functions/search`, without
+        summaries."""
 
         def figure(name: str, statistic: str, label: str) -> cloudwatch.Metric:
             return self._own("turn", name, statistic, _PERIOD, label)
@@ -184,7 +184,7 @@ class Observability(Construct):
                 left=[figure("ModelTries", "Average", "requests")],
                 right=[figure("BusyModel", "Sum", "waits")],
             ),
-            cloudwatch.GraphWidget(title="Searches that went without", left=self._degraded()),
+            cloudwatch.GraphWidget(title="Searches that ran degraded", left=self._degraded()),
         )
         dashboard.add_widgets(
             cloudwatch.GraphWidget(title="Chats that ended otherwise than complete", left=self._ends())
@@ -205,7 +205,7 @@ class Observability(Construct):
         label: str | None = None,
         **dimensions: str,
     ) -> cloudwatch.Metric:
-        """What functions count themselves, by the dimensions that they write (`dualtrack.runtime.metrics`)."""
+        """Metrics that functions write, by their dimensions (`dualtrack.runtime.metrics`)."""
         return cloudwatch.Metric(
             namespace=NAMESPACE,
             metric_name=name,
@@ -217,7 +217,7 @@ class Observability(Construct):
 
     def _queries(self, stage: StageSettings) -> None:
         """Saved queries of Logs Insights. `correlation_id` is the chat's id in every function's lines."""
-        groups = [one.log_group for one in self._functions.values()]
+        groups = [function.log_group for function in self._functions.values()]
         fields = ("@timestamp", "service", "level", "message", "turn", "next", "error")
         wanted = {
             "Chat": logs.QueryString(
@@ -249,8 +249,8 @@ class Observability(Construct):
 
     def _topic(self, stage: StageSettings, alarm_email: str) -> sns.Topic:
         topic = sns.Topic(self, "Alarms", topic_name=f"{stage.prefix}-alarms", enforce_ssl=True)
-        # A policy of ours, if only the one of enforce_ssl, takes the place of the default one, which let the
-        # account's own alarms publish.
+        # Any policy of our own, here that of enforce_ssl, replaces the default one, which lets the account's alarms
+        # publish.
         topic.add_to_resource_policy(
             iam.PolicyStatement(
                 sid="AlarmsPublish",
@@ -266,11 +266,12 @@ class Observability(Construct):
         return topic
 
     def _alarms(self, topic: sns.Topic) -> None:
-        """An alarm names what one event of a quiet hour can reach: a share, or a sum from one on (tests/infra)."""
+        """A single event in a quiet hour can raise every alarm: it is on a share, or on a sum of at least one
+        (tests/infra)."""
         for name, (metric, threshold, description) in self._watched().items():
             self._alarm(name, metric, threshold, description, topic)
         if self._mcp_service:
-            # ECS reports the use of CPU of tasks that run, so no report is no task
+            # ECS reports the CPU use of running tasks only, so no data means no task
             self._alarm(
                 "McpTask",
                 self._mcp_service.metric_cpu_utilization(statistic="n", period=_MINUTE),
@@ -298,7 +299,7 @@ class Observability(Construct):
             "ChatsTimeOut": (
                 machine.metric_timed_out(period=_WINDOW),
                 1,
-                "A chat passed its 15 minutes: a step hangs, or waits for a model that is away",
+                "A chat exceeded its 15 minutes: a step hangs, or waits for an unavailable model",
             ),
             "ApiFails": (
                 self._rest.metric_server_error(statistic="avg", period=_WINDOW),
@@ -370,7 +371,8 @@ class Observability(Construct):
         }
 
     def _release(self) -> dict[str, tuple[cloudwatch.IMetric, float, str]]:
-        """A new version that fails every chat it is given is seen at its first step: half of that share is enough."""
+        """A new version that fails all of its chats is detected at its first step: the threshold is half of that
+        share."""
         if not self._stage.moves_by_steps:
             return {}
         machine = self._machine
@@ -382,7 +384,7 @@ class Observability(Construct):
             _PERIOD,
         )
         description = (
-            "Of the chats that ended in five minutes too many failed; a release on its way goes back"
+            "Too many of the chats that ended in five minutes failed; a release in progress is rolled back"
         )
         return {"ReleaseFails": (failing, self._stage.release_percent / 2, description)}
 
@@ -401,7 +403,7 @@ class Observability(Construct):
                 period=_PERIOD,
                 label="throttles",
             )
-            alarms[f"Throttled{number}"] = (total, 1, f"Lambda holds back one of {', '.join(group)}")
+            alarms[f"Throttled{number}"] = (total, 1, f"Lambda throttles one of {', '.join(group)}")
         return alarms
 
     def _alarm(
@@ -437,7 +439,7 @@ def _share(
     of_rest: cloudwatch.IMetric,
     period: Duration = _WINDOW,
 ) -> cloudwatch.IMetric:
-    """Per cent that went wrong; 0 where nothing happened. A sum would need traffic to be reached."""
+    """Percentage of failures; 0 without events. A threshold on a sum would need traffic."""
     whole = rest if rest == "begun" else f"({bad} + {rest})"
     return cloudwatch.MathExpression(
         expression=f"IF({whole} > 0, 100 * {bad} / {whole}, 0)",

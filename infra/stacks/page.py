@@ -1,7 +1,7 @@
 """One origin for page and API: CloudFront before private files in S3 and before the REST API. Optional per stage.
 
-What it adds to the API: one address without CORS, where ``/v1/…`` in answers leads somewhere, and a domain of its own
-by setting. The API is never cached, and no error page replaces its responses.
+The API gets the page's origin, so it needs no CORS and ``/v1/…`` links in answers work, and by setting a domain of its
+own. The API is never cached, and no error page replaces its responses.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _ASSETS = "arn:<AWS::Partition>:s3:::cdk-hnb659fds-assets-<AWS::AccountId>-<AWS:
 
 
 class PageStack(Stack):
-    """Serves `infra.page` and the API, told by ``config.json`` where the sign-in is.
+    """Serves `infra.page` and the API; the page reads from ``config.json`` where to sign in.
 
     ``api_url`` is the REST API's URL with its stage, ``sign_in_url`` the Cognito domain's base URL
     (``https://…amazoncognito.com``), ``client_id`` the app client. The app client has to allow this
     stack's output ``PageUrl`` as callback and logout URL. ``uploads_bucket`` is the name of the bucket to which
-    administrators put files at addresses that the API signs. ``edge``: the stage's own domain; DNS has to lead it
+    administrators upload, at addresses that the API signs. ``edge``: the stage's own domain; its DNS record must point
     to the output ``DomainTarget``.
     """
 
@@ -124,7 +124,7 @@ class PageStack(Stack):
         return distribution
 
     def _reader(self) -> cloudfront.S3OriginAccessControl:
-        """Its name is the account's, not the region's; the CDK's own would be the same in every region."""
+        """Its name must be unique in the account; the CDK's default is the same in every region."""
         return cloudfront.S3OriginAccessControl(
             self, "Reader", origin_access_control_name=f"{self._stage.prefix}-page-{self.region}"
         )
@@ -143,7 +143,7 @@ class PageStack(Stack):
         return cloudfront.ResponseHeadersPolicy(
             self,
             "Headers",
-            # the account's, like the reader's name
+            # unique in the account, like the reader's name
             response_headers_policy_name=f"{self._stage.prefix}-page-{self.region}",
             comment=f"Security headers of the page of {self._stage.prefix}",
             security_headers_behavior=cloudfront.ResponseSecurityHeadersBehavior(
@@ -174,7 +174,7 @@ class PageStack(Stack):
         )
 
     def _deploy(self, config: dict[str, object]) -> None:
-        """The files, and a configuration of this stage in the place of the local one."""
+        """The files, with this stage's configuration instead of the local one."""
         page = deployment.Source.asset(str(web.FOLDER), exclude=[*web.SOURCES, "config.json"])
         log = logs.LogGroup(
             self, "DeployLog", retention=logs.RetentionDays.ONE_WEEK, removal_policy=RemovalPolicy.DESTROY
@@ -191,7 +191,7 @@ class PageStack(Stack):
         self._accept_copier()
 
     def _accept_copier(self) -> None:
-        """What cdk-nag finds on the CDK's own function, which copies the files at deployment."""
+        """Accept cdk-nag's findings on the CDK's own function, which copies the files at deployment."""
         copier = next(
             child for child in self.node.children if child.node.id.startswith("Custom::CDKBucketDeployment")
         )
@@ -209,7 +209,7 @@ class PageStack(Stack):
 
 
 def _to_api(url: str) -> cloudfront.BehaviorOptions:
-    """Everything as the client sent it but the host, by which API Gateway finds its API; nothing cached.
+    """Everything as the client sent it except the host, by which API Gateway selects the API; nothing is cached.
 
     An event stream sends a comment every 15 s, so it never meets the read time-out.
     """
@@ -229,5 +229,5 @@ def _to_api(url: str) -> cloudfront.BehaviorOptions:
 
 
 def _bucket_origins(bucket: str, region: str) -> tuple[str, str]:
-    """Where signed addresses of a bucket lead: to the region's endpoint, and in us-east-1 to the global one."""
+    """The origins of a bucket's signed addresses: the region's endpoint, and in us-east-1 the global one."""
     return f"https://{bucket}.s3.{region}.amazonaws.com", f"https://{bucket}.s3.amazonaws.com"

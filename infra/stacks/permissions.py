@@ -127,8 +127,8 @@ class Allow:
         return [_statement("s3vectors", ["ListIndexes"], bucket)] if bucket else []
 
     def secrets(self, *names: str) -> iam.PolicyStatement:
-        """Read the keys of services. AWS's own key for them, aws/ssm, lets whoever may read decrypt (AWS KMS Developer
-        Guide, "How AWS Systems Manager Parameter Store uses AWS KMS").
+        """Read the keys of services. They are encrypted with aws/ssm, which lets every reader decrypt (AWS KMS
+        Developer Guide, "How AWS Systems Manager Parameter Store uses AWS KMS").
         """
         arns = (
             self._data.format_arn(
@@ -147,15 +147,15 @@ class Allow:
         return [*read, _statement("bedrock-mantle", ["CreateInference"], arn)] if arn else read
 
     def spans(self) -> list[iam.PolicyStatement]:
-        """Read the headers for the stage's collector, where there is one."""
+        """Read the headers for the stage's collector, if it has one."""
         return [] if self._services.otlp_endpoint == "" else [self.secrets("otlp")]
 
     def graph_server(self) -> list[iam.PolicyStatement]:
-        """Read the password of the graph's server, where one is asked."""
+        """Read the password of the graph's server, if there is one."""
         return [self.secrets("graph")] if self._services.may_ask_graph_server else []
 
     def connections(self, action: str) -> iam.PolicyStatement:
-        """With the key of the users' connections."""
+        """On the key that encrypts the users' connections."""
         return _statement("kms", [action], self._data.connections_key.key_arn)
 
     def users(self, *actions: str) -> iam.PolicyStatement:
@@ -166,7 +166,7 @@ class Allow:
         return _statement("lambda", ["InvokeFunction"], self._embed.function_arn)
 
     def machine(self, name: str, action: str) -> iam.PolicyStatement:
-        """On a workflow itself, ``chat`` or ``corpus``; what is done to one execution is `executions`."""
+        """On a workflow itself, ``chat`` or ``corpus``; `executions` is for actions on an execution."""
         return _statement("states", [action], self._workflows[name].machine.state_machine_arn)
 
     def executions(self, name: str, action: str) -> iam.PolicyStatement:
@@ -181,7 +181,7 @@ class Allow:
 
 
 def inference_arn(stack: Stack, services: Services) -> str:
-    """What Bedrock is called on, empty where it is not: a project, in the form of the managed policy
+    """The resource of calls to Bedrock, empty without it: a project, in the form of the managed policy
     AmazonBedrockMantleInferenceAccess (AWS Managed Policy Reference), in this account and one region alone.
 
     A request that names no project belongs to the account's default one, whose ARN AWS does not document.

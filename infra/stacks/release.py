@@ -1,4 +1,4 @@
-"""A machine under versions: each release publishes one, and the machine's alias moves to it (DESIGN 9).
+"""Versions of a machine: each release publishes one, and the machine's alias moves to it (DESIGN 9).
 
 A version's definition names the functions' own versions, so an execution runs the code of one release from its first
 step to its last, whatever is deployed meanwhile. What starts executions names the alias.
@@ -23,10 +23,10 @@ MACHINE_ALIAS: Final = "live"
 
 
 class Release(Construct):
-    """The version that this deployment publishes, and the alias, at once there until `move_by_steps`.
+    """The version that this deployment publishes, and the alias, which moves at once unless `move_by_steps` is called.
 
-    A version is published when the machine's revision is another one, and stays when the next takes its place: its
-    executions go on, and the alias can go back to it. `dualtrack aws prune` deletes unused versions.
+    A version is published when the machine's revision changes, and is kept after the next one: its executions go on,
+    and the alias can go back to it. `dualtrack aws prune` deletes unused versions.
     """
 
     def __init__(self, scope: Construct, construct_id: str, machine: sfn.StateMachine) -> None:
@@ -49,7 +49,7 @@ class Release(Construct):
 
     def move_by_steps(self, stage: StageSettings, alarms: Sequence[cloudwatch.IAlarm]) -> None:
         """Give the new version a share of the new executions, then more or all, while the alarms are silent. When one
-        is raised the alias goes back, the deployment fails, and CloudFormation takes back the rest of it.
+        is raised the alias goes back, the deployment fails, and CloudFormation rolls back the rest.
         """
         self._alias.deployment_preference = self._preference(
             stage.release.upper(),

@@ -32,8 +32,8 @@ _EVENTS_SECONDS: Final = 130
 _HEALTH: Final = "/health"
 OPEN_RATE: Final = 10
 OPEN_BURST: Final = 20
-"""What all callers together get of an open route, requests a second: whoever asks more of them than a probe does must
-not use up what the gateway lets through for users.
+"""Limit of an open route for all callers together, requests a second: more than probes need, and too few to use up the
+gateway's limit for users.
 """
 
 
@@ -41,7 +41,7 @@ not use up what the gateway lets through for users.
 class Refusal:
     """An error response of the gateway itself, in the contract's form (CONTRACT 4).
 
-    ``status``: None where the gateway's own stands for whatever has no answer of its own.
+    ``status``: None for the gateway's default responses, which keep their own.
     """
 
     type: apigateway.ResponseType
@@ -94,7 +94,7 @@ class Rest(Construct):
         edge: Edge = PLAIN,
     ) -> None:
         super().__init__(scope, construct_id)
-        # A parameter (local) cannot be taken apart and stands for one origin.
+        # A parameter (local) cannot be split: it is one origin.
         self._origins = (
             [allowed_origins] if Token.is_unresolved(allowed_origins) else allowed_origins.split(",")
         )
@@ -108,19 +108,19 @@ class Rest(Construct):
             description="The HTTP API of dualtrack",
             # an edge-optimised one would cut event streams that are idle for 30 s
             endpoint_types=[apigateway.EndpointType.REGIONAL],
-            # bytes out of `api`; never */*, with which a message's JSON would come in as base64 and, with 4 MB of
-            # files in it, pass the 6 MB that a function may be sent
+            # binary responses of `api`; never */*: a message's JSON would arrive as base64 and, with 4 MB of files in
+            # it, exceed the 6 MB of an invocation
             binary_media_types=list(BINARY_TYPES),
             cloud_watch_role=True,
             deploy_options=apigateway.StageOptions(
                 stage_name=STAGE_NAME,
                 throttling_rate_limit=stage.request_rate,
                 throttling_burst_limit=stage.request_burst,
-                # API Gateway would write execution logs to a group that it makes itself, kept for ever and left
-                # behind by the stack; what went wrong stands in the access log
+                # API Gateway writes execution logs to a group that it makes itself, which is kept for ever and outlives
+                # the stack; errors are in the access log
                 logging_level=apigateway.MethodLoggingLevel.OFF,
                 data_trace_enabled=False,
-                # by method they cost more than everything else that is idle; those of the API are free
+                # metrics by method cost more than everything else of an idle stage; those of the API are free
                 metrics_enabled=False,
                 tracing_enabled=True,
                 access_log_destination=apigateway.LogGroupLogDestination(self.access_log),
@@ -192,7 +192,8 @@ class Rest(Construct):
         self._guarded(shadows[-1].add_resource(events), "GET", to_stream)
 
     def _domain(self, edge: Edge) -> None:
-        """The API's own host name, for a stage without CloudFront. Output ``DomainTarget``: what DNS has to name."""
+        """The API's own host name, for a stage without CloudFront. Output ``DomainTarget``: the target of its DNS
+        record."""
         certificate = acm.Certificate.from_certificate_arn(self, "Certificate", edge.certificate_arn)
         domain = self.rest.add_domain_name(
             "Domain",
@@ -205,7 +206,7 @@ class Rest(Construct):
         target.override_logical_id("DomainTarget")
 
     def _health(self, resource: apigateway.Resource) -> None:
-        """Answered by the gateway itself: whoever asks it all day starts no function."""
+        """Answered by the gateway itself, so frequent health checks start no function."""
         answer = apigateway.MockIntegration(
             request_templates={"application/json": '{"statusCode": 200}'},
             passthrough_behavior=apigateway.PassthroughBehavior.NEVER,
@@ -261,7 +262,7 @@ class Rest(Construct):
 
 def _access_log_format() -> apigateway.AccessLogFormat:
     """What was called, from where, how it ended and how long it took; never a body, a query, a token or a user: lines
-    go by their age, and a user who was erased must not stand in them (docs/privacy.md).
+    only expire by age, and an erased user must not be in them (docs/privacy.md).
     """
     field = apigateway.AccessLogField
     return apigateway.AccessLogFormat.custom(

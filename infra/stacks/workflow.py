@@ -38,8 +38,8 @@ def steps_of(definition: Path) -> tuple[FunctionSpec, ...]:
 
 
 class Workflow(Construct):
-    """A machine, named as its ASL file: that is its definition, the functions are put into it: their versions where
-    the stage publishes versions of the machine too, else their aliases.
+    """A machine, named after the ASL file of its definition, which names the functions' versions if the stage publishes
+    versions of the machine, else their aliases.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Workflow(Construct):
 
     @property
     def start_arn(self) -> str:
-        """What an execution is started by: the alias where there is one."""
+        """The ARN that executions are started with: the alias if there is one."""
         return self.release.alias_arn if self.release else self.machine.state_machine_arn
 
 
@@ -160,7 +160,7 @@ class Triggers(Construct):
         return queue
 
     def _on_execution_end(self, machine: sfn.StateMachine, abort: Function) -> None:
-        """No Catch sees a timeout, a stopped execution, States.Runtime or DataLimitExceeded."""
+        """No Catch handles a timeout, a stopped execution, States.Runtime or DataLimitExceeded."""
         events.Rule(
             self,
             "ExecutionEnded",

@@ -95,7 +95,7 @@ class Account:
         return Caller(answer["Account"], answer["Arn"])
 
     def concurrency(self) -> int:
-        """How many concurrent executions Lambda allows in this region, for all functions together."""
+        """Lambda's limit of concurrent executions in this region, for all functions together."""
         with plainly():
             limits = self.client("lambda").get_account_settings()["AccountLimit"]
         return int(limits["ConcurrentExecutions"])
@@ -113,28 +113,30 @@ class Account:
         """A stack with the reason for its latest failure; None if it does not exist."""
         with plainly():
             try:
-                found = self._cloudformation.describe_stacks(StackName=name)["Stacks"][0]
+                stack = self._cloudformation.describe_stacks(StackName=name)["Stacks"][0]
             except ClientError as error:
                 if _NO_STACK in error.response["Error"].get("Message", ""):
                     return None
                 raise
-            status = found["StackStatus"]
+            status = stack["StackStatus"]
             if status == "DELETE_COMPLETE":
                 return None
             reason = self._reason(name) if "FAILED" in status or "ROLLBACK" in status else ""
-        outputs = {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", [])}
+        outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
         return Stack(name, status, reason, outputs)
 
     def stacks(self, stage: str) -> Mapping[str, Stack]:
         """The existing stacks of a stage, by their names in `STACKS`."""
-        found = {one: self.stack(f"{prefix(stage)}-{one}") for one in STACKS}
-        return {name: stack for name, stack in found.items() if stack is not None}
+        existing = {name: self.stack(f"{prefix(stage)}-{name}") for name in STACKS}
+        return {name: stack for name, stack in existing.items() if stack is not None}
 
     def _reason(self, name: str) -> str:
         """The oldest failure among the newest events: the later ones follow from it."""
         events = self._cloudformation.describe_stack_events(StackName=name)["StackEvents"][:100]
-        failed = [one for one in events if one["ResourceStatus"].endswith("_FAILED")]
-        causes = [one for one in failed if "cancelled" not in one.get("ResourceStatusReason", "").lower()]
+        failed = [event for event in events if event["ResourceStatus"].endswith("_FAILED")]
+        causes = [
+            event for event in failed if "cancelled" not in event.get("ResourceStatusReason", "").lower()
+        ]
         if not causes:
             return ""
         return f"{causes[-1]['LogicalResourceId']}: {causes[-1].get('ResourceStatusReason', '')}"
@@ -148,8 +150,8 @@ class Account:
                 if _NO_STACK in error.response["Error"].get("Message", ""):
                     return None
                 raise
-        found: Mapping[str, Any] | None = json.loads(answer.get("Metadata") or "{}").get("dualtrack")
-        return found
+        recorded: Mapping[str, Any] | None = json.loads(answer.get("Metadata") or "{}").get("dualtrack")
+        return recorded
 
     def delete_stack(self, name: str) -> None:
         """Start deleting a stack."""
@@ -168,7 +170,9 @@ class Account:
                     ]
                 )
             )
-            return frozenset(one["Name"].rsplit("/", 1)[1] for page in pages for one in page["Parameters"])
+            return frozenset(
+                parameter["Name"].rsplit("/", 1)[1] for page in pages for parameter in page["Parameters"]
+            )
 
     def put_key(self, stage: str, name: str, value: str) -> None:
         """Put a key into the Parameter Store, encrypted."""
@@ -186,21 +190,22 @@ class Account:
     def admins(self, pool: str) -> tuple[User, ...]:
         """Up to 60 administrators."""
         with plainly():
-            found = self._cognito.list_users_in_group(UserPoolId=pool, GroupName=ADMIN_GROUP, Limit=60)
-        return tuple(User(one["Username"], one["UserStatus"]) for one in found["Users"])
+            answer = self._cognito.list_users_in_group(UserPoolId=pool, GroupName=ADMIN_GROUP, Limit=60)
+        return tuple(User(user["Username"], user["UserStatus"]) for user in answer["Users"])
 
     def user(self, pool: str, name: str) -> User | None:
         """A user by name."""
         with plainly():
             try:
-                found = self._cognito.admin_get_user(UserPoolId=pool, Username=name)
+                answer = self._cognito.admin_get_user(UserPoolId=pool, Username=name)
             except self._cognito.exceptions.UserNotFoundException:
                 return None
-        return User(found["Username"], found["UserStatus"])
+        return User(answer["Username"], answer["UserStatus"])
 
     def create_user(self, pool: str, name: str, email: str, password: str = "") -> None:
-        """A user with a temporary password: Cognito mails one unless one is given. A second call changes nothing."""
-        given: dict[str, Any] = (
+        """Create a user with a temporary password: Cognito mails one unless ``password`` is set. A second call changes
+        nothing."""
+        options: dict[str, Any] = (
             {"TemporaryPassword": password, "MessageAction": "SUPPRESS"}
             if password
             else {"DesiredDeliveryMediums": ["EMAIL"]}
@@ -209,7 +214,7 @@ class Account:
         with plainly():
             try:
                 self._cognito.admin_create_user(
-                    UserPoolId=pool, Username=name, UserAttributes=attributes if email else [], **given
+                    UserPoolId=pool, Username=name, UserAttributes=attributes if email else [], **options
                 )
             except self._cognito.exceptions.UsernameExistsException:
                 return
@@ -250,17 +255,20 @@ class Account:
     def delete_old_users(self, pool: str, beginning: str, before: datetime) -> None:
         """Delete users with this name prefix who were created before a time; at most 60."""
         with plainly():
-            found = self._cognito.list_users(UserPoolId=pool, Filter=f'username ^= "{beginning}"', Limit=60)
-        for one in found["Users"]:
-            if one["UserCreateDate"] < before and one["Username"].startswith(beginning):
-                self.delete_user(pool, one["Username"])
+            answer = self._cognito.list_users(UserPoolId=pool, Filter=f'username ^= "{beginning}"', Limit=60)
+        for user in answer["Users"]:
+            if user["UserCreateDate"] < before and user["Username"].startswith(beginning):
+                self.delete_user(pool, user["Username"])
 
     def subscriptions(self, topic: str) -> tuple[int, int]:
         """(confirmed, not confirmed) subscriptions of a topic, of its first hundred."""
         with plainly():
-            found = self.client("sns").list_subscriptions_by_topic(TopicArn=topic)["Subscriptions"]
-        waiting = sum(one["SubscriptionArn"] in ("PendingConfirmation", "Deleted") for one in found)
-        return len(found) - waiting, waiting
+            subscriptions = self.client("sns").list_subscriptions_by_topic(TopicArn=topic)["Subscriptions"]
+        waiting = sum(
+            subscription["SubscriptionArn"] in ("PendingConfirmation", "Deleted")
+            for subscription in subscriptions
+        )
+        return len(subscriptions) - waiting, waiting
 
     def messages(self, queue: str) -> int:
         """The approximate number of messages in a queue."""
@@ -272,7 +280,9 @@ class Account:
     def running_since(self, machine: str) -> tuple[tuple[str, float], ...]:
         """(name, time of the start) of up to 1,000 running executions."""
         with plainly():
-            found = self.client("stepfunctions").list_executions(
+            answer = self.client("stepfunctions").list_executions(
                 stateMachineArn=machine, statusFilter="RUNNING", maxResults=1000
             )
-        return tuple((one["name"], one["startDate"].timestamp()) for one in found["executions"])
+        return tuple(
+            (execution["name"], execution["startDate"].timestamp()) for execution in answer["executions"]
+        )

@@ -49,17 +49,17 @@ class Cdk:
             self._run(["bootstrap", f"aws://{account}/{self._region}"], {}, Path(folder))
 
     def deploy(self, stacks: Sequence[str], context: Mapping[str, str], settings: Mapping[str, str]) -> None:
-        """Deploy stacks by their names in the app, with what they need; ``--all`` for all of them.
+        """Deploy stacks by their names in the app, with their dependencies; ``--all`` for all of them.
 
         ``settings`` is added to the environment of the app (`infra.settings`).
         """
-        given = [part for name, value in context.items() for part in ("-c", f"{name}={value}")]
+        context_arguments = [part for name, value in context.items() for part in ("-c", f"{name}={value}")]
         with tempfile.TemporaryDirectory(prefix="dualtrack-cdk-") as folder:
             # a separate folder: the CDK locks its output, and a killed CDK leaves the lock behind
             output = [] if Path(self._app).is_dir() else ["--output", folder]
             app = ["--app", self._app, *output]
             options = ["--require-approval", "never", "--progress", "events", "--no-notices"]
-            self._run(["deploy", *stacks, *app, *given, *options], settings, _checkout())
+            self._run(["deploy", *stacks, *app, *context_arguments, *options], settings, _checkout())
 
     def _run(self, arguments: Sequence[str], settings: Mapping[str, str], folder: Path) -> None:
         command = [*_command(), *arguments]
@@ -71,8 +71,8 @@ class Cdk:
             for line in process.stdout:
                 log.write(line)
                 tail = [*tail[1 - _TAIL :], line]
-                if said := _worth_saying(line):
-                    self._show(said)
+                if progress := _worth_saying(line):
+                    self._show(progress)
         if process.returncode:
             end = "".join(line for line in tail if not any(word in line for word in _NOISE))
             raise Refusal(
@@ -99,8 +99,8 @@ def own_app() -> str:
 
 
 def _command() -> list[str]:
-    if given := os.environ.get(COMMAND_VARIABLE):
-        return shlex.split(given)
+    if command := os.environ.get(COMMAND_VARIABLE):
+        return shlex.split(command)
     from infra.local.synth import node  # noqa: PLC0415
 
     npx = Path(node()).parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npx-cli.js"

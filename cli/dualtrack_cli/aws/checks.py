@@ -1,6 +1,6 @@
-"""The contract's black-box checks: what a stack answers at its address, to one user.
+"""The contract's black-box checks of a stack, at its address and as one user.
 
-Each check says what is expected and what was seen. A check that needs what an earlier one did not get is not reached.
+Each check says what is expected and what was seen. A check that depends on a failed one is not reached.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _TIMEOUT: Final = httpx.Timeout(35, connect=10)
 
 
 class Wrong(Exception):
-    """What was seen instead of what is expected."""
+    """The observation is not the expected one."""
 
 
 class NotReached(Exception):
-    """An earlier check did not get what this one needs."""
+    """A check that this one depends on has failed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,12 @@ class Check:
     name: str
     expected: str
     run: Callable[[Probe], str]
-    """Gives what was seen; raises `Wrong`."""
+    """Returns what was seen; raises `Wrong`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How a check went; ``state`` is ``passed``, ``failed`` or ``not reached``."""
+    """The outcome of a check; ``state`` is ``passed``, ``failed`` or ``not reached``."""
 
     name: str
     expected: str
@@ -58,7 +58,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """Seconds of one chat from its request on."""
+    """Seconds of a chat since its request."""
 
     accepted: float
     first_token: float
@@ -67,12 +67,12 @@ class Timed:
 
 @dataclass
 class Probe:
-    """One user at one address, and what the checks have got so far."""
+    """A user at an address, and the results so far."""
 
     url: str
     token: str
     chats: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """``first`` and ``second``: the answers of POST /v1/chats, with ``chat`` and ``events`` when they have ended."""
+    """``first`` and ``second``: the answers of POST /v1/chats, with ``chat`` and ``events`` once they have ended."""
     timed: dict[str, Timed] = field(default_factory=dict)
     receipt: dict[str, Any] = field(default_factory=dict)
 
@@ -87,7 +87,7 @@ class Probe:
         self._http.close()
 
     def ask(self, method: str, path: str, *, token: str | None = None, **request: Any) -> httpx.Response:
-        """A request as this user; ``token`` empty for nobody."""
+        """A request as this user; anonymous with an empty ``token``."""
         used = self.token if token is None else token
         headers = {**({"Authorization": f"Bearer {used}"} if used else {}), **request.pop("headers", {})}
         try:
@@ -96,7 +96,7 @@ class Probe:
             raise Wrong(f"no answer: {error}") from error
 
     def body(self, response: httpx.Response, *statuses: int) -> Any:
-        """The JSON of an answer with one of these statuses."""
+        """The JSON of an answer, which must have one of these statuses."""
         if response.status_code not in statuses:
             raise Wrong(f"{response.status_code} {response.text[:200]}")
         try:
@@ -105,11 +105,11 @@ class Probe:
             raise Wrong(f"{response.status_code}, no JSON: {response.text[:100]}") from None
 
     def get(self, path: str) -> Any:
-        """The body of a 200."""
+        """The body of a GET, which must return 200."""
         return self.body(self.ask("GET", path), 200)
 
     def refusal(self, response: httpx.Response, status: int, code: str) -> str:
-        """That an answer is this error in the contract's form."""
+        """Check that an answer is this error in the contract's form."""
         error = self.body(response, status).get("error") or {}
         if error.get("code") != code or not error.get("message"):
             raise Wrong(f"{status} {str(error)[:200]}")
@@ -145,7 +145,7 @@ class Probe:
         return events, first or time.monotonic() - began
 
     def events(self, chat_id: str, after: int = 0) -> Iterator[ChatEvent]:
-        """The events of a chat; the client refuses a gap."""
+        """The events of a chat; the client raises an error for a gap."""
         with ApiClient(self.url, self.token) as client:
             try:
                 yield from client.events(chat_id, after)
@@ -154,7 +154,7 @@ class Probe:
 
 
 def run_checks(probe: Probe, tell: Callable[[Result], None]) -> list[Result]:
-    """All checks in order; ``tell`` hears of each as it ends."""
+    """Run all checks in order; ``tell`` is called with each result."""
     results = []
     for check in CHECKS:
         began = time.monotonic()
@@ -178,10 +178,10 @@ def _health(probe: Probe) -> str:
 
 
 def _openapi(probe: Probe) -> str:
-    found = probe.body(probe.ask("GET", "/openapi.json", token=""), 200)
-    if not str(found["openapi"]).startswith("3.1"):
-        raise Wrong(str(found["openapi"]))
-    return f"{found['openapi']}, {len(found['paths'])} paths"
+    document = probe.body(probe.ask("GET", "/openapi.json", token=""), 200)
+    if not str(document["openapi"]).startswith("3.1"):
+        raise Wrong(str(document["openapi"]))
+    return f"{document['openapi']}, {len(document['paths'])} paths"
 
 
 def _unauthorized(probe: Probe) -> str:
@@ -198,16 +198,16 @@ def _bad_field(probe: Probe) -> str:
     return probe.refusal(answer, 400, "invalid_request")
 
 
-def _not_found(probe: Probe) -> str:
+def _unknown_chat(probe: Probe) -> str:
     return probe.refusal(probe.ask("GET", f"/v1/chats/{_NOBODY}"), 404, "not_found")
 
 
 def _tools(probe: Probe) -> str:
-    found = probe.get("/v1/tools")
-    names = {one["name"] for one in found["tools"]}
+    answer = probe.get("/v1/tools")
+    names = {tool["name"] for tool in answer["tools"]}
     if "retrieve_full_context" not in names:
         raise Wrong(", ".join(sorted(names)))
-    return f"{len(names)} tools, {len(found['profiles'])} profiles"
+    return f"{len(names)} tools, {len(answer['profiles'])} profiles"
 
 
 def _first_chat(probe: Probe) -> str:
@@ -222,9 +222,9 @@ def _first_chat(probe: Probe) -> str:
 
 def _events(probe: Probe) -> str:
     events = probe.chat("first")["events"]
-    kinds = [one.kind for one in events]
-    if [one.id for one in events] != list(range(1, len(events) + 1)):
-        raise Wrong(f"ids {[one.id for one in events]}")
+    kinds = [event.kind for event in events]
+    if [event.id for event in events] != list(range(1, len(events) + 1)):
+        raise Wrong(f"ids {[event.id for event in events]}")
     if "answer" not in kinds or kinds[-1] != "done" or "delta" not in kinds:
         raise Wrong(", ".join(kinds))
     return f"{len(events)} events without a gap, {kinds.count('delta')} deltas"
@@ -234,10 +234,10 @@ def _resume(probe: Probe) -> str:
     events = probe.chat("first")["events"]
     half = len(events) // 2
     again = list(probe.events(probe.chat("first")["chat_id"], half))
-    if [(one.id, one.kind, one.data) for one in again] != [
-        (one.id, one.kind, one.data) for one in events[half:]
+    if [(event.id, event.kind, event.data) for event in again] != [
+        (event.id, event.kind, event.data) for event in events[half:]
     ]:
-        raise Wrong(f"after {half}: {[one.id for one in again]}")
+        raise Wrong(f"after {half}: {[event.id for event in again]}")
     return f"after {half}: {len(again)} events, the same"
 
 
@@ -255,9 +255,9 @@ def _recall(probe: Probe) -> str:
     conversation = probe.chat("first")["conversation_id"]
     probe.begin("second", RECALL, conversation)
     chat = probe.chat("second")["chat"]
-    calls = [one for one in chat["tool_calls"] if one["tool"] == "retrieve_full_context"]
-    if chat["status"] != "done" or not calls or any(one["is_error"] for one in calls):
-        raise Wrong(f"{chat['status']}, tools: {[one['tool'] for one in chat['tool_calls']]}")
+    calls = [call for call in chat["tool_calls"] if call["tool"] == "retrieve_full_context"]
+    if chat["status"] != "done" or not calls or any(call["is_error"] for call in calls):
+        raise Wrong(f"{chat['status']}, tools: {[call['tool'] for call in chat['tool_calls']]}")
     full = probe.get(f"/v1/conversations/{conversation}/records/q1-r")["content"]
     if full != probe.chat("first")["chat"]["response"]:
         raise Wrong("the record is not the answer")
@@ -268,10 +268,12 @@ def _two_tracks(probe: Probe) -> str:
     second = probe.chat("second")["chat"]
     path = f"/v1/conversations/{second['conversation_id']}"
     tracks = {
-        track: [one["record_id"] for one in probe.get(f"{path}?track={track}")["records"]]
+        track: [record["record_id"] for record in probe.get(f"{path}?track={track}")["records"]]
         for track in ("full", "summarised")
     }
-    if "q1-r" not in tracks["full"] or not any(one.startswith("q1-r") for one in tracks["summarised"]):
+    if "q1-r" not in tracks["full"] or not any(
+        record_id.startswith("q1-r") for record_id in tracks["summarised"]
+    ):
         raise Wrong(str(tracks))
     usage = second["usage"]
     return f"{usage['sent_tokens']} tokens sent, {usage['full_history_tokens']} with everything in full"
@@ -281,19 +283,19 @@ def _credits(probe: Probe) -> str:
     first = probe.chat("first")["chat"]
     used = first["credits_used"]
     entries = probe.get("/v1/credits/ledger")["entries"]
-    kinds = [one["kind"] for one in entries if one.get("chat_id") == first["chat_id"]]
+    kinds = [entry["kind"] for entry in entries if entry.get("chat_id") == first["chat_id"]]
     if used < 5 or (not first["tool_calls"] and used != 5) or kinds.count("settle") != 1:
         raise Wrong(f"{used} credits, ledger: {kinds}")
     return f"{used} credits, settled once"
 
 
 def _receipt(probe: Probe) -> str:
-    found = probe.get(f"/v1/chats/{probe.chat('second')['chat_id']}/receipt")
-    probe.receipt = found
-    dollars = found["totals"]["dollars"]
+    receipt = probe.get(f"/v1/chats/{probe.chat('second')['chat_id']}/receipt")
+    probe.receipt = receipt
+    dollars = receipt["totals"]["dollars"]
     if not dollars > 0:
         raise Wrong(f"{dollars} dollars")
-    return f"${dollars:.6f}, {found['totals']['credits']} credits"
+    return f"${dollars:.6f}, {receipt['totals']['credits']} credits"
 
 
 def _delete(probe: Probe) -> str:
@@ -310,7 +312,7 @@ CHECKS: Final = (
     Check("401", "unauthorized without a token and with a wrong one", _unauthorized),
     Check("403", "no admin's call for a user", _forbidden),
     Check("400", "an unknown field is refused", _bad_field),
-    Check("404", "an unknown chat is not found", _not_found),
+    Check("404", "an unknown chat is not found", _unknown_chat),
     Check("tools", "retrieve_full_context among them", _tools),
     Check("a chat", "202 with Location, then an answer", _first_chat),
     Check("events", "ids 1, 2, 3 …, deltas, answer, done last", _events),

@@ -21,7 +21,7 @@ Action = Literal["go", "wait", "delete", "stop"]
 
 
 def before_deploy(stack: Stack | None) -> Action:
-    """What must happen to a stack before it can be deployed.
+    """The action that a stack needs before it can be deployed.
 
     ``wait``: a change is in progress, perhaps from a killed `up`. ``delete``: its creation failed, and
     CloudFormation cannot update such a stack. ``stop``: a person must decide.
@@ -42,7 +42,7 @@ def needs_bootstrap(version: int | None) -> bool:
 
 
 def concurrency_means(limit: int) -> str:
-    """What a limit of Lambda's concurrency means for users."""
+    """The meaning of Lambda's concurrency limit for users."""
     chats = limit // EXECUTIONS_OF_A_CHAT
     text = f"Lambda allows {limit} concurrent executions here: about {chats} chats at a time"
     return text if limit >= 100 else f"{text}; further ones wait or get 503"
@@ -63,7 +63,7 @@ _FORMS: Final = {
     "github": (re.compile(r"(gh[opsu]_|github_pat_)\w{20,}", re.ASCII), "begins with github_pat_ or ghp_"),
 }
 NO_KEY: Final = "none"
-"""What stands for a key where a service of one's own needs none (docs/aws/settings.md, "Keys")."""
+"""The placeholder for the key of a self-hosted service that needs none (docs/aws/settings.md, "Keys")."""
 
 
 def key_problem(name: str, value: str, *, own_service: bool = False) -> str:
@@ -79,10 +79,10 @@ def key_problem(name: str, value: str, *, own_service: bool = False) -> str:
 
 
 def keys_to_put(
-    present: Collection[str], given: Mapping[str, str], *, renew: bool = False
+    present: Collection[str], provided: Mapping[str, str], *, renew: bool = False
 ) -> Mapping[str, str]:
     """The keys to store: those provided but missing from the account, or all that were provided."""
-    return {name: value for name, value in given.items() if renew or name not in present}
+    return {name: value for name, value in provided.items() if renew or name not in present}
 
 
 def is_key_needed(settings: Mapping[str, str]) -> bool:
@@ -120,7 +120,7 @@ NewUser = Literal["none", "create", "group", "password"]
 
 
 def first_user(admins: Collection[User], user: User | None, *, shown: bool) -> NewUser:
-    """What is to be done for the first administrator.
+    """The step that is missing for the first administrator.
 
     ``shown``: the password is shown here and not mailed, so if an earlier `up` was killed before it showed
     the password, a new one is needed.

@@ -77,13 +77,13 @@ def of_concurrency(limit: int, region: str) -> Finding:
     )
 
 
-def of_stacks(stage: str, found: Mapping[str, Stack]) -> Iterator[Finding]:
+def of_stacks(stage: str, stacks: Mapping[str, Stack]) -> Iterator[Finding]:
     """Every existing stack, and the required ones."""
     again = f"uv run dualtrack aws up --stage {stage}"
     for name in ("data", "identity", "chat"):
-        if name not in found:
+        if name not in stacks:
             yield Finding(f"Stack {prefix(stage)}-{name}", "wrong", "missing", again)
-    for stack in found.values():
+    for stack in stacks.values():
         action = decide.before_deploy(stack)
         mend, state = "", "ok"
         if action == "wait":
@@ -172,7 +172,7 @@ def of_admins(admins: Sequence[User], stage: str) -> Finding:
     if not admins:
         mend = f"uv run dualtrack aws up --stage {stage} --email you@example.org"
         return Finding("Administrators", "wrong", "none", mend)
-    new = [one.name for one in admins if one.status == "FORCE_CHANGE_PASSWORD"]
+    new = [admin.name for admin in admins if admin.status == "FORCE_CHANGE_PASSWORD"]
     seen = f"{len(admins)}" + (f"; never signed in: {', '.join(new[:3])}" if new else "")
     return Finding("Administrators", "ok", seen)
 
@@ -238,8 +238,8 @@ class Doctor:
     def _deployed(self) -> Mapping[str, str]:
         recorded = self._account.recorded(self._stage) or {}
         # a release that did not record its settings: use those of the file
-        found: Mapping[str, str] = recorded.get("settings", self._settings.environment)
-        return found
+        environment: Mapping[str, str] = recorded.get("settings", self._settings.environment)
+        return environment
 
     def _drift(self) -> list[Finding]:
         from infra.settings import dropped  # noqa: PLC0415 - an installed wheel has none
@@ -282,16 +282,16 @@ def _tried(check: str, look: Callable[[], list[Finding]]) -> list[Finding]:
 
 def is_well(findings: Sequence[Finding]) -> bool:
     """Whether nothing is wrong."""
-    return not any(one.state == "wrong" for one in findings)
+    return not any(finding.state == "wrong" for finding in findings)
 
 
 def _show(findings: Sequence[Finding]) -> None:
     colour = False if "NO_COLOR" in os.environ else None
-    for one in findings:
-        sign, name = _SIGNS[one.state]
-        click.echo(f"{click.style(sign, fg=name)} {one.check}: {one.seen}", color=colour)
-        if one.mend:
-            click.echo(f"    → {one.mend}")
+    for finding in findings:
+        sign, name = _SIGNS[finding.state]
+        click.echo(f"{click.style(sign, fg=name)} {finding.check}: {finding.seen}", color=colour)
+        if finding.mend:
+            click.echo(f"    → {finding.mend}")
 
 
 @click.command()
@@ -315,7 +315,7 @@ def doctor(stage: str, region: str | None, settings_folder: Path | None, *, as_j
         settings = read_stage(Wishes(stage, settings_folder=settings_folder))
         findings = tuple(Doctor(Account(region), stage, settings, time.time()).findings())
         if as_json:
-            listed: list[dict[str, Any]] = [asdict(one) for one in findings]
+            listed: list[dict[str, Any]] = [asdict(finding) for finding in findings]
             print_json({"stage": stage, "well": is_well(findings), "findings": listed})
         else:
             _show(findings)

@@ -1,4 +1,4 @@
-"""``dualtrack aws down``: removes a stage and everything it has left from the account."""
+"""``dualtrack aws down``: removes a stage from the account, with everything that its stacks leave behind."""
 
 from __future__ import annotations
 
@@ -51,8 +51,7 @@ def run_down(account: Account, stage: str, person: Person, steps: Steps) -> None
         if thing.kind == "stack":
             _delete_stack(account, thing.name, steps)
     steps.begin("Resources that stacks leave behind")
-    # listed again: a stack deletes most of its resources, and functions make log groups until they are
-    # deleted
+    # listed again: a stack deletes most of its resources, and functions create log groups until they are deleted
     _remove_all(account, things_of(account, stage, api_id), steps)
     steps.begin("What stays")
     _say_what_stays(account, steps)

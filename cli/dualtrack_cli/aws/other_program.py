@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 if __name__ == "__main__":
-    # unwinds, so that the program ends too, and `infra.local.child` ends what it has started
+    # unwinds, so that the program ends too, and `infra.local.child` ends its children
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     # its stdin only shows whether the parent is alive; it is not input for the program
     sys.exit(subprocess.call(sys.argv[1:], stdin=subprocess.DEVNULL))  # noqa: S603

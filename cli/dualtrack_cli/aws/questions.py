@@ -48,7 +48,7 @@ class Person:
     ) -> str:
         self._someone(question, option)
         while True:
-            given = str(
+            answer = str(
                 click.prompt(
                     question,
                     default="" if optional else None,
@@ -57,9 +57,9 @@ class Person:
                     err=True,
                 )
             ).strip()
-            problem = check(given) if given else ("" if optional else "a value is required")
+            problem = check(answer) if answer else ("" if optional else "a value is required")
             if not problem:
-                return given
+                return answer
             click.echo(f"   {problem}", err=True)
 
     def _someone(self, question: str, option: str) -> None:

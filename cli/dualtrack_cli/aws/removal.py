@@ -53,8 +53,8 @@ def is_of_stage(name: str, stage: str) -> bool:
     """Whether CloudFormation made this name for a resource of the stage: stack, logical id, random part. A
     table or bucket that a user has named ``dualtrack-staging-notes`` does not match.
     """
-    made = rf"{re.escape(prefix(stage))}-({'|'.join(STACKS)})-[a-z0-9]+-[a-z0-9]{{8,}}"
-    return re.fullmatch(made, name.lower()) is not None
+    pattern = rf"{re.escape(prefix(stage))}-({'|'.join(STACKS)})-[a-z0-9]+-[a-z0-9]{{8,}}"
+    return re.fullmatch(pattern, name.lower()) is not None
 
 
 def is_tagged(tags: Mapping[str, str], stage: str) -> bool:
@@ -66,21 +66,21 @@ def things_of(account: Account, stage: str, api_id: str = "") -> tuple[Thing, ..
     """All resources of a stage that are in the account now. ``api_id``: of the REST API, for its own log
     group."""
     with plainly():
-        found = [Thing("stack", one.name, one.name) for one in account.stacks(stage).values()]
+        things = [Thing("stack", stack.name, stack.name) for stack in account.stacks(stage).values()]
         for look in (_tables, _buckets, _pools, _keys, _parameters, _secrets):
-            found += look(account, stage)
-        found += _log_groups(account, stage, api_id)
-    return in_order(found)
+            things += look(account, stage)
+        things += _log_groups(account, stage, api_id)
+    return in_order(things)
 
 
 def _tables(account: Account, stage: str) -> Iterator[Thing]:
     for page in account.client("dynamodb").get_paginator("list_tables").paginate():
-        yield from (Thing("table", one, one) for one in page["TableNames"] if is_of_stage(one, stage))
+        yield from (Thing("table", name, name) for name in page["TableNames"] if is_of_stage(name, stage))
 
 
 def _buckets(account: Account, stage: str) -> Iterator[Thing]:
-    names = [one["Name"] for one in account.client("s3").list_buckets()["Buckets"]]
-    yield from (Thing("bucket", one, one) for one in names if is_of_stage(one, stage))
+    names = [bucket["Name"] for bucket in account.client("s3").list_buckets()["Buckets"]]
+    yield from (Thing("bucket", name, name) for name in names if is_of_stage(name, stage))
 
 
 def _pools(account: Account, stage: str) -> Iterator[Thing]:
@@ -97,7 +97,7 @@ def _keys(account: Account, stage: str) -> Iterator[Thing]:
         for key in page["Keys"]:
             with contextlib.suppress(ClientError):  # a key whose policy does not let us read it is not ours
                 tags = client.list_resource_tags(KeyId=key["KeyId"])["Tags"]
-                known = {one["TagKey"]: one["TagValue"] for one in tags}
+                known = {tag["TagKey"]: tag["TagValue"] for tag in tags}
                 if is_tagged(known, stage) and _is_kept(client, key["KeyId"]):
                     yield Thing("key", key["KeyId"], f"{key['KeyId']} (deleted after {KEY_DAYS} days)")
 
@@ -108,7 +108,7 @@ def _is_kept(client: Any, key: str) -> bool:
 
 def _parameters(account: Account, stage: str) -> Iterator[Thing]:
     names = account.keys(stage)
-    yield from (Thing("parameter", f"/{prefix(stage)}/{one}", f"/{prefix(stage)}/{one}") for one in names)
+    yield from (Thing("parameter", f"/{prefix(stage)}/{name}", f"/{prefix(stage)}/{name}") for name in names)
 
 
 def _secrets(account: Account, stage: str) -> Iterator[Thing]:
@@ -127,7 +127,8 @@ def _log_groups(account: Account, stage: str, api_id: str) -> Iterator[Thing]:
     for beginning in beginnings:
         for page in client.get_paginator("describe_log_groups").paginate(logGroupNamePrefix=beginning):
             yield from (
-                Thing("log group", one["logGroupName"], one["logGroupName"]) for one in page["logGroups"]
+                Thing("log group", group["logGroupName"], group["logGroupName"])
+                for group in page["logGroups"]
             )
 
 
@@ -142,7 +143,7 @@ def _empty(account: Account, bucket: str) -> None:
     client = account.client("s3")
     for page in client.get_paginator("list_object_versions").paginate(Bucket=bucket):
         listed = [*page.get("Versions", ()), *page.get("DeleteMarkers", ())]
-        objects = [{"Key": one["Key"], "VersionId": one["VersionId"]} for one in listed]
+        objects = [{"Key": version["Key"], "VersionId": version["VersionId"]} for version in listed]
         if objects:
             client.delete_objects(Bucket=bucket, Delete={"Objects": objects, "Quiet": True})
 
@@ -183,11 +184,11 @@ def _remove_pool(account: Account, pool: str) -> None:
     """Remove a pool's deletion protection. An update resets every property that is left out, so all are
     passed again."""
     client = account.client("cognito-idp")
-    found = client.describe_user_pool(UserPoolId=pool)["UserPool"]
-    if found.get("DeletionProtection") == "ACTIVE":
-        kept = {name: found[name] for name in _POOL_SETTINGS if found.get(name)}
+    description = client.describe_user_pool(UserPoolId=pool)["UserPool"]
+    if description.get("DeletionProtection") == "ACTIVE":
+        kept = {name: description[name] for name in _POOL_SETTINGS if description.get(name)}
         client.update_user_pool(UserPoolId=pool, **kept, DeletionProtection="INACTIVE")
-    if domain := found.get("Domain"):
+    if domain := description.get("Domain"):
         client.delete_user_pool_domain(UserPoolId=pool, Domain=domain)
     client.delete_user_pool(UserPoolId=pool)
 

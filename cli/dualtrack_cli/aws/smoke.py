@@ -34,19 +34,19 @@ LEFT_BEHIND: Final = timedelta(hours=1)
 
 @contextlib.contextmanager
 def _user(url: str | None, token: str | None, stage: str, region: str | None) -> Iterator[tuple[str, str]]:
-    """(address, ID token) for the length of the block; a user made for it is deleted at its end."""
+    """(address, ID token) for the block; a user created for it is deleted at its end."""
     if url and token:
         yield url, token
     elif url:
         name = f"{NAME}{secrets.token_hex(6)}"
-        made = dev_token(url, name).token
+        issued = dev_token(url, name).token
         try:
-            yield url, made
+            yield url, issued
         finally:
-            _erase(url, made)
+            _erase(url, issued)
     else:
-        with _deployed_user(Account(region), stage, token) as found:
-            yield found
+        with _deployed_user(Account(region), stage, token) as user:
+            yield user
 
 
 @contextlib.contextmanager
@@ -66,11 +66,11 @@ def _deployed_user(account: Account, stage: str, token: str | None) -> Iterator[
     try:
         account.create_user(pool, name, "", password)
         account.set_password(pool, name, password, permanent=True)
-        made = _sign_in(account, pool, client, name, password)
+        id_token = _sign_in(account, pool, client, name, password)
         try:
-            yield url, made
+            yield url, id_token
         finally:
-            _erase(url, made)
+            _erase(url, id_token)
     finally:
         account.delete_user(pool, name)
 
@@ -86,7 +86,7 @@ def _sign_in(account: Account, pool: str, client: str, name: str, password: str)
 
 
 def _erase(url: str, token: str) -> None:
-    """Erase what the user has left in the stack (CONTRACT 4, DELETE /v1/me)."""
+    """Erase the user's data in the stack (CONTRACT 4, DELETE /v1/me)."""
     probe = Probe(url, token)
     with contextlib.suppress(Wrong):
         probe.ask("DELETE", "/v1/me")
@@ -129,9 +129,9 @@ def smoke(
     Exit codes: 0 everything passed, 4 something did not.
     """
     with exit_codes():
-        given = token or os.environ.get("DUALTRACK_TOKEN") or None
-        with _user(url.rstrip("/") if url else None, given, stage, region) as (address, made):
-            probe = Probe(address, made)
+        provided = token or os.environ.get("DUALTRACK_TOKEN") or None
+        with _user(url.rstrip("/") if url else None, provided, stage, region) as (address, id_token):
+            probe = Probe(address, id_token)
             try:
                 results = run_checks(probe, _tell)
             finally:
@@ -144,11 +144,11 @@ def smoke(
 
 
 def _conclude(results: list[Result], measured: list[tuple[str, str]], path: Path, *, as_json: bool) -> None:
-    passed = sum(one.state == "passed" for one in results)
+    passed = sum(result.state == "passed" for result in results)
     if as_json:
         listed = [
-            {"check": one.name, "state": one.state, "seen": one.seen, "seconds": one.seconds}
-            for one in results
+            {"check": result.name, "state": result.state, "seen": result.seen, "seconds": result.seconds}
+            for result in results
         ]
         print_json({"passed": passed, "of": len(results), "checks": listed, "measured": dict(measured)})
     else:

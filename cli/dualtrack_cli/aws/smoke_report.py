@@ -17,26 +17,28 @@ _COLOURS: Final = {"passed": "#1d6259", "failed": "#b0563a", "not reached": "#8a
 
 
 def measures(probe: Probe) -> list[tuple[str, str]]:
-    """What was measured, as (what, figure)."""
-    found = []
+    """The measurements, as (name, figure)."""
+    measurements = []
     for name, title in (
         ("first", "first chat of the run (cold, if nobody used the stack just before)"),
         ("second", "second chat, one tool"),
     ):
         if timed := probe.timed.get(name):
             figures = f"accepted {timed.accepted:.2f} s, first token {timed.first_token:.2f} s, done {timed.done:.2f} s"
-            found.append((title, figures))
+            measurements.append((title, figures))
     if totals := probe.receipt.get("totals"):
-        found.append(("cost of the second chat", f"${totals['dollars']:.6f}, {totals['credits']} credits"))
-    return found
+        measurements.append(
+            ("cost of the second chat", f"${totals['dollars']:.6f}, {totals['credits']} credits")
+        )
+    return measurements
 
 
 def markdown(url: str, when: str, results: Sequence[Result], measured: Iterable[tuple[str, str]]) -> str:
     """The whole report."""
-    passed = sum(one.state == "passed" for one in results)
+    passed = sum(result.state == "passed" for result in results)
     rows = "\n".join(
-        f"| {_cell(one.name)} | {_cell(one.expected)} | {_cell(one.seen)} | {one.state} | {one.seconds:.2f} |"
-        for one in results
+        f"| {_cell(result.name)} | {_cell(result.expected)} | {_cell(result.seen)} | {result.state} | {result.seconds:.2f} |"
+        for result in results
     )
     figures = "\n".join(f"| {_cell(what)} | {_cell(figure)} |" for what, figure in measured)
     return (
@@ -51,18 +53,18 @@ def _cell(text: str) -> str:
 
 
 def picture(results: Sequence[Result]) -> str:
-    """A bar for each check, as long as it took."""
+    """A bar for each check, by its seconds."""
     height = _ROW * len(results) + 50
-    most = max((one.seconds for one in results), default=0) or 1
+    most = max((result.seconds for result in results), default=0) or 1
     parts = [_text(_LEFT, 22, "Seconds of each check", 15, "600")]
-    for number, one in enumerate(results):
+    for number, result in enumerate(results):
         y = 36 + _ROW * number
-        width = max((_WIDTH - _LEFT - _RIGHT) * one.seconds / most, 1)
-        parts.append(_text(_LEFT - 8, y + 14, one.name, 12, anchor="end"))
+        width = max((_WIDTH - _LEFT - _RIGHT) * result.seconds / most, 1)
+        parts.append(_text(_LEFT - 8, y + 14, result.name, 12, anchor="end"))
         parts.append(
-            f'<rect x="{_LEFT}" y="{y + 3}" width="{width:.1f}" height="14" fill="{_COLOURS[one.state]}"/>'
+            f'<rect x="{_LEFT}" y="{y + 3}" width="{width:.1f}" height="14" fill="{_COLOURS[result.state]}"/>'
         )
-        note = f"{one.seconds:.2f}" if one.state == "passed" else f"{one.seconds:.2f} {one.state}"
+        note = f"{result.seconds:.2f}" if result.state == "passed" else f"{result.seconds:.2f} {result.state}"
         parts.append(_text(_LEFT + width + 6, y + 14, note, 11))
     body = "\n".join(parts)
     return (
@@ -80,7 +82,7 @@ def _text(x: float, y: float, text: str, size: int, weight: str = "400", anchor:
 
 
 def write(folder: Path, report: str, drawn: str) -> Path:
-    """Both files; gives the report's path."""
+    """Write both files; returns the report's path."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / PICTURE).write_text(drawn, encoding="utf-8")
     path = folder / "report.md"

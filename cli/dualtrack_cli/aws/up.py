@@ -145,32 +145,34 @@ class Up:
     def _keys(self) -> None:
         self.steps.begin("Keys")
         present = self.account.keys(self.wishes.stage)
-        given = self._given_keys(present)
-        for name, value in decide.keys_to_put(present, given, renew=self.wishes.renew_keys).items():
+        provided = self._provided_keys(present)
+        for name, value in decide.keys_to_put(present, provided, renew=self.wishes.renew_keys).items():
             self.account.put_key(self.wishes.stage, name, value)
             self.steps.say(f"Put /{prefix(self.wishes.stage)}/{name}")
-        kept = [name for name in KEYS if name in present and not (self.wishes.renew_keys and name in given)]
+        kept = [
+            name for name in KEYS if name in present and not (self.wishes.renew_keys and name in provided)
+        ]
         if kept:
             self.steps.say(f"Already stored: {', '.join(kept)} (--renew-keys replaces them)")
         if not decide.is_key_needed(self.settings):
             self.steps.say("Bedrock uses the functions' roles: no key needed.")
 
-    def _given_keys(self, present: frozenset[str]) -> dict[str, str]:
-        found: dict[str, str] = {}
+    def _provided_keys(self, present: frozenset[str]) -> dict[str, str]:
+        provided: dict[str, str] = {}
         for name, variable in KEYS.items():
             if value := os.environ.get(variable):
                 if problem := self._key_problem(name, value):
                     raise Missing(f"{problem}. It comes from the environment; nothing was stored.")
-                found[name] = value
-        is_asked = "anthropic" not in found and ("anthropic" not in present or self.wishes.renew_keys)
+                provided[name] = value
+        is_asked = "anthropic" not in provided and ("anthropic" not in present or self.wishes.renew_keys)
         if is_asked and decide.is_key_needed(self.settings):
-            found["anthropic"] = self.person.keeps_secret(
+            provided["anthropic"] = self.person.keeps_secret(
                 "Key of Anthropic's API (sk-ant-…, hidden; none for your own server)",
                 "ANTHROPIC_API_KEY",
                 lambda value: self._key_problem("anthropic", value),
                 optional=False,
             )
-        return found
+        return provided
 
     def _key_problem(self, name: str, value: str) -> str:
         own = bool(self.settings.get(_OWN_ADDRESS[name]))
@@ -255,7 +257,7 @@ class Up:
         user = self.account.user(pool, wanted) if wanted else None
         todo = decide.first_user(admins, user, shown=self.wishes.show_password)
         if todo == "none":
-            self.steps.say(f"Administrators: {', '.join(one.name for one in admins[:5])}")
+            self.steps.say(f"Administrators: {', '.join(admin.name for admin in admins[:5])}")
             return
         password = new_password() if self.wishes.show_password else ""
         if todo == "create":
@@ -312,8 +314,8 @@ def read_stage(wishes: Wishes) -> Settings:
         raise Missing(str(problem)) from problem
 
 
-def _address(given: str) -> str:
-    return "" if decide.is_address(given) else "that is not an e-mail address"
+def _address(text: str) -> str:
+    return "" if decide.is_address(text) else "that is not an e-mail address"
 
 
 def new_password() -> str:

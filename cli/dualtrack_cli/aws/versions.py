@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dualtrack_cli.aws.facts import Stack
 
 QUIET: Final = timedelta(minutes=30)
-"""A chat has 15 minutes (CONTRACT 7), and the steps that end it the same again."""
+"""A chat has 15 minutes (CONTRACT 7), and the steps that end it another 15."""
 
 _MACHINES: Final = ("StateMachineArn", "CorpusMachineArn")
 _CALLED: Final = re.compile(r":function:([\w-]+):(\d+)")
@@ -61,7 +61,7 @@ class FunctionVersions:
 
 @dataclass(frozen=True, slots=True)
 class Spare:
-    """What can go: ARNs of machines' versions, and ``(function, number)``."""
+    """The unused versions: ARNs of machines' versions, and ``(function, number)``."""
 
     machines: tuple[str, ...]
     functions: tuple[tuple[str, int], ...]
@@ -96,13 +96,12 @@ def _not_newest(numbers: Collection[int], keep: int) -> list[int]:
 
 
 def check_quiet(stack: Stack, moved: Iterable[datetime], now: datetime) -> None:
-    """Raises `TooEarly` while the stack changes, and until `QUIET` after it or an alias has changed
-    (``moved``)."""
+    """Raises `TooEarly` while the stack changes, and for `QUIET` after it or an alias has changed (``moved``)."""
     if stack.status.endswith("_IN_PROGRESS"):
         raise TooEarly(f"The stack {stack.name} is {stack.status}: prune when it is done.")
-    left = max(moved) + QUIET - now
-    if left > timedelta(0):
-        minutes = -(-left.seconds // 60)
+    remaining = max(moved) + QUIET - now
+    if remaining > timedelta(0):
+        minutes = -(-remaining.seconds // 60)
         raise TooEarly(
             f"The last deployment is too recent: chats may still run on the previous release. Try again in "
             f"{minutes} min."

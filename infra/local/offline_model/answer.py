@@ -1,4 +1,4 @@
-"""Answers by extraction: what the tools brought, cut to what shares words with the question."""
+"""Answers by extraction: the parts of tool results that share words with the question."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .transcript import AttachedText, Outcome, PastRecord, Transcript
 
 MARK = "*(Built-in offline model: fixed rules and extracts, no language model.)*"
-"""The first line of every answer, so that nobody takes it for a model's."""
+"""The first line of every answer, so that it is not mistaken for a model's."""
 
 MAX_SECTIONS = 4
 _OF_COURSES = (courses.SEARCH, courses.OUTLINE)
@@ -29,7 +29,7 @@ MAX_LINES = 5
 
 
 def interim(tools: tuple[str, ...]) -> str:
-    """What is said before tools are called."""
+    """The text before tool calls."""
     phrases = {
         DOCUMENTATION: "look this up in the documentation",
         FULL_CONTEXT: "fetch the full record",
@@ -38,25 +38,25 @@ def interim(tools: tuple[str, ...]) -> str:
     }
     phrases |= dict.fromkeys(graph.TOOLS, "look into the graph")
     others = {tool: "ask GitHub" if tool.startswith("github_") else f"call `{tool}`" for tool in tools}
-    said = dict.fromkeys(phrases.get(tool, others[tool]) for tool in tools)
-    return f"I will {' and '.join(said)}."
+    parts = dict.fromkeys(phrases.get(tool, others[tool]) for tool in tools)
+    return f"I will {' and '.join(parts)}."
 
 
 def write(seen: Transcript, offered: Sequence[str] = (), *, only_samples: bool = False) -> str:
-    """The answer in Markdown, from the outcomes of the running query or from what is on record.
+    """The answer in Markdown, from the outcomes of the running query or from records.
 
     ``offered``: the tools' names. ``only_samples``: documentation is the sample documents.
     """
     wanted = frozenset(words(seen.question))
     parts = [MARK]
-    of_courses = [one for one in seen.outcomes if one.tool in _OF_COURSES and not one.is_error]
+    of_courses = [call for call in seen.outcomes if call.tool in _OF_COURSES and not call.is_error]
     parts.append(courses.answer_from(seen) if of_courses else "")
     rest = [outcome for outcome in seen.outcomes if outcome not in of_courses]
     searches = [outcome for outcome in rest if outcome.tool == DOCUMENTATION]
     for outcome in rest:
-        asked = str(outcome.input.get("query", "")) if len(searches) > 1 and outcome in searches else ""
-        parts.append(f"## {asked}" if asked else "")
-        parts.append(_from_outcome(outcome, frozenset(words(asked)) or wanted))
+        query = str(outcome.input.get("query", "")) if len(searches) > 1 and outcome in searches else ""
+        parts.append(f"## {query}" if query else "")
+        parts.append(_from_outcome(outcome, frozenset(words(query)) or wanted))
     if searches and only_samples:
         parts.append(_not_covered(seen.question))
     if not seen.outcomes:
@@ -65,7 +65,7 @@ def write(seen: Transcript, offered: Sequence[str] = (), *, only_samples: bool =
 
 
 def _not_covered(question: str) -> str:
-    """What of a comparison the sample documents do not hold."""
+    """The sides of a comparison that the sample documents do not cover."""
     missing = [f"“{side}”" for side in sides(question) if not samples.cover(side)]
     return f"None of the sample documents is about {' or '.join(missing)}." if missing else ""
 
@@ -86,14 +86,16 @@ def _from_outcome(outcome: Outcome, wanted: frozenset[str]) -> str:
 
 def _from_document(outcome: Outcome, wanted: frozenset[str]) -> str:
     parts = sections(outcome.text)
-    # What stands before the first title introduces the documents and is none of them.
+    # Text before the first title introduces the documents and is none of them.
     titled = [section for section in parts if section.title] or parts
-    found = [section for section in titled if overlap(wanted, section.text) >= 1]
+    matching = [section for section in titled if overlap(wanted, section.text) >= 1]
     # Documents come best first, so an earlier one wins a near tie.
-    places = sorted(
-        range(len(found)), key=lambda place: _score(found[place], wanted) - place / 10, reverse=True
+    positions = sorted(
+        range(len(matching)),
+        key=lambda position: _score(matching[position], wanted) - position / 10,
+        reverse=True,
     )
-    ranked = [found[place] for place in sorted(places[:MAX_SECTIONS])]
+    ranked = [matching[position] for position in sorted(positions[:MAX_SECTIONS])]
     if not ranked:
         start = _shortened(" ".join(sentences(outcome.text)[:3]), 600)
         return f"`{outcome.tool}` answered, but nothing in it matches the question. It begins: {start}"
@@ -107,9 +109,9 @@ def _score(section: Section, wanted: frozenset[str]) -> float:
 
 
 def _shown(section: Section, wanted: frozenset[str]) -> str:
-    said = sentences(section.prose)
-    ranked = sorted(said, key=lambda sentence: overlap(wanted, sentence), reverse=True)[:MAX_SENTENCES]
-    prose = " ".join(sentence for sentence in said if sentence in ranked)
+    lines = sentences(section.prose)
+    ranked = sorted(lines, key=lambda sentence: overlap(wanted, sentence), reverse=True)[:MAX_SENTENCES]
+    prose = " ".join(sentence for sentence in lines if sentence in ranked)
     title = f"**{section.title}**" if section.title else ""
     return "\n\n".join(part for part in (title, _shortened(prose, 800), *section.code) if part)
 
@@ -190,20 +192,20 @@ def _without_tools(
 
 
 def _from_file(file: AttachedText, wanted: frozenset[str]) -> str:
-    """What of an attached text shares words with the question, in its order; else how it begins."""
+    """The parts of an attached text that share words with the question, in its order; else its beginning."""
     named = f"`{file.name}`" if file.name else "the attached file"
-    said = [part for line in file.text.splitlines() for part in sentences(line)]
-    ranked = sorted(range(len(said)), key=lambda place: -overlap(wanted, said[place]))[:MAX_LINES]
-    found = [said[place] for place in sorted(ranked) if overlap(wanted, said[place]) >= 1]
-    if not found:
-        start = _shortened(" ".join(said[:3]), 600) or "(nothing but blanks)"
+    parts = [part for line in file.text.splitlines() for part in sentences(line)]
+    ranked = sorted(range(len(parts)), key=lambda position: -overlap(wanted, parts[position]))[:MAX_LINES]
+    matching = [parts[position] for position in sorted(ranked) if overlap(wanted, parts[position]) >= 1]
+    if not matching:
+        start = _shortened(" ".join(parts[:3]), 600) or "(nothing but blanks)"
         return f"Nothing in {named} ({file.ref}) matches the question. It begins: {start}"
-    lines = "\n".join(f"> {_shortened(one, 400)}" for one in found)
+    lines = "\n".join(f"> {_shortened(line, 400)}" for line in matching)
     return f"From {named} ({file.ref}):\n\n{lines}"
 
 
 def _whole_record(seen: Transcript, wanted: frozenset[str]) -> PastRecord | None:
-    """A short record that stands in the conversation in full."""
+    """A short record that is in the conversation in full."""
     whole = [record for record in seen.past if record.whole and overlap(wanted, record.text) >= 2]
     return max(whole, key=lambda record: overlap(wanted, record.text)) if whole else None
 

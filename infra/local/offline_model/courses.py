@@ -1,4 +1,4 @@
-"""Questions about course materials: which course tool they ask for, and answers out of the passages that it found."""
+"""Questions about course materials: which course tool they need, and answers from the passages that it returned."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ _PLACE = re.compile(r"^\[([^\[\]\n]{1,400})\]$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A passage of a result and the place above it."""
+    """A passage of a result and the course and lesson named above it."""
 
-    place: str
+    source: str
     text: str
 
 
@@ -71,7 +71,7 @@ def plain(question: str) -> str:
 
 
 def is_about_courses(question: str) -> bool:
-    """Whether it came in the template of the profile `courses`."""
+    """Whether it is in the template of the profile `courses`."""
     return _ASKED.match(question) is not None
 
 
@@ -79,7 +79,7 @@ Call = tuple[str, dict[str, object]]
 
 
 def next_calls(seen: Transcript) -> tuple[Call, ...]:
-    """The tools to call now and their inputs, two where two things are compared; none to answer."""
+    """The tools to call now and their inputs, two for a comparison; none to answer."""
     question = plain(seen.question)
     compared = () if _ELSEWHERE.search(question) else sides(question)
     if compared and not _GENERAL.search(question):
@@ -99,10 +99,10 @@ def _call_for(side: str, question: str) -> Call:
 
 
 def _next_call(seen: Transcript, question: str) -> Call | None:
-    """An outline first where another course's lesson is compared; None to answer."""
+    """An outline first if the lesson of another course is compared; None to answer."""
     name, number = _course_in(question), _lesson_in(question)
-    outline = next((one for one in seen.outcomes if one.tool == OUTLINE), None)
-    if any(one.tool == SEARCH for one in seen.outcomes) or _GENERAL.search(question):
+    outline = next((outcome for outcome in seen.outcomes if outcome.tool == OUTLINE), None)
+    if any(outcome.tool == SEARCH for outcome in seen.outcomes) or _GENERAL.search(question):
         return None
     if outline is not None:
         topic = "" if outline.is_error else _lesson_title(outline.text, number)
@@ -113,43 +113,47 @@ def _next_call(seen: Transcript, question: str) -> Call | None:
 
 
 def answer_from(seen: Transcript) -> str:
-    """What the outcomes of course tools say, with the places it stands at."""
-    several = [one for one in seen.outcomes if one.tool in (SEARCH, OUTLINE)]
+    """The results of course tools, with their courses and lessons."""
+    several = [outcome for outcome in seen.outcomes if outcome.tool in (SEARCH, OUTLINE)]
     if sides(plain(seen.question)) and len(several) > 1 and not _ELSEWHERE.search(plain(seen.question)):
-        return "\n\n".join(_of_side(one) for one in several)
-    outline = next((one for one in seen.outcomes if one.tool == OUTLINE and not one.is_error), None)
-    found = next((one for one in seen.outcomes if one.tool == SEARCH and not one.is_error), None)
-    if found is None:
+        return "\n\n".join(_of_side(outcome) for outcome in several)
+    outline = next(
+        (outcome for outcome in seen.outcomes if outcome.tool == OUTLINE and not outcome.is_error), None
+    )
+    search = next(
+        (outcome for outcome in seen.outcomes if outcome.tool == SEARCH and not outcome.is_error), None
+    )
+    if search is None:
         return f"{outline.text}" if outline else ""
     own = _title(outline.text) if outline else ""
-    told = _passages(found.text)
-    others = [one for one in told if not own or not one.place.startswith(own)]
-    if not told:
-        return found.text
+    passages = _passages(search.text)
+    others = [passage for passage in passages if not own or not passage.source.startswith(own)]
+    if not passages:
+        return search.text
     lead = _lead(seen, own, others)
-    wanted = frozenset(words(f"{_ASKED.sub('', seen.question)} {found.input.get('query', '')}"))
-    shown = [_shown(one, wanted) for one in _best(others or told, wanted)]
+    wanted = frozenset(words(f"{_ASKED.sub('', seen.question)} {search.input.get('query', '')}"))
+    shown = [_shown(passage, wanted) for passage in _best(others or passages, wanted)]
     return "\n\n".join((*([lead] if lead else ()), *shown))
 
 
 def _of_side(outcome: Outcome) -> str:
-    given = outcome.input
-    name, number = given.get("course_name"), given.get("lesson_number")
-    title = name or given.get("query") or ""
+    arguments = outcome.input
+    name, number = arguments.get("course_name"), arguments.get("lesson_number")
+    title = name or arguments.get("query") or ""
     heading = f"### {title}" + (f", lesson {number}" if number is not None else "")
-    told = _passages(outcome.text)
-    if outcome.tool == OUTLINE or outcome.is_error or not told:
+    passages = _passages(outcome.text)
+    if outcome.tool == OUTLINE or outcome.is_error or not passages:
         return f"{heading}\n\n{outcome.text}"
-    wanted = frozenset(words(str(given.get("query", ""))))
-    return "\n\n".join((heading, *(_shown(one, wanted) for one in _best(told, wanted))))
+    wanted = frozenset(words(str(arguments.get("query", ""))))
+    return "\n\n".join((heading, *(_shown(passage, wanted) for passage in _best(passages, wanted))))
 
 
 def _lead(seen: Transcript, own: str, others: Sequence[Passage]) -> str:
-    """What a comparison has come to."""
+    """The conclusion of a comparison."""
     if not own:
         return ""
     number = _lesson_in(plain(seen.question))
-    titles = list(dict.fromkeys(one.place for one in others))
+    titles = list(dict.fromkeys(passage.source for passage in others))
     elsewhere = f"It is also treated in {', '.join(titles)}." if titles else "No other course treats it."
     return f"Lesson {number} of {own} is about the topic that was searched for. {elsewhere}"
 
@@ -160,7 +164,7 @@ def _search(query: str, name: str | None, number: int | None) -> dict[str, objec
 
 
 def _topic(question: str, name: str | None, seen: Transcript) -> str:
-    """The question without the course's name; with the question before, if it points back to that."""
+    """The question without the course's name; with the previous question, if it refers to that."""
     rest = question.replace(name, " ") if name else question
     rest = " ".join(_LESSON.sub(" ", rest).split())
     if not set(words(rest)) - {"teach", "course", "say", "about", "cover", "happen", "lesson"}:
@@ -199,7 +203,7 @@ def _passages(result: str) -> list[Passage]:
 
 
 def _best(passages: Sequence[Passage], wanted: frozenset[str]) -> list[Passage]:
-    """Those that share most words with the question, in the order in which they were found."""
+    """Those that share most words with the question, in their original order."""
     by_words = sorted(
         range(len(passages)), key=lambda at: overlap(wanted, passages[at].text) - at / 4, reverse=True
     )
@@ -207,7 +211,7 @@ def _best(passages: Sequence[Passage], wanted: frozenset[str]) -> list[Passage]:
 
 
 def _shown(passage: Passage, wanted: frozenset[str]) -> str:
-    said = sentences(passage.text)
-    chosen = sorted(range(len(said)), key=lambda at: overlap(wanted, said[at]) - at / 10, reverse=True)
-    text = " ".join(said[at] for at in sorted(chosen[:MAX_SENTENCES]))
-    return f"{text} ({passage.place})"
+    lines = sentences(passage.text)
+    chosen = sorted(range(len(lines)), key=lambda at: overlap(wanted, lines[at]) - at / 10, reverse=True)
+    text = " ".join(lines[at] for at in sorted(chosen[:MAX_SENTENCES]))
+    return f"{text} ({passage.source})"

@@ -1,5 +1,4 @@
-"""Questions about a graph: which of its tools they ask for, by words, and answers out of what these counted
-and found."""
+"""Questions about a graph: which of its tools they need, by words, and answers from the tools' results."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ Call = tuple[str, dict[str, Any]]
 FIND = "find_node"
 LIST_RELATED = "list_related"
 MARK = "count_related_by_name"
-"""The tool by which a profile of graphs is known."""
+"""The tool that identifies a profile of graphs."""
 
 MAX_SHOWN = 50
 
@@ -30,7 +29,7 @@ _LABELS = {
     "system": "System",
     "context": "Context",
 }
-"""Words for labels; another word counts nodes of any label."""
+"""Words for labels; any other word stands for nodes of any label."""
 
 _NAME = r"(?:the )?(?P<name>[^\s?!;\n][^?!;\n]{0,200}?)"
 _END = r"(?=[?!;\n]|\.(?:\s|\Z)|,? (?:then|and (?:then )?(?:list|show|tell|how|what|which))\b|\Z)"
@@ -46,7 +45,7 @@ _QUERY = _rule(r"\b(?:OPTIONAL )?MATCH\s*\([^\n]{1,3900}")
 _SCHEMA = _rule(r"\bschema\b|\b(?:which|what) (?:labels|relationship types|properties)\b")
 _PATH = _rule(
     rf"\bpath (?:from|between) (?:the )?(?P<from>[^\n?!;]{{1,200}}?) (?:to|and) {_NAME}{_END}"
-    rf"|\bhow (?:is|are) (?:the )?(?P<one>[^\n?!;]{{1,200}}?) connected (?:to|with) (?:the )?(?P<other>[^\n?!;]{{1,200}}?){_END}"
+    rf"|\bhow (?:is|are) (?:the )?(?P<first>[^\n?!;]{{1,200}}?) connected (?:to|with) (?:the )?(?P<second>[^\n?!;]{{1,200}}?){_END}"
 )
 _BREAKDOWN = _rule(rf"\bbreak ?down\b(?: (?:of|for) {_NAME}{_END})?")
 _PER_CATEGORY = _rule(r"\b(?:per|by|each|every) (?:(?P<scope>location|system) )?categor")
@@ -83,14 +82,14 @@ def next_calls(seen: Transcript) -> tuple[Call, ...]:
         return tuple(_asked(seen.question, _questions_before(seen)))
     last = seen.outcomes[-1]
     if last.tool == FIND and _FIND_AND_LIST.search(seen.question) and not last.is_error:
-        found = _json(last).get("nodes") or ()
-        return tuple((LIST_RELATED, {"node_id": one["node_id"]}) for one in found[:1])
+        nodes = _json(last).get("nodes") or ()
+        return tuple((LIST_RELATED, {"node_id": node["node_id"]}) for node in nodes[:1])
     return ()
 
 
 def _questions_before(seen: Transcript) -> list[str]:
     """The conversation's earlier questions, the latest first."""
-    return list(dict.fromkeys(one.question.strip() for one in reversed(seen.past) if one.question))
+    return list(dict.fromkeys(record.question.strip() for record in reversed(seen.past) if record.question))
 
 
 def _asked(question: str, before: list[str]) -> Iterator[Call]:
@@ -107,33 +106,36 @@ def _asked(question: str, before: list[str]) -> Iterator[Call]:
 
 
 def _by_words(question: str) -> Call | None:
-    for rule, made in (
+    for rule, call_of in (
         (_QUERY, lambda match: ("run_query", {"query": match[0].strip()})),
         (_SCHEMA, lambda _: ("get_schema", {})),
         (_PATH, _path),
-        (_BREAKDOWN, lambda match: ("count_breakdown", _given(name=match["name"]))),
+        (_BREAKDOWN, lambda match: ("count_breakdown", _without_empty(name=match["name"]))),
         (_FIND_AND_LIST, lambda match: (FIND, {"name": _clean(match["name"])})),
         (_CONNECTED, _connected),
         (_COUNT_IN, _count_in),
         (_PER_CATEGORY, lambda match: _per_category(question, match)),
-        (_CATEGORIES, lambda match: ("list_categories", _given(scope=(match["scope"] or "").lower()))),
-        (_LIST_IN, lambda match: ("list_related_by_name", _place(match))),
+        (
+            _CATEGORIES,
+            lambda match: ("list_categories", _without_empty(scope=(match["scope"] or "").lower())),
+        ),
+        (_LIST_IN, lambda match: ("list_related_by_name", _name_and_label(match))),
     ):
         match = rule.search(question)
         if match:
-            return made(match)
+            return call_of(match)
     return None
 
 
 def _pointing_back(question: str, before: list[str]) -> Call | None:
-    """ "List them" asks for what the question before counted, "and in Y?" the same of another place."""
+    """ "List them" asks for what the previous question counted, "and in Y?" the same of another node."""
     listing, also = _THEM.search(question), _ALSO.search(question)
     for earlier in before if listing or also else ():
         match = _COUNT_IN.search(earlier) or _LIST_IN.search(earlier)
         if match and listing:
-            return "list_related_by_name", _place(match)
+            return "list_related_by_name", _name_and_label(match)
         if match and also:
-            return MARK, {**_place(match), "name": _clean(also["name"])}
+            return MARK, {**_name_and_label(match), "name": _clean(also["name"])}
         every = _COUNT_ALL.search(earlier)
         if every and listing and _label(every["noun"]):
             return "list_nodes", {"label": _label(every["noun"])}
@@ -158,15 +160,15 @@ def _simple(question: str) -> Call | None:
 
 
 def _count_in(match: re.Match[str]) -> Call:
-    return MARK, _place(match)
+    return MARK, _name_and_label(match)
 
 
-def _place(match: re.Match[str]) -> dict[str, Any]:
-    return _given(name=match["name"], target_label=_label(match["noun"]))
+def _name_and_label(match: re.Match[str]) -> dict[str, Any]:
+    return _without_empty(name=match["name"], target_label=_label(match["noun"]))
 
 
 def _path(match: re.Match[str]) -> Call:
-    start, end = match["from"] or match["one"], match["name"] or match["other"]
+    start, end = match["from"] or match["first"], match["name"] or match["second"]
     return "find_path", {"from": _clean(start), "to": _clean(end)}
 
 
@@ -177,10 +179,13 @@ def _connected(match: re.Match[str]) -> Call:
 def _per_category(question: str, match: re.Match[str]) -> Call:
     counted = re.search(rf"\bhow many {_NOUN} (?:are |is |per |by |in )", question, re.IGNORECASE)
     label = _label(counted["noun"]) if counted else ""
-    return "count_by_category", {"scope": (match["scope"] or "both").lower(), **_given(target_label=label)}
+    return "count_by_category", {
+        "scope": (match["scope"] or "both").lower(),
+        **_without_empty(target_label=label),
+    }
 
 
-def _given(**arguments: str | None) -> dict[str, Any]:
+def _without_empty(**arguments: str | None) -> dict[str, Any]:
     return {name: _clean(value) for name, value in arguments.items() if value}
 
 
@@ -198,120 +203,126 @@ def _singular(noun: str) -> str:
 
 
 def answer_from(outcome: Outcome) -> str:
-    """What an outcome of a graph's tool says."""
-    told = _json(outcome)
-    if told.get("found") is False:
-        return _not_found(told)
-    if "ambiguous" in told:
-        return f"{told['ambiguous']}\n\n{_nodes(told['nodes'])}"
+    """The text for a result of a graph's tool."""
+    result = _json(outcome)
+    if result.get("found") is False:
+        return _unknown_name(result)
+    if "ambiguous" in result:
+        return f"{result['ambiguous']}\n\n{_nodes(result['nodes'])}"
     say = _SAY.get(outcome.tool)
-    said = say(told, outcome.input) if say else ""
+    text = say(result, outcome.input) if say else ""
     return (
-        said
-        or f"`{outcome.tool}` returned:\n\n```json\n{json.dumps(told, indent=1, ensure_ascii=False)[:3_000]}\n```"
+        text
+        or f"`{outcome.tool}` returned:\n\n```json\n{json.dumps(result, indent=1, ensure_ascii=False)[:3_000]}\n```"
     )
 
 
 def _json(outcome: Outcome) -> dict[str, Any]:
-    """The result as JSON; what was cut or is none gives nothing."""
+    """The result as JSON; empty if it was cut or is no JSON."""
     try:
-        told = json.loads(outcome.text[outcome.text.find("{") :])
+        result = json.loads(outcome.text[outcome.text.find("{") :])
     except (ValueError, RecursionError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return result if isinstance(result, dict) else {}
 
 
-def _not_found(told: dict[str, Any]) -> str:
-    if "max_depth" in told:
-        return f"No path of at most {told['max_depth']} relationships connects {told['from']['name']} and {told['to']['name']}."
-    similar = ", ".join(told.get("similar_names") or ())
+def _unknown_name(result: dict[str, Any]) -> str:
+    if "max_depth" in result:
+        return f"No path of at most {result['max_depth']} relationships connects {result['from']['name']} and {result['to']['name']}."
+    similar = ", ".join(result.get("similar_names") or ())
     like = f" Similar names: {similar}." if similar else ""
-    return f"There is nothing called “{told.get('name') or told.get('node_id')}”.{like}"
+    return f"There is nothing called “{result.get('name') or result.get('node_id')}”.{like}"
 
 
-def _counted(told: dict[str, Any], given: dict[str, Any]) -> str:
-    what = f"{given['target_label']} nodes" if given.get("target_label") else "nodes"
-    where = given.get("name") or told.get("node", {}).get("name", "it")
-    said = f"**{told['total_count']}** {what} are in {where}."
-    if len(told["by_label"]) > 1:
-        said += f" By label: {_pairs(told['by_label'])}."
+def _counted(result: dict[str, Any], arguments: dict[str, Any]) -> str:
+    what = f"{arguments['target_label']} nodes" if arguments.get("target_label") else "nodes"
+    where = arguments.get("name") or result.get("node", {}).get("name", "it")
+    text = f"**{result['total_count']}** {what} are in {where}."
+    if len(result["by_label"]) > 1:
+        text += f" By label: {_pairs(result['by_label'])}."
     each = [
-        f"- {one['name']} ({one['node_id']}): {one['total_count']}" for one in told.get("named_nodes", ())
+        f"- {node['name']} ({node['node_id']}): {node['total_count']}"
+        for node in result.get("named_nodes", ())
     ]
     return "\n".join(
-        [said, *(["", f"{told['named_nodes_count']} nodes have this name:", *each] if each else [])]
+        [text, *(["", f"{result['named_nodes_count']} nodes have this name:", *each] if each else [])]
     )
 
 
-def _listed(told: dict[str, Any], given: dict[str, Any]) -> str:
-    of = given.get("name") or told.get("node", {}).get("name") or told.get("label")
-    shown = f", of which {told['count']} are shown" if "next_offset" in told or told["offset"] else ""
-    return f"{of}: **{told['total_count']}** in all{shown}.\n\n{_nodes(told['nodes'])}"
+def _listed(result: dict[str, Any], arguments: dict[str, Any]) -> str:
+    of = arguments.get("name") or result.get("node", {}).get("name") or result.get("label")
+    shown = f", of which {result['count']} are shown" if "next_offset" in result or result["offset"] else ""
+    return f"{of}: **{result['total_count']}** in all{shown}.\n\n{_nodes(result['nodes'])}"
 
 
-def _found(told: dict[str, Any], _: dict[str, Any]) -> str:
-    return _nodes(told["nodes"], properties=True)
+def _matches(result: dict[str, Any], _: dict[str, Any]) -> str:
+    return _nodes(result["nodes"], properties=True)
 
 
-def _by_name(told: dict[str, Any], given: dict[str, Any]) -> str:
-    return f"**{told['total_count']}** nodes have “{given.get('name')}” in their name: {_pairs(told['by_label'])}."
+def _by_name(result: dict[str, Any], arguments: dict[str, Any]) -> str:
+    return f"**{result['total_count']}** nodes have “{arguments.get('name')}” in their name: {_pairs(result['by_label'])}."
 
 
-def _of_label(told: dict[str, Any], _: dict[str, Any]) -> str:
-    return f"There are **{told['total_count']}** nodes of the label {told['label']}."
+def _of_label(result: dict[str, Any], _: dict[str, Any]) -> str:
+    return f"There are **{result['total_count']}** nodes of the label {result['label']}."
 
 
-def _connections(told: dict[str, Any], _: dict[str, Any]) -> str:
+def _connections(result: dict[str, Any], _: dict[str, Any]) -> str:
     arrows = {"out": "→", "in": "←"}
     lines = [
-        f"- {arrows[one['direction']]} {one['type']} {one['node']['name']} ({one['node']['label']})"
-        for one in told["connections"][:MAX_SHOWN]
+        f"- {arrows[connection['direction']]} {connection['type']} {connection['node']['name']} ({connection['node']['label']})"
+        for connection in result["connections"][:MAX_SHOWN]
     ]
-    return f"{told['node']['name']} has **{told['total_count']}** connections.\n\n" + "\n".join(lines)
+    return f"{result['node']['name']} has **{result['total_count']}** connections.\n\n" + "\n".join(lines)
 
 
-def _broken_down(told: dict[str, Any], given: dict[str, Any]) -> str:
-    of = f" in {given['name']}" if given.get("name") else ""
-    parts = [f"**{told['total_count']}** {told['target_label']} nodes{of}."]
-    for dimension, found in told["by"].items():
-        lines = [f"- {one['name']}: {one['count']}" for one in found["groups"][:MAX_SHOWN]]
+def _broken_down(result: dict[str, Any], arguments: dict[str, Any]) -> str:
+    of = f" in {arguments['name']}" if arguments.get("name") else ""
+    parts = [f"**{result['total_count']}** {result['target_label']} nodes{of}."]
+    for dimension, breakdown in result["by"].items():
+        lines = [f"- {group['name']}: {group['count']}" for group in breakdown["groups"][:MAX_SHOWN]]
         parts.append("\n".join([f"By {dimension}:", *lines]))
     return "\n\n".join(parts)
 
 
-def _per_categories(told: dict[str, Any], _: dict[str, Any]) -> str:
+def _per_categories(result: dict[str, Any], _: dict[str, Any]) -> str:
     parts = []
     for scope in ("location", "system"):
         lines = [
-            f"- {one['name']}: {one['count']}" for one in told.get(scope, {}).get("nodes", ())[:MAX_SHOWN]
+            f"- {node['name']}: {node['count']}"
+            for node in result.get(scope, {}).get("nodes", ())[:MAX_SHOWN]
         ]
         parts += (
-            ["\n".join([f"{told['target_label'] or 'Nodes'} per {scope} category:", *lines])] if lines else []
+            ["\n".join([f"{result['target_label'] or 'Nodes'} per {scope} category:", *lines])]
+            if lines
+            else []
         )
     return "\n\n".join(parts)
 
 
-def _categories(told: dict[str, Any], _: dict[str, Any]) -> str:
-    lines = [f"{'  ' * one['depth']}- {one['name']}" for one in told["nodes"][:MAX_SHOWN]]
-    return f"There are **{told['total_count']}** categories.\n\n" + "\n".join(lines)
+def _categories(result: dict[str, Any], _: dict[str, Any]) -> str:
+    lines = [f"{'  ' * node['depth']}- {node['name']}" for node in result["nodes"][:MAX_SHOWN]]
+    return f"There are **{result['total_count']}** categories.\n\n" + "\n".join(lines)
 
 
-def _passed(told: dict[str, Any], _: dict[str, Any]) -> str:
-    names = " – ".join(one["name"] for one in told["nodes"])
-    return f"A shortest path has **{told['length']}** relationships: {names}."
+def _passed(result: dict[str, Any], _: dict[str, Any]) -> str:
+    names = " – ".join(node["name"] for node in result["nodes"])
+    return f"A shortest path has **{result['length']}** relationships: {names}."
 
 
-def _schema(told: dict[str, Any], _: dict[str, Any]) -> str:
-    labels = _pairs({one["label"]: one["count"] for one in told["labels"]})
-    types = _pairs({one["type"]: one["count"] for one in told["relationship_types"]})
+def _schema(result: dict[str, Any], _: dict[str, Any]) -> str:
+    labels = _pairs({label["label"]: label["count"] for label in result["labels"]})
+    types = _pairs(
+        {relationship["type"]: relationship["count"] for relationship in result["relationship_types"]}
+    )
     return f"Labels: {labels}.\n\nRelationship types: {types}."
 
 
-def _rows(told: dict[str, Any], _: dict[str, Any]) -> str:
+def _rows(result: dict[str, Any], _: dict[str, Any]) -> str:
     lines = [
-        " | ".join(_cell(value) for value in row) for row in [told["columns"], *told["rows"][:MAX_SHOWN]]
+        " | ".join(_cell(value) for value in row) for row in [result["columns"], *result["rows"][:MAX_SHOWN]]
     ]
-    lines.insert(1, " | ".join("---" for _ in told["columns"]))
+    lines.insert(1, " | ".join("---" for _ in result["columns"]))
     return "\n".join(f"| {line} |" for line in lines)
 
 
@@ -322,9 +333,9 @@ def _cell(value: Any) -> str:
 
 def _nodes(nodes: list[dict[str, Any]], *, properties: bool = False) -> str:
     return "\n".join(
-        f"- {one['name']} ({one['label']}, {one['node_id']})"
-        + (f": {_pairs(one['properties'])}" if properties and one.get("properties") else "")
-        for one in nodes[:MAX_SHOWN]
+        f"- {node['name']} ({node['label']}, {node['node_id']})"
+        + (f": {_pairs(node['properties'])}" if properties and node.get("properties") else "")
+        for node in nodes[:MAX_SHOWN]
     )
 
 
@@ -338,7 +349,7 @@ _SAY = {
     "list_related_by_name": _listed,
     LIST_RELATED: _listed,
     "list_nodes": _listed,
-    FIND: _found,
+    FIND: _matches,
     "count_nodes": _by_name,
     "count_by_label": _of_label,
     "get_node_connections": _connections,

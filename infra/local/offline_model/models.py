@@ -1,4 +1,4 @@
-"""What the named models allow, where a request can break it. Source: the models' pages and SDK 2.12."""
+"""Limits of the models that a request can exceed. Source: the models' pages and SDK 2.12."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .refusal import RefusalError
 class Limits:
     """``max_output`` and ``context_window`` in tokens; ``cache_minimum``: shorter prefixes are not cached.
 
-    ``thinking``: the types that are taken; ``thinks``: without being told to, and what it thought is valid only
-    behind the very prompt that it was thought about.
+    ``thinking``: the accepted types; ``thinks``: thinks by default, and its thinking is valid only after the exact
+    prompt that it belongs to.
     """
 
     max_output: int
@@ -69,7 +69,7 @@ _BY_PREFIX = (
 
 
 def limits_of(model: str) -> Limits:
-    """The limits of a model by name; RefusalError 404 for what is not a Claude model."""
+    """The limits of a model by name; RefusalError 404 for any but a Claude model."""
     for prefix, limits in _BY_PREFIX:
         if model.startswith(prefix):
             return limits

@@ -38,38 +38,38 @@ def stem(word: str) -> str:
 
 def words(text: str) -> list[str]:
     """The stems of a text's content words, in order, with repeats; names like ``get_item`` also in parts."""
-    found: list[str] = []
+    stems: list[str] = []
     for match in _WORD.findall(text):
         lowered = match.lower()
         if lowered in _STOP:
             continue
-        found.append(stem(lowered))
+        stems.append(stem(lowered))
         parts = re.split(r"[._-]", lowered)
         if len(parts) > 1:
-            found.extend(stem(part) for part in parts if part and part not in _STOP)
-    return found
+            stems.extend(stem(part) for part in parts if part and part not in _STOP)
+    return stems
 
 
 def overlap(wanted: frozenset[str], text: str) -> float:
     """How many of the wanted words a text holds, with a little credit for repeats; 0 for none."""
-    found = words(text)
-    hits = wanted & frozenset(found)
-    repeats = sum(1 for word in found if word in hits) - len(hits)
+    stems = words(text)
+    hits = wanted & frozenset(stems)
+    repeats = sum(1 for word in stems if word in hits) - len(hits)
     return len(hits) + min(repeats, 10) / 20
 
 
 def sentences(text: str) -> list[str]:
     """The sentences of running text; line breaks inside a sentence become spaces."""
-    found: list[str] = []
+    parts: list[str] = []
     for paragraph in re.split(r"\n\s*\n", text):
         joined = " ".join(paragraph.split())
-        found.extend(part.strip() for part in _SENTENCE_END.split(joined) if part.strip())
-    return found
+        parts.extend(part.strip() for part in _SENTENCE_END.split(joined) if part.strip())
+    return parts
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A titled part of a document: running text, whole code blocks (fences included), where it is from."""
+    """A titled part of a document: running text, whole code blocks (fences included), its source."""
 
     title: str = ""
     url: str = ""
@@ -96,7 +96,7 @@ class _Builder:
 
 def sections(text: str) -> tuple[Section, ...]:
     """A document cut at its headings and at lines of exactly 32 dashes, never inside a code fence."""
-    found: list[Section] = []
+    collected: list[Section] = []
     current = _Builder()
     lines = iter(text.splitlines())
     for line in lines:
@@ -104,12 +104,12 @@ def sections(text: str) -> tuple[Section, ...]:
         if _FENCE.match(line):
             current.code.append(_fenced(line, lines))
         elif heading or _SEPARATOR.match(line.strip()):
-            found.append(current.section())
+            collected.append(current.section())
             current = _next(current, heading)
         else:
             _add_line(current, line)
-    found.append(current.section())
-    return tuple(section for section in found if section.prose or section.code)
+    collected.append(current.section())
+    return tuple(section for section in collected if section.prose or section.code)
 
 
 def _fenced(first: str, rest: Iterator[str]) -> str:

@@ -1,4 +1,4 @@
-"""What the offline model says to a request: content blocks and a stop reason. Pure but for fresh ids."""
+"""The offline model's response to a request: content blocks and a stop reason. Pure except for new ids."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def _unlimited(request: wire.Request, *, only_samples: bool) -> Reply:
     thinking = _thinking(request, calls)
     if not calls:
         offered = [tool.name for tool in request.tools if isinstance(tool, wire.Tool)]
-        said = answer.write(seen, offered, only_samples=only_samples)
-        return Reply((*thinking, {"type": "text", "text": said}))
+        text = answer.write(seen, offered, only_samples=only_samples)
+        return Reply((*thinking, {"type": "text", "text": text}))
     interim = {"type": "text", "text": answer.interim(tuple(call.tool for call in calls))}
     return Reply((*thinking, interim, *_search(request, calls), *map(_tool_use, calls)), "tool_use")
 
@@ -90,7 +90,7 @@ def _calls(request: wire.Request, seen: transcript.Transcript, *, only_samples: 
         return ()
     offered = {tool.name: tool.input_schema for tool in request.tools if isinstance(tool, wire.Tool)}
     if isinstance(choice, wire.ToolChoiceTool) and len(offered) == 1:
-        # structured output for a service that has none: the one tool's input is the answer
+        # structured output for a service without it: the input of the only tool is the answer
         return (Call(choice.name, structured.fill(offered[choice.name], _prompt(request))),)
     if isinstance(choice, wire.ToolChoiceTool):
         return (tool_picking.forced(choice.name, seen, offered[choice.name]),)
@@ -106,25 +106,25 @@ def _tool_use(call: Call) -> dict[str, Any]:
 
 
 def _search(request: wire.Request, calls: Iterable[Call]) -> Blocks:
-    """A deferred tool is found by the tool search tool before it is called, once in a conversation."""
+    """The tool search tool loads a deferred tool before its first call in a conversation."""
     searcher = next((tool.name for tool in request.tools if not isinstance(tool, wire.Tool)), None)
     deferred = {tool.name for tool in request.tools if tool.defer_loading}
-    hidden = [call.tool for call in calls if call.tool in deferred - _found(request)]
+    hidden = [call.tool for call in calls if call.tool in deferred - _already_loaded(request)]
     if searcher is None or not hidden:
         return ()
     use_id = fresh_id("srvtoolu")
     key, query = ("pattern", "|".join(hidden)) if searcher.endswith("regex") else ("query", " ".join(hidden))
-    found = {
+    content = {
         "type": "tool_search_tool_search_result",
         "tool_references": [{"type": "tool_reference", "tool_name": name} for name in hidden],
     }
     return (
         {"type": "server_tool_use", "id": use_id, "name": searcher, "input": {key: query}},
-        {"type": "tool_search_tool_result", "tool_use_id": use_id, "content": found},
+        {"type": "tool_search_tool_result", "tool_use_id": use_id, "content": content},
     )
 
 
-def _found(request: wire.Request) -> set[str]:
+def _already_loaded(request: wire.Request) -> set[str]:
     return {
         reference.tool_name
         for message in request.messages
@@ -135,7 +135,7 @@ def _found(request: wire.Request) -> set[str]:
 
 
 def _thinking(request: wire.Request, calls: tuple[Call, ...]) -> Blocks:
-    """Unsigned as yet for models that sign it together with all that stands before it (`signed`)."""
+    """Not yet signed for models that sign it together with all that precedes it (`signed`)."""
     config, thinks = request.thinking, limits_of(request.model).thinks
     if not isinstance(config, wire.ThinkingAdaptive | wire.ThinkingEnabled) and not (thinks and not config):
         return ()
@@ -148,7 +148,7 @@ def _thinking(request: wire.Request, calls: tuple[Call, ...]) -> Blocks:
 
 
 def signed(request: wire.Request, reply: Reply) -> Reply:
-    """The reply with its thinking signed as the model signs it: some do so over all that stands before."""
+    """The reply with its thinking signed as by the model: some sign all that precedes it too."""
     if not limits_of(request.model).thinks:
         blocks = tuple(_signed_alone(block) for block in reply.content)
         return replace(reply, content=blocks)
@@ -162,7 +162,7 @@ def _signed_alone(block: dict[str, Any]) -> dict[str, Any]:
 
 
 def fitted(request: wire.Request, reply: Reply) -> Reply:
-    """The reply cut at a stop sequence or at ``max_tokens``, with the stop reason that says so."""
+    """The reply cut at a stop sequence or at ``max_tokens``, with that stop reason."""
     room = request.max_tokens
     kept: list[dict[str, Any]] = []
     for block in reply.content:
@@ -184,8 +184,10 @@ def fitted(request: wire.Request, reply: Reply) -> Reply:
 def _stopped(block: Mapping[str, Any], sequences: tuple[str, ...]) -> tuple[str, str] | None:
     if block["type"] != "text":
         return None
-    found = [(block["text"].find(sequence), sequence) for sequence in sequences if sequence in block["text"]]
-    if not found:
+    positions = [
+        (block["text"].find(sequence), sequence) for sequence in sequences if sequence in block["text"]
+    ]
+    if not positions:
         return None
-    place, sequence = min(found)
-    return block["text"][:place], sequence
+    position, sequence = min(positions)
+    return block["text"][:position], sequence

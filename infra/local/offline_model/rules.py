@@ -1,4 +1,4 @@
-"""What the API refuses although every field is well-formed: roles, pairing, empty text, caching, tools.
+"""Rules of the API beyond the form of fields: roles, pairing, empty text, caching, tools.
 
 One small function per rule, all pure; each raises `RefusalError` with a message in the API's style.
 Consecutive messages of one role are one turn to the API, so pairing is checked on merged turns.
@@ -45,7 +45,7 @@ class Turn:
 
 
 def turns(messages: Iterable[wire.Message]) -> tuple[Turn, ...]:
-    """The messages with consecutive ones of one role merged; system messages stand apart from the turns."""
+    """The messages with consecutive ones of a role merged; system messages are not part of turns."""
     merged: list[Turn] = []
     for index, message in enumerate(messages):
         if message.role == "system":
@@ -108,25 +108,25 @@ def _check_system_messages(request: wire.Countable) -> None:
 
 def _check_pairing(merged: tuple[Turn, ...]) -> None:
     seen: set[str] = set()
-    asked: tuple[str, ...] = ()
+    pending: tuple[str, ...] = ()
     for turn in merged:
         if turn.role == "assistant":
-            asked = tuple(block.id for block in turn.blocks if isinstance(block, wire.ToolUse))
-            for position, block_id in enumerate(asked):
-                if block_id in seen or block_id in asked[:position]:
+            pending = tuple(block.id for block in turn.blocks if isinstance(block, wire.ToolUse))
+            for position, block_id in enumerate(pending):
+                if block_id in seen or block_id in pending[:position]:
                     raise RefusalError(f"messages.{turn.index}: `tool_use` ids must be unique")
-            seen.update(asked)
+            seen.update(pending)
         else:
-            _check_results(turn, asked)
-            asked = ()
-    if asked:
-        raise _unanswered(merged[-1].index, asked)
+            _check_results(turn, pending)
+            pending = ()
+    if pending:
+        raise _unanswered(merged[-1].index, pending)
 
 
-def _check_results(turn: Turn, asked: tuple[str, ...]) -> None:
+def _check_results(turn: Turn, pending: tuple[str, ...]) -> None:
     results = [block.tool_use_id for block in turn.blocks if isinstance(block, wire.ToolResult)]
     for block_id, count in Counter(results).items():
-        if block_id not in asked:
+        if block_id not in pending:
             raise RefusalError(
                 f"messages.{turn.index}: unexpected `tool_use_id` found in `tool_result` blocks: {block_id}. "
                 "Each `tool_result` block must have a corresponding `tool_use` block in the previous message."
@@ -139,7 +139,7 @@ def _check_results(turn: Turn, asked: tuple[str, ...]) -> None:
     leading = {
         block.tool_use_id for block in turn.blocks[: len(results)] if isinstance(block, wire.ToolResult)
     }
-    missing = tuple(block_id for block_id in asked if block_id not in leading)
+    missing = tuple(block_id for block_id in pending if block_id not in leading)
     if missing:
         raise _unanswered(turn.index - 1, missing)
 
@@ -154,10 +154,10 @@ def _unanswered(index: int, ids: tuple[str, ...]) -> RefusalError:
 
 def _check_server_pairing(merged: tuple[Turn, ...]) -> None:
     for turn in merged:
-        asked = [block.id for block in turn.blocks if isinstance(block, wire.ServerToolUse)]
+        calls = [block.id for block in turn.blocks if isinstance(block, wire.ServerToolUse)]
         answered = [block.tool_use_id for block in turn.blocks if isinstance(block, wire.ToolSearchResult)]
-        # A paused turn may end with a server tool that has not answered yet.
-        if answered != asked[: len(answered)] or (len(asked) > len(answered) and turn is not merged[-1]):
+        # A paused turn may end with a server tool without its result.
+        if answered != calls[: len(answered)] or (len(calls) > len(answered) and turn is not merged[-1]):
             raise RefusalError(f"messages.{turn.index}: server tool uses and their results must pair up")
 
 
@@ -235,14 +235,14 @@ def _decoded(data: str) -> bytes:
 
 def _check_breakpoints(request: wire.Countable) -> None:
     marked = (*request.tools, *request.system, *blocks_of(request))
-    found = [block.cache_control for block in marked if getattr(block, "cache_control", None)]
+    breakpoints = [block.cache_control for block in marked if getattr(block, "cache_control", None)]
     if request.cache_control:
-        found.append(request.cache_control)
-    if len(found) > MAX_BREAKPOINTS:
+        breakpoints.append(request.cache_control)
+    if len(breakpoints) > MAX_BREAKPOINTS:
         raise RefusalError(
-            f"A maximum of {MAX_BREAKPOINTS} blocks with cache_control may be provided. Found {len(found)}."
+            f"A maximum of {MAX_BREAKPOINTS} blocks with cache_control may be provided. Found {len(breakpoints)}."
         )
-    ttls = [control.ttl for control in found]
+    ttls = [control.ttl for control in breakpoints]
     if "5m" in ttls and "1h" in ttls[ttls.index("5m") :]:
         raise RefusalError(
             "a ttl='1h' cache_control block must not come after a ttl='5m' cache_control block"
@@ -329,14 +329,14 @@ def _check_thinking(request: wire.Countable, merged: tuple[Turn, ...]) -> None:
 
 
 def _signed_alone(request: wire.Countable) -> Iterator[bool]:
-    """Of each thinking block, whether it came from here, whatever stands before it."""
+    """For each thinking block, whether this model made it, whatever precedes it."""
     for block in blocks_of(request):
         if isinstance(block, wire.Thinking):
             yield signing.is_signed(block.thinking, block.signature)
 
 
 def _check_thinking_kept(merged: tuple[Turn, ...]) -> None:
-    """While tools run, the assistant turn goes back as it came: with its thinking first."""
+    """While tools run, the assistant turn is sent back unchanged: with its thinking first."""
     if len(merged) < 2 or not isinstance(merged[-1].blocks[0], wire.ToolResult):
         return
     first = merged[-2].blocks[0]

@@ -1,4 +1,4 @@
-"""What the sample documents are about, so that a search for what they cannot hold is not paid for."""
+"""Topics of the sample documents, so that no search for anything else is paid for."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ENOUGH = 0.6
 """The share of a question's words that a section's title must have, if no library is named."""
 
 DISTINCT = 5
-"""Letters of a word that may stand for a question by itself: "What is OAuth?", but not "Run it!"."""
+"""Letters of a word that alone identifies a question's topic: "What is OAuth?", but not "Run it!"."""
 
 
 def titles() -> tuple[str, ...]:
@@ -25,11 +25,11 @@ def cover(question: str) -> bool:
     """Whether a sample library is named, or the title of one of its sections has most of the words."""
     if _names().search(question):
         return True
-    asked = frozenset(words(question))
-    if len(asked) == 1 and len(*asked) < DISTINCT:
+    wanted = frozenset(words(question))
+    if len(wanted) == 1 and len(*wanted) < DISTINCT:
         return False
-    hits = max((len(asked & title) for title in _sections()), default=0)
-    return hits >= min(2, len(asked)) and hits >= ENOUGH * len(asked) > 0
+    hits = max((len(wanted & title) for title in _sections()), default=0)
+    return hits >= min(2, len(wanted)) and hits >= ENOUGH * len(wanted) > 0
 
 
 @cache

@@ -1,4 +1,4 @@
-"""JSON Schemas of structured output: which ones the API refuses, and where a reference points."""
+"""JSON Schemas of structured output: which ones the API refuses, and how references are resolved."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _walk(node: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def check_closed(schema: Mapping[str, Any], where: str) -> None:
-    """Refuse what grammar-constrained output cannot hold: open objects and unsupported keywords."""
+    """Refuse what grammar-constrained output does not support: open objects and some keywords."""
     for path, node in _walk(schema, where):
         kind = node.get("type")
         if kind == "object" and node.get("additionalProperties") is not False:

@@ -1,8 +1,7 @@
-"""Scripted responses for tests: what the server says instead of the rules, and to which request.
+"""Scripted responses for tests: what the server answers instead of the rules, and to which request.
 
-A request takes the first response of the queue that fits it; one marked ``always`` stays. What fits
-nothing is answered by the rules. The refusals come first either way: a script cannot make a wrong
-request pass.
+A request takes the first response of the queue that matches it; one marked ``always`` stays. Without a match the rules
+answer. Refusals come first: a script cannot make an invalid request pass.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ class ScriptedResponse(BaseModel):
 
     ``match``: "any", "turn", "summary", "structured", or a part of the last question (for a summary: of the
     record). A part of a question fits turns unless ``kind`` names another kind. ``text`` is short for one
-    text block. In ``content`` a tool_use without an id gets a fresh one, and ``input_json`` in place of its
-    input is sent as it is, whatever stands in it; a thinking block without a signature a valid one.
-    ``stop_reason`` follows from the content if absent. ``status`` other than 200 answers with the API's error
-    and ``retry_after`` seconds in its header. Delays are in seconds. ``cut_after``, ``malformed_after`` and
-    ``error_after`` count stream events sent before the stream ends (``cut``: "drop" closes the connection,
-    "end" ends it as if complete), a broken chunk comes, or an overloaded_error event comes.
+    text block. In ``content`` a tool_use without an id gets a new one, and ``input_json`` instead of its input is sent
+    as it is, valid or not; a thinking block without a signature gets a valid one. ``stop_reason`` follows from the
+    content if absent. ``status`` other than 200 answers with the API's error and ``retry_after`` seconds in its header.
+    Delays are in seconds. ``cut_after``, ``malformed_after`` and ``error_after`` count the stream events before the
+    stream is cut (``cut``: "drop" closes the connection, "end" ends it as if complete), before a broken chunk, or
+    before an overloaded_error event.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -66,7 +65,7 @@ class ScriptedResponse(BaseModel):
         return kind == (self.kind or "turn") and self.match in question
 
     def reply(self) -> Reply:
-        """The message to give, with fresh ids."""
+        """The message to send, with new ids."""
         blocks = self.content or ({"type": "text", "text": self.text or ""},)
         asks = any(block.get("type") == "tool_use" for block in blocks)
         return Reply(
@@ -85,14 +84,14 @@ def _completed(block: dict[str, Any]) -> dict[str, Any]:
 
 
 def kind_of(request: wire.Request) -> Kind:
-    """What a request is for, by its own marks."""
+    """The kind of a request, by its contents."""
     if request.output_config and request.output_config.format:
         return "structured"
     return "summary" if summary.is_summary_request(request) else "turn"
 
 
 def question_of(request: wire.Request, kind: Kind) -> str:
-    """The text that a script's ``match`` is looked for in."""
+    """The text in which a script's ``match`` is searched."""
     if kind == "turn":
         return transcript.read(request).question
     return "\n".join(transcript.texts(request.messages[-1].content))
@@ -107,28 +106,28 @@ class Script:
         self.add(*responses)
 
     def add(self, *responses: ScriptedResponse | dict[str, Any]) -> None:
-        """Append responses; raises pydantic.ValidationError for what is not one."""
+        """Append responses; raises pydantic.ValidationError for invalid ones."""
         parsed = [ScriptedResponse.model_validate(response) for response in responses]
         with self._lock:
             self._queue.extend(parsed)
 
     def clear(self) -> None:
-        """Back to the rules."""
+        """Remove all responses."""
         with self._lock:
             self._queue.clear()
 
     def take(self, request: wire.Request) -> ScriptedResponse | None:
-        """The response for a request, removed from the queue unless it is meant for always."""
+        """The response for a request, removed from the queue unless it is marked ``always``."""
         kind = kind_of(request)
         question = question_of(request, kind)
         with self._lock:
-            for place, response in enumerate(self._queue):
+            for position, response in enumerate(self._queue):
                 if response.fits(kind, question):
-                    return response if response.always else self._queue.pop(place)
+                    return response if response.always else self._queue.pop(position)
         return None
 
     @property
     def pending(self) -> tuple[ScriptedResponse, ...]:
-        """What has not been given yet."""
+        """The responses that have not been used yet."""
         with self._lock:
             return tuple(self._queue)

@@ -1,7 +1,7 @@
 """The HTTP surface: POST /v1/messages and /v1/messages/count_tokens, and a control for tests.
 
-``create_app`` makes the ASGI app; ``serve_offline_model`` runs it in a thread for the length of a
-``with`` block. The control routes exist only where they are switched on.
+``create_app`` makes the ASGI app; ``serve_offline_model`` runs it in a thread during a ``with`` block. The control
+routes exist only if they are switched on.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 MAX_BODY_BYTES = 32 * 1024 * 1024
 MAX_DEPTH = 128
-"""Of a body: where serde_json stops. The API's own limit is not documented; common ones are 128 and more."""
+"""Nesting of a body, the limit of serde_json. The API's own is not documented; common limits are 128 and more."""
 _SECRET_HEADERS = frozenset({"authorization", "x-api-key", "cookie"})
 _ROLES = ("user", "assistant", "system")
 _PLAIN = ScriptedResponse()
@@ -62,7 +62,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A request as it came. ``headers`` without the key; ``refused`` is the reason if it was refused."""
+    """A request as received. ``headers`` without the key; ``refused`` is the reason if it was refused."""
 
     path: str
     headers: dict[str, str]
@@ -72,7 +72,7 @@ class Recorded:
 
 @dataclass
 class State:
-    """What the server remembers: the script, the requests, the prompt cache, the turns it paused."""
+    """The server's state: the script, the requests, the prompt cache, the paused turns."""
 
     settings: Settings
     script: Script
@@ -82,7 +82,7 @@ class State:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def record(self, entry: Recorded) -> None:
-        """Keep a request; only where somebody can ask for it."""
+        """Keep a request, if there are control routes to read it."""
         if self.settings.control:
             with self.lock:
                 self.recorded.append(entry)
@@ -101,7 +101,7 @@ class State:
 
 
 def _fingerprint(blocks: Iterable[dict[str, Any]]) -> str:
-    """What of an assistant message counts when it comes back: its content, not its breakpoints or nulls."""
+    """The compared parts of an assistant message that is sent back: its content, not its breakpoints or nulls."""
     kept = [
         {key: value for key, value in block.items() if key != "cache_control" and value is not None}
         for block in blocks
@@ -152,8 +152,8 @@ async def _messages(http: HttpRequest) -> Response:
     if step.status != 200:
         return _error(step.status, step.error_message, step.error_type, step.retry_after)
     only_samples = state.settings.only_samples
-    said = scripted.reply() if scripted else replies.decide(request, only_samples=only_samples)
-    reply = replies.signed(request, said)
+    response = scripted.reply() if scripted else replies.decide(request, only_samples=only_samples)
+    reply = replies.signed(request, response)
     if reply.stop_reason == "pause_turn":
         state.paused.add(_fingerprint(_as_sent_back(reply.content)))
     usage = state.cache.use(request)
@@ -227,7 +227,7 @@ def _parsed(raw: bytes) -> Any:
     try:
         body = json.loads(raw, parse_constant=_finite, parse_float=_finite, parse_int=_whole)
         _check_depth(body, MAX_DEPTH)
-        # Lone surrogates pass Python's parser, but no text can hold them.
+        # Lone surrogates pass Python's parser, but cannot be encoded.
         json.dumps(body, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
         raise RefusalError("The request body is not valid JSON") from None
@@ -251,8 +251,8 @@ def _check_depth(value: Any, levels: int) -> None:
     if not levels:
         raise ValueError("nested too deep")
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    for one in inner:
-        _check_depth(one, levels - 1)
+    for child in inner:
+        _check_depth(child, levels - 1)
 
 
 def _validated(shape: type[_Body], body: Any) -> _Body:
@@ -260,19 +260,19 @@ def _validated(shape: type[_Body], body: Any) -> _Body:
         return shape.model_validate(body)
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(_place(first["loc"]))
-        raise RefusalError(f"{place}: {first['msg']}" if place else first["msg"]) from None
+        path = ".".join(_shown_path(first["loc"]))
+        raise RefusalError(f"{path}: {first['msg']}" if path else first["msg"]) from None
 
 
-def _place(location: tuple[int | str, ...]) -> list[str]:
-    """``messages.0.content.1``: pydantic adds the role by which it told the messages apart."""
+def _shown_path(location: tuple[int | str, ...]) -> list[str]:
+    """``messages.0.content.1``: pydantic adds the role, the discriminator of messages."""
     if location[:1] == ("messages",):
         location = (*location[:2], *location[3:]) if location[2:3] and location[2] in _ROLES else location
     return [str(part) for part in location]
 
 
-def _check_fits(request: wire.Countable, given: int | None) -> None:
-    window = limits_of(request.model).context_window if given is None else given
+def _check_fits(request: wire.Countable, context_window: int | None) -> None:
+    window = limits_of(request.model).context_window if context_window is None else context_window
     total = tokens.count(request)
     if isinstance(request, wire.Request) and total > window:
         raise RefusalError(f"prompt is too long: {total} tokens > {window} maximum")
@@ -283,7 +283,7 @@ def _drops(step: ScriptedResponse) -> bool:
 
 
 async def _paced(events: Iterable[sse.Event], step: ScriptedResponse, delay: float) -> AsyncIterator[bytes]:
-    """The events with their delays, broken where the script says so."""
+    """The events with their delays, cut or broken as scripted."""
     for sent, event in enumerate(events):
         if sent == step.cut_after:
             return
@@ -343,7 +343,7 @@ async def _http_error(http: HttpRequest, error: Exception) -> Response:
 
 
 async def _broken(http: HttpRequest, error: Exception) -> Response:
-    """A mistake of the offline model itself: named in the answer, since its log is quiet."""
+    """A bug of the offline model itself: named in the response, since its log is quiet."""
     del http
     return _error(500, f"the offline model failed: {type(error).__name__}: {error}")
 
@@ -365,8 +365,8 @@ async def _control_requests(http: HttpRequest) -> Response:
     return JSONResponse(
         {
             "requests": [
-                {"path": one.path, "headers": one.headers, "body": one.body, "refused": one.refused}
-                for one in tuple(_state(http).recorded)
+                {"path": call.path, "headers": call.headers, "body": call.body, "refused": call.refused}
+                for call in tuple(_state(http).recorded)
             ]
         }
     )
@@ -379,7 +379,7 @@ async def _control_reset(http: HttpRequest) -> Response:
 
 @dataclass(frozen=True, slots=True)
 class OfflineModel:
-    """A running server: its base URL, its script, what it was asked."""
+    """A running server: its base URL, its script, its requests."""
 
     url: str
     state: State
@@ -410,7 +410,7 @@ def serve_offline_model(
 ) -> Iterator[OfflineModel]:
     """Run the server in a thread; without ``settings`` it answers without delay and records requests."""
     settings = settings or Settings(chunk_delay=0.0, control=True)
-    given = script if isinstance(script, Script) else Script(script)
-    app = create_app(settings, given, now)
+    answers = script if isinstance(script, Script) else Script(script)
+    app = create_app(settings, answers, now)
     with serve_in_thread(app, port) as url:
         yield OfflineModel(url, app.state.model)

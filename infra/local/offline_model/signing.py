@@ -1,7 +1,7 @@
 """Signatures of thinking blocks: a block that was changed on its way back is refused, as by the real API.
 
-From generation 5 on a signature holds for a block behind the very prompt that it was thought about: tools, system
-and messages before it. Whoever sends thinking back appends to a conversation and changes nothing in it.
+From generation 5 on a signature is valid only after the exact prompt of the block: tools, system and messages before
+it. So a client that sends thinking back must only append to a conversation.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def sign_omitted(thinking: str) -> str:
 
 
 def is_signed(thinking: str, signature: str) -> bool:
-    """Whether this model gave the block out like this."""
+    """Whether this model returned exactly this block."""
     if hmac.compare_digest(signature, sign(thinking)):
         return True
     try:
@@ -50,7 +50,7 @@ def bind(request: wire.Request, content: Iterable[Mapping[str, Any]]) -> tuple[d
         for part in message.content:
             prompt.add(message.role, part)
     blocks = [dict(block) for block in content]
-    last = max((place for place, block in enumerate(blocks) if block["type"] == "thinking"), default=-1)
+    last = max((index for index, block in enumerate(blocks) if block["type"] == "thinking"), default=-1)
     for block in blocks[: last + 1]:
         if block["type"] == "thinking" and not block.get("signature"):
             block["signature"] = prompt.sign(block["thinking"])
@@ -59,7 +59,7 @@ def bind(request: wire.Request, content: Iterable[Mapping[str, Any]]) -> tuple[d
 
 
 def valid(request: wire.Countable) -> Iterator[bool]:
-    """Of each thinking block, whether it came from here and nothing before it has changed since."""
+    """For each thinking block, whether this model made it and nothing before it has changed since."""
     prompt = _Prompt(request)
     for message in request.messages:
         for part in message.content:
@@ -73,7 +73,7 @@ def _as_sent_back(block: dict[str, Any]) -> Any:
 
 
 class _Prompt:
-    """All that stands before a block: tools and system, then what is added."""
+    """All that precedes a block: tools and system, then what is added."""
 
     def __init__(self, request: wire.Countable) -> None:
         self._digest = hmac.new(_CONTEXT, digestmod=hashlib.sha256)
@@ -86,7 +86,7 @@ class _Prompt:
         self._digest.update(f"\0{where}\0{canonical(block)}".encode())
 
     def sign(self, thinking: str) -> str:
-        """One for the thinking as it is shown, so that nothing can be put in its place."""
+        """A signature of the thinking as shown, so that it cannot be replaced."""
         digest = self._digest.copy()
         digest.update(f"\0thinking\0{thinking}".encode())
         return base64.b64encode(b"behind:" + digest.digest()).decode()

@@ -77,7 +77,7 @@ _EMPTY: dict[str, dict[str, Any]] = {
     "tool_use": {"input": {}},
     "server_tool_use": {"input": {}},
 }
-"""What of a block is not yet there when it starts; the other kinds come whole."""
+"""The fields that are empty when a block starts; other kinds are sent whole."""
 
 
 def _block(index: int, block: Mapping[str, Any], chunk: int) -> Iterator[Event]:
@@ -101,7 +101,7 @@ def _deltas(block: Mapping[str, Any], chunk: int) -> Iterator[dict[str, Any]]:
             yield {"type": "thinking_delta", "thinking": piece}
         yield {"type": "signature_delta", "signature": block["signature"]}
     elif block["type"] in ("tool_use", "server_tool_use"):
-        # The API begins a tool's input with an empty piece.
+        # The API sends an empty first piece of a tool's input.
         yield {"type": "input_json_delta", "partial_json": ""}
         for piece in _pieces(
             block.get("input_json") or json.dumps(block["input"], ensure_ascii=False), chunk

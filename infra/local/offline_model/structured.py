@@ -1,6 +1,6 @@
 """Structured output: a value for a JSON Schema, filled from the request by the names of its fields.
 
-Made for what dualtrack asks: the library and topic of a request, a choice among listed ids, an order of
+Made for dualtrack's own requests: the library and topic of a question, a choice among listed ids, a ranking of
 numbered excerpts. Any other schema gets plain values that are valid for it.
 """
 
@@ -42,13 +42,13 @@ _IN_A_LANGUAGE = re.compile(
     r"(?:\s+(?:code|scripts?|programs?|app|application|project|function|service)\b)?",
     re.IGNORECASE,
 )
-"""Where the code is to run: hardly ever the product that the question is about."""
+"""Where the code is to run: rarely the product that the question is about."""
 
 _ONLY_LANGUAGE = re.compile(_LANGUAGE, re.IGNORECASE)
 _GENERIC = re.compile(
     r"(?:apis?|sdks?|cli|rest|https?|urls?|json|csv|xml|ya?ml|html|pdf|sql|ids?)", re.IGNORECASE
 )
-"""Capitalised, and yet no product's name."""
+"""Capitalised words that are no product's name."""
 
 _USED = re.compile(
     r"\b(?:use|using|with|for|in|on|from|via|install|configure|integrate|set ?up|query|call|connect to)\s+"
@@ -56,7 +56,7 @@ _USED = re.compile(
     r"(?:\s+(?!(?:and|for|from|in|of|on|or|to|using|with)\b)[\w.+#-]+){0,2})$",
     re.IGNORECASE,
 )
-"""What a sentence without names ends in: "… use dynamodb", "… for twitter ads"."""
+"""The product at the end of a sentence without names: "… use dynamodb", "… for twitter ads"."""
 
 _QUESTION_WORDS = frozenset(
     ("how", "what", "which", "where", "when", "why", "who", "can", "could", "please", "show", "i", "is", "do")
@@ -68,7 +68,7 @@ _TOPIC = {"topic", "subject", "task", "aspect", "focus"}
 
 @dataclass(frozen=True, slots=True)
 class _Prompt:
-    """What the fields are filled from."""
+    """The source of the fields' values."""
 
     question: str
     library: str
@@ -105,9 +105,9 @@ def _read(prompt: str) -> _Prompt:
 def split_request(question: str) -> tuple[str, str]:
     """``(library, topic)``: the product that a question names, and the rest of it.
 
-    "How do I set up OAuth for Twitter ads?" gives ("Twitter ads", "set up OAuth"). The language that the code
-    is wanted in is the product only where there is no other: "How do I use the X Ads API in Python?" gives
-    ("X Ads API", "use in Python"), "How do I read a file in Python?" ("Python", "read a file").
+    "How do I set up OAuth for Twitter ads?" gives ("Twitter ads", "set up OAuth"). The code's language is the product
+    only if there is no other: "How do I use the X Ads API in Python?" gives ("X Ads API", "use in Python"), "How do I
+    read a file in Python?" ("Python", "read a file").
     """
     plain = _LEADING.sub("", " ".join(question.split())).rstrip("?!. ")
     library = _apart_from_the_language(plain) or _named(plain)
@@ -120,7 +120,7 @@ def split_request(question: str) -> tuple[str, str]:
 
 
 def _apart_from_the_language(plain: str) -> str:
-    """The product in a question that also says a language, if it names one."""
+    """The product in a question that also names a language, if there is one."""
     rest = " ".join(_IN_A_LANGUAGE.sub(" ", plain).split())
     if rest == plain:
         return ""
@@ -138,7 +138,7 @@ def _phrases(plain: str) -> list[str]:
 
 
 def _named(plain: str, counts: Callable[[str], bool] = bool) -> str:
-    """The last name after a preposition, else the last one of all; of those that count."""
+    """The last name after a preposition, else the last name; only of accepted names."""
     for phrase in (*reversed(_phrases(plain)), plain):
         name = _product(phrase, counts)
         if name:
@@ -169,12 +169,12 @@ def _ends(starts: list[re.Match[str]], prompt: str) -> list[int]:
 
 def _ids(prompt: str) -> tuple[tuple[str, str], ...]:
     starts = list(_LIBRARY_ID.finditer(prompt))
-    found: dict[str, str] = {}
+    contexts: dict[str, str] = {}
     for match, end in zip(starts, _ends(starts, prompt), strict=True):
         # The listing may put a title before the id on its line and details after it.
         before = prompt[prompt.rfind("\n", 0, match.start()) + 1 : match.start()]
-        found.setdefault(match[0], f"{before} {match[0]} {prompt[match.end() : end]}")
-    return tuple(found.items())
+        contexts.setdefault(match[0], f"{before} {match[0]} {prompt[match.end() : end]}")
+    return tuple(contexts.items())
 
 
 def _value(schema: Mapping[str, Any], name: str, prompt: _Prompt, root: Mapping[str, Any]) -> Any:
@@ -191,7 +191,7 @@ def _value(schema: Mapping[str, Any], name: str, prompt: _Prompt, root: Mapping[
             return _value(chosen, name, prompt, root)
     kind = schema.get("type")
     if isinstance(kind, list):
-        kind = next((one for one in kind if one != "null"), "null")
+        kind = next((choice for choice in kind if choice != "null"), "null")
     return _of_type(kind, schema, name, prompt, root)
 
 
@@ -214,7 +214,7 @@ def _array(schema: Mapping[str, Any], name: str, prompt: _Prompt, root: Mapping[
     if kind in ("integer", "number"):
         return list(prompt.ranked_numbers())
     if kind == "object":
-        return [_ranked_object(items, place, prompt, root) for place in range(len(prompt.numbered))]
+        return [_ranked_object(items, rank, prompt, root) for rank in range(len(prompt.numbered))]
     if kind == "string" and not items.get("enum"):
         if prompt.ids:
             return prompt.ranked_ids()
@@ -228,14 +228,14 @@ def _is_ranking(name: str) -> bool:
     return bool(re.search(r"rank|order|ids?$|index|best|relevan", name, re.IGNORECASE))
 
 
-def _ranked_object(items: Mapping[str, Any], place: int, prompt: _Prompt, root: Mapping[str, Any]) -> Any:
-    """One entry of a ranking with scores: the entry at ``place``, scores falling with the place."""
+def _ranked_object(items: Mapping[str, Any], rank: int, prompt: _Prompt, root: Mapping[str, Any]) -> Any:
+    """One entry of a ranking with scores: the entry at `rank`, scores falling with the rank."""
     filled = _value(items, "", prompt, root)
     for key in filled:
         if re.search(r"score|relevan", key, re.IGNORECASE):
-            filled[key] = max(10 - place, 0)
+            filled[key] = max(10 - rank, 0)
         elif re.search(r"index|id|number|excerpt", key, re.IGNORECASE):
-            number = prompt.ranked_numbers()[place]
+            number = prompt.ranked_numbers()[rank]
             filled[key] = str(number) if isinstance(filled[key], str) else number
     return filled
 

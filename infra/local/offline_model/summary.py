@@ -1,4 +1,4 @@
-"""Extractive summaries: the sentences of a record that carry its names, numbers and ids."""
+"""Extractive summaries: the sentences of a record with most names, numbers and ids."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ _NUMBER_WORDS = {"one": "1", "two": "2", "three": "3"}
 
 
 def is_summary_request(request: wire.Countable) -> bool:
-    """Whether this is a request to sum up a record, "Summarise …" as the system prompt and no tools, or one to sum up
-    the records of a conversation, which says so in its last message.
+    """Whether this is a request to summarise a record, with "Summarise …" as the system prompt and no tools, or the
+    records of a conversation, with such a last message.
     """
     system = " ".join(block.text for block in request.system).lstrip()
     return _is_joint(request) or (not request.tools and system.lower().startswith(("summarise", "summarize")))
 
 
 def _is_joint(request: wire.Countable) -> bool:
-    """A user's own words would stand behind their id."""
+    """A user's own words would follow their id."""
     return request.messages[-1].role == "user" and _asked(request).startswith("Summarise the records")
 
 
@@ -61,47 +61,47 @@ def summarise(request: wire.Countable) -> str:
 
 
 def _jointly(request: wire.Countable) -> str:
-    """A part for each record that is listed, in the form that is asked for."""
+    """A part for each listed record, in the requested form."""
     ask = _asked(request)
     form, results = _FORM.search(ask), _results(request)
-    said = "\n\n".join(texts(request.messages[-2].content))
+    question = "\n\n".join(texts(request.messages[-2].content))
     blocks = (text for message in request.messages for text in texts(message.content))
-    asked = {found[1]: text[found.end() :] for text in blocks if (found := _RESULT.match(text))}
+    records = {match[1]: text[match.end() :] for text in blocks if (match := _RESULT.match(text))}
     parts = []
     for record_id in _LISTED.findall(ask.partition("Records:")[2]):
-        made = results.get(record_id) or extract(asked.get(record_id, said), 3)
-        parts.append(f"[{form[1] if form else ''} {record_id}] {made}")
+        summary = results.get(record_id) or extract(records.get(record_id, question), 3)
+        parts.append(f"[{form[1] if form else ''} {record_id}] {summary}")
     return "\n\n".join(parts)
 
 
 def _results(request: wire.Countable) -> dict[str, str]:
-    """What the conversation's tool calls brought, by the ids at the beginning of their results."""
-    found, asked = {}, {}
+    """Summaries of the conversation's tool calls, by the ids at the beginning of their results."""
+    summaries, calls = {}, {}
     for message in request.messages:
         for block in message.content:
             if isinstance(block, wire.ToolUse):
-                asked[block.id] = block
-            elif isinstance(block, wire.ToolResult) and block.tool_use_id in asked:
-                use, text = asked[block.tool_use_id], "\n\n".join(texts(block.content))
+                calls[block.id] = block
+            elif isinstance(block, wire.ToolResult) and block.tool_use_id in calls:
+                use, text = calls[block.tool_use_id], "\n\n".join(texts(block.content))
                 record = _RESULT.match(text)
                 failed = "The call failed." if block.is_error else ""
-                given = json.dumps(use.input, ensure_ascii=False)
-                call = _CALL.match(f"Tool: {use.name}\nInput: {given}\n{failed}")
+                arguments = json.dumps(use.input, ensure_ascii=False)
+                call = _CALL.match(f"Tool: {use.name}\nInput: {arguments}\n{failed}")
                 if record and call:
-                    found[record[1]] = _of_call(call, text[record.end() :], 2)
-    return found
+                    summaries[record[1]] = _of_call(call, text[record.end() :], 2)
+    return summaries
 
 
 def _of_call(call: re.Match[str], result: str, allowed: int) -> str:
-    """What was called, then what was found: the titles of the sections, else the result's own sentences."""
+    """The call, then its result: the titles of the sections, else the result's own sentences."""
     failed = " and failed" if call[3] else ""
-    said = f"{call[1]} was called with {_clipped(call[2])}{failed}."
+    text = f"{call[1]} was called with {_clipped(call[2])}{failed}."
     if allowed == 1:
-        return said
+        return text
     titles = list(dict.fromkeys(section.title for section in sections(result) if section.title))
     if titles:
-        return f"{said} It found: {_clipped('; '.join(titles))}."
-    return f"{said} {extract(result, allowed - 1)}"
+        return f"{text} It found: {_clipped('; '.join(titles))}."
+    return f"{text} {extract(result, allowed - 1)}"
 
 
 def _clipped(text: str) -> str:
@@ -112,19 +112,21 @@ def _clipped(text: str) -> str:
 def _allowed(system: str) -> int:
     for word, digit in _NUMBER_WORDS.items():
         system = re.sub(rf"\b{word}\b", digit, system, flags=re.IGNORECASE)
-    found = _COUNT.search(system)
-    return min(max(int(found[2] or found[1]), 1), 3) if found else 2
+    match = _COUNT.search(system)
+    return min(max(int(match[2] or match[1]), 1), 3) if match else 2
 
 
 def extract(record: str, count: int) -> str:
     """The first sentence and those with the most facts, in their order; never empty."""
     body = without_ids(_without_code(record.replace(MARK, " ")))
-    said = sentences(_MARKUP.sub("", body))
-    if not said:
+    lines = sentences(_MARKUP.sub("", body))
+    if not lines:
         return " ".join(record.split())[:MAX_SENTENCE] or "(empty record)"
-    ranked = sorted(range(1, len(said)), key=lambda place: _weight(said[place], place), reverse=True)
+    ranked = sorted(
+        range(1, len(lines)), key=lambda position: _weight(lines[position], position), reverse=True
+    )
     chosen = sorted([0, *ranked[: count - 1]])
-    return " ".join(_closed(said[place]) for place in chosen)
+    return " ".join(_closed(lines[position]) for position in chosen)
 
 
 def _without_code(text: str) -> str:
@@ -142,8 +144,8 @@ def _without_code(text: str) -> str:
     return "\n".join(kept)
 
 
-def _weight(sentence: str, place: int) -> float:
-    return min(len(_FACT.findall(sentence)), 8) - place / 10
+def _weight(sentence: str, position: int) -> float:
+    return min(len(_FACT.findall(sentence)), 8) - position / 10
 
 
 def _closed(sentence: str) -> str:

@@ -1,4 +1,5 @@
-"""What is answered without any tool: greetings, thanks, "What can you do?", and what a language model is for."""
+"""Messages answered without any tool: greetings, thanks, "What can you do?", and requests that need a language
+model."""
 
 from __future__ import annotations
 
@@ -38,15 +39,15 @@ _COMPOSE = re.compile(
 
 
 def kind_of(question: str) -> Kind:
-    """What kind of talk the whole message is; empty for anything else. ``compose``: asks for a new text."""
-    said = courses.plain(question).strip()
-    if _HELP.search(said) and len(said) <= 80:
+    """The kind of such a message; empty for anything else. ``compose``: asks for a new text."""
+    message = courses.plain(question).strip()
+    if _HELP.search(message) and len(message) <= 80:
         return "help"
-    if _THANKS.match(said):
+    if _THANKS.match(message):
         return "thanks"
-    if _GREETING.match(said):
+    if _GREETING.match(message):
         return "greeting"
-    return "compose" if _COMPOSE.match(said) else ""
+    return "compose" if _COMPOSE.match(message) else ""
 
 
 def reply_to(kind: Kind, offered: Iterable[str], *, only_samples: bool) -> str:
@@ -69,27 +70,27 @@ _ABILITY = "I call the tools that a message asks for and show what of their resu
 
 
 def nothing_known(offered: Iterable[str], *, only_samples: bool) -> str:
-    """That a question is about nothing that there is, and what there is."""
+    """Says that nothing is known about the question, and what is known."""
     tools = frozenset(offered)
     known = what_is_known(tools, only_samples=only_samples)
     return f"I know nothing about that, so I called no tool.\n\n{known}\n\n{_try(tools)}\n\n{REAL_MODEL}"
 
 
 def what_is_known(tools: frozenset[str], *, only_samples: bool) -> str:
-    """Where answers can come from."""
+    """The sources of answers."""
     if courses.SEARCH in tools:
         return "The course materials that were loaded: ask what they teach, or for a course's outline."
     if graph.is_offered(tools):
         return "The graph that was loaded: ask for counts, lists, connections and paths."
-    said = [
+    sources = [
         f"There are sample documents about {_listed(samples.titles())}."
         if only_samples
         else "I can search the documentation of libraries: ask how to do something.",
         "I can fetch earlier records of this conversation in full: ask for something from earlier.",
     ]
     if any(name.startswith("github_") for name in tools):
-        said.append("I can ask GitHub: name a repository as `owner/name`.")
-    return " ".join(said)
+        sources.append("I can ask GitHub: name a repository as `owner/name`.")
+    return " ".join(sources)
 
 
 def _try(tools: frozenset[str]) -> str:

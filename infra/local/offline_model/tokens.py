@@ -1,9 +1,9 @@
-"""Token figures: an estimate by length, and a prompt cache that keeps the real one's rules.
+"""Token figures: an estimate by length, and a prompt cache with the real one's rules.
 
 The cache holds prefixes of (tools, system, messages) up to each breakpoint. A request reads the
 longest stored prefix that ends at one of its breakpoints or at most 20 blocks before it, and writes
-those up to its own breakpoints. Changing ``tool_choice``, ``thinking`` or the output's effort or form leaves the
-prefixes of tools and system valid and voids those of messages. Source: the API's pages on prompt caching.
+those up to its own breakpoints. Changing ``tool_choice``, ``thinking`` or the output's effort or form keeps the
+prefixes of tools and system valid and invalidates those of messages. Source: the API's pages on prompt caching.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class _Prefix:
 
 
 def block_tokens(block: Any) -> int:
-    """The estimate of one block; media by a flat figure, since base64 says nothing about it."""
+    """The estimate of one block; a flat figure for media, since base64 says nothing about their tokens."""
     if isinstance(block, wire.Image):
         return _IMAGE_TOKENS
     if isinstance(block, wire.Document) and isinstance(block.source, wire.Base64Pdf | wire.UrlSource):
@@ -95,7 +95,7 @@ def _without_marks(value: Any) -> Any:
 
 
 def _ttl(block: Any) -> str:
-    """The lifetime that a block's breakpoint asks for; one inside a tool result counts at its end."""
+    """The lifetime in a block's breakpoint; one inside a tool result counts at the result's end."""
     inner = [block, *block.content] if isinstance(block, wire.ToolResult) else [block]
     marks = [getattr(part, "cache_control", None) for part in inner]
     return next((mark.ttl for mark in reversed(marks) if mark), "")
@@ -104,13 +104,13 @@ def _ttl(block: Any) -> str:
 def _prefixes(request: wire.Countable) -> list[_Prefix]:
     digest = hashlib.sha256(request.model.encode())
     tokens = 0
-    found: list[_Prefix] = []
+    prefixes: list[_Prefix] = []
 
     def add(where: str, block: Any) -> None:
         nonlocal tokens
         digest.update(f"\0{where}\0{canonical(block)}".encode())
         tokens += block_tokens(block)
-        found.append(_Prefix(digest.hexdigest(), tokens, _ttl(block)))
+        prefixes.append(_Prefix(digest.hexdigest(), tokens, _ttl(block)))
 
     for tool in request.tools:
         # A deferred tool is not in the prefix: the model sees it when tool search finds it.
@@ -126,15 +126,15 @@ def _prefixes(request: wire.Countable) -> list[_Prefix]:
         tokens += 3
         for part in message.content:
             add(message.role, part)
-    if request.cache_control and found:
-        found[-1] = _Prefix(found[-1].key, found[-1].tokens, request.cache_control.ttl)
-    return found
+    if request.cache_control and prefixes:
+        prefixes[-1] = _Prefix(prefixes[-1].key, prefixes[-1].tokens, request.cache_control.ttl)
+    return prefixes
 
 
 def count(request: wire.Countable) -> int:
     """All input tokens of a request, by estimate."""
-    found = _prefixes(request)
-    return found[-1].tokens if found else 0
+    prefixes = _prefixes(request)
+    return prefixes[-1].tokens if prefixes else 0
 
 
 class PromptCache:
@@ -157,20 +157,20 @@ class PromptCache:
         total = prefixes[-1].tokens if prefixes else 0
         minimum = limits_of(request.model).cache_minimum if self._minimum is None else self._minimum
         marked = [
-            place for place, prefix in enumerate(prefixes) if prefix.ttl and prefix.tokens >= max(minimum, 1)
+            index for index, prefix in enumerate(prefixes) if prefix.ttl and prefix.tokens >= max(minimum, 1)
         ]
         with self._lock:
             now = self._now()
             self._expiry = {key: until for key, until in self._expiry.items() if until > now}
             read = self._longest(prefixes, marked)
-            for place in marked:
-                self._keep(prefixes[place], now)
+            for index in marked:
+                self._keep(prefixes[index], now)
         return _usage(prefixes, marked, read, total)
 
     def _longest(self, prefixes: list[_Prefix], marked: list[int]) -> int:
         """Tokens of the longest stored prefix that a breakpoint can see."""
-        for place in reversed(marked):
-            for back in range(place, max(place - LOOKBACK_BLOCKS, -1), -1):
+        for index in reversed(marked):
+            for back in range(index, max(index - LOOKBACK_BLOCKS, -1), -1):
                 if prefixes[back].key in self._expiry:
                     return prefixes[back].tokens
         return 0
@@ -183,8 +183,8 @@ class PromptCache:
 def _usage(prefixes: list[_Prefix], marked: list[int], read: int, total: int) -> Usage:
     written: Mapping[str, int] = {"5m": 0, "1h": 0}
     covered = read
-    for place in marked:
-        more = max(prefixes[place].tokens - covered, 0)
-        written = {**written, prefixes[place].ttl: written[prefixes[place].ttl] + more}
+    for index in marked:
+        more = max(prefixes[index].tokens - covered, 0)
+        written = {**written, prefixes[index].ttl: written[prefixes[index].ttl] + more}
         covered += more
     return Usage(total - covered, read, written["5m"], written["1h"])

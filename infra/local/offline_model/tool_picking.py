@@ -1,9 +1,8 @@
 """Which tools a question asks for: by words, never by understanding.
 
-Rules, in this order: tools that the message names; course materials (courses.py); a graph
-(graph.py); a search of the past; a record
-of the past; documentation; GitHub. All
-that fit are called together in the first turn, and none of them twice for one question.
+Rules, in this order: tools that the message names; course materials (courses.py); a graph (graph.py); a search of the
+past; a record of the past; documentation; GitHub. All that match are called together in the first turn, and none of
+them twice for a question.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ _CRAFT = re.compile(
     r"\b(?:functions?|class(?:es)?|methods?|modules?|code|python|javascript|typescript|rust|java)\b",
     re.IGNORECASE,
 )
-"""What may be written without any library, so that "Write me a function" asks no documentation."""
+"""Code that needs no library, so that "Write me a function" searches no documentation."""
 _IDENTIFIER = re.compile(r"`[^`]+`|\b[a-z]+_[a-z_]+\b|\b[a-z]+[A-Z]\w+\b")
 _GITHUB = re.compile(
     r"\b(github|repos?|repositor(y|ies)|pull requests?|open issues?|issues? (in|of|for|on))\b", re.IGNORECASE
@@ -91,14 +90,14 @@ def pick(
 
     ``only_samples``: documentation is the sample documents, and a search for anything else finds nothing.
     """
-    done = {outcome.tool for outcome in seen.outcomes}
+    called = {outcome.tool for outcome in seen.outcomes}
     named = tuple(_named(seen.question, offered))
     wanted = named or tuple(_by_topic(seen, offered, only_samples=only_samples))
-    return tuple(call for call in wanted if call.tool not in done)
+    return tuple(call for call in wanted if call.tool not in called)
 
 
 def forced(name: str, seen: Transcript, schema: Mapping[str, Any]) -> Call:
-    """A call of a tool that the request insists on."""
+    """A call of a tool that the request forces."""
     for call in _by_topic(seen, {name: schema}, only_samples=False):
         return call
     return Call(name, filled(schema, seen.question))
@@ -113,10 +112,10 @@ def _by_topic(seen: Transcript, offered: Mapping[str, Any], *, only_samples: boo
             r"\b(?:courses?|lessons?)\b", courses.plain(seen.question), re.IGNORECASE
         ):
             return
-        yield from (Call(*asked) for asked in courses.next_calls(seen) if asked[0] in offered)
+        yield from (Call(*call) for call in courses.next_calls(seen) if call[0] in offered)
         return
     if graph.is_offered(offered):
-        yield from (Call(*asked) for asked in graph.next_calls(seen) if asked[0] in offered)
+        yield from (Call(*call) for call in graph.next_calls(seen) if call[0] in offered)
         return
     github = tuple(_github(seen.question, offered))
     record = wanted_record(seen)
@@ -131,27 +130,27 @@ def _by_topic(seen: Transcript, offered: Mapping[str, Any], *, only_samples: boo
 
 
 def _looks_back(question: str) -> bool:
-    """ "What did we say about the gateway?" asks for a record, and names none."""
+    """ "What did we say about the gateway?" asks for a record without naming it."""
     return bool(_LOOKS_BACK.search(question)) and not _RECORD_ID.search(question)
 
 
 def _documentation_queries(question: str, *, has_github: bool, only_samples: bool) -> tuple[str, ...]:
-    """What to search the documentation for: both sides of a comparison, else at most one query."""
-    asked = bool(_DOCUMENTATION.search(question)) or (
+    """Queries for the documentation: both sides of a comparison, else at most one."""
+    is_asked = bool(_DOCUMENTATION.search(question)) or (
         samples.cover(question)
         if only_samples and not has_github
         else _is_technical(question, has_github=has_github)
     )
-    if not asked:
+    if not is_asked:
         return ()
     compared = tuple(side for side in sides(question) if not only_samples or samples.cover(side))
     return compared or (_documentation_query(question),)
 
 
 def _documentation_query(question: str) -> str:
-    """The sentences that ask the documentation something; the whole message if none stands out."""
-    said = [sentence for sentence in sentences(question) if _TECHNICAL.search(sentence)]
-    own = [sentence for sentence in said if not _GITHUB.search(sentence)]
+    """The sentences that ask about documentation; the whole message if there are none."""
+    technical = [sentence for sentence in sentences(question) if _TECHNICAL.search(sentence)]
+    own = [sentence for sentence in technical if not _GITHUB.search(sentence)]
     return " ".join(own or [" ".join(question.split())])[:QUERY_LIMIT]
 
 
@@ -161,12 +160,12 @@ def _is_technical(question: str, *, has_github: bool) -> bool:
         return bool(
             re.search(r"\b(how (do|can|to)|docs|documentation|set(ting)? up)\b", question, re.IGNORECASE)
         )
-    told = _CRAFT.sub(" ", question) if talk.kind_of(question) == "compose" else question
-    return bool(_TECHNICAL.search(told) or _IDENTIFIER.search(told))
+    text = _CRAFT.sub(" ", question) if talk.kind_of(question) == "compose" else question
+    return bool(_TECHNICAL.search(text) or _IDENTIFIER.search(text))
 
 
 def wanted_record(seen: Transcript) -> PastRecord | None:
-    """The record that "show me the full code from earlier" means, if there is one to fetch."""
+    """The record meant by "show me the full code from earlier", if there is one to fetch."""
     fetchable = [record for record in seen.past if not record.whole]
     named = _RECORD_ID.search(seen.question)
     if named:
@@ -191,7 +190,7 @@ def _asked_files(seen: Transcript) -> list[PastRecord]:
 
 def _best(pool: list[PastRecord], wanted: frozenset[str]) -> PastRecord:
     scored = [
-        (overlap(wanted, f"{record.question}\n{record.text}"), place) for place, record in enumerate(pool)
+        (overlap(wanted, f"{record.question}\n{record.text}"), index) for index, record in enumerate(pool)
     ]
     return pool[max(scored)[1]]
 
@@ -202,8 +201,8 @@ def _named(question: str, offered: Mapping[str, Mapping[str, Any]]) -> Iterator[
         name = match[0]
         if name not in offered or ("_" not in name and "-" not in name):
             continue
-        given = _json_after(question[match.end() :])
-        yield Call(name, given if given is not None else filled(offered[name], question))
+        arguments = _json_after(question[match.end() :])
+        yield Call(name, arguments if arguments is not None else filled(offered[name], question))
 
 
 def _json_after(text: str) -> dict[str, Any] | None:
@@ -220,13 +219,13 @@ def _json_after(text: str) -> dict[str, Any] | None:
 def _github(question: str, offered: Mapping[str, Any]) -> Iterator[Call]:
     if not any(name.startswith("github_") for name in offered):
         return
-    place = _repository(question)
+    repository = _repository(question)
     calls: list[Call] = []
-    if place and _ABOUT_REPOSITORY.search(question):
-        calls.extend(_in_repository(question, place))
+    if repository and _ABOUT_REPOSITORY.search(question):
+        calls.extend(_in_repository(question, repository))
     elif _GITHUB.search(question):
         calls.extend(_across(question))
-    if place and re.search(r"\b(repos|repositories)\b", question, re.IGNORECASE):
+    if repository and re.search(r"\b(repos|repositories)\b", question, re.IGNORECASE):
         calls.append(Call("github_search_repositories", {"query": _search_words(question)}))
     yield from (call for call in calls if call.tool in offered)
 
@@ -238,23 +237,23 @@ def _repository(question: str) -> tuple[str, str, str] | None:
     return None
 
 
-def _in_repository(question: str, place: tuple[str, str, str]) -> Iterator[Call]:
-    owner, repo, path = place
+def _in_repository(question: str, repository: tuple[str, str, str]) -> Iterator[Call]:
+    owner, repo, path = repository
     where = {"owner": owner, "repo": repo}
     lowered = question.lower()
-    asked = False
+    is_specific = False
     if "issue" in lowered:
-        asked = True
+        is_specific = True
         yield Call("github_list_issues", where)
     if "pull request" in lowered:
-        asked = True
+        is_specific = True
         yield Call("github_list_pull_requests", where)
     if "commit" in lowered:
-        asked = True
+        is_specific = True
         yield Call("github_list_commits", where)
     file = _FILE.search(question.replace(f"{owner}/{repo}", " "))
     path = path or (file[1].lstrip("/") if file else "") or ("README.md" if "readme" in lowered else "")
-    if path or not asked:
+    if path or not is_specific:
         yield Call("github_get_file_contents", {**where, "path": path or "/"})
 
 
@@ -281,10 +280,12 @@ def _search_words(question: str) -> str:
 
 
 def filled(schema: Mapping[str, Any], question: str) -> dict[str, Any]:
-    """An input with the required fields of a tool's schema, filled from the question as well as can be."""
+    """An input with the required fields of a tool's schema, filled from the question as far as possible."""
     properties = schema.get("properties") or {}
-    place = _repository(question)
-    known: dict[str, Any] = {"owner": place[0], "repo": place[1], "path": place[2]} if place else {}
+    repository = _repository(question)
+    known: dict[str, Any] = (
+        {"owner": repository[0], "repo": repository[1], "path": repository[2]} if repository else {}
+    )
     return {
         name: known.get(name) or _plain_value(properties.get(name) or {}, question)
         for name in schema.get("required") or ()

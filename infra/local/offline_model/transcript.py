@@ -1,4 +1,4 @@
-"""What the offline model sees of a request: the question, what is on record, what its tools brought."""
+"""The parts of a request that the offline model reads: the question, earlier records, results of tools."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class AttachedText:
-    """A text file of the running query: its id, its name or none, and what of it was sent."""
+    """A text file of the running query: its id, its name or none, and the part that was sent."""
 
     ref: str
     name: str
@@ -76,40 +76,40 @@ def texts(content: tuple[wire.Block, ...] | tuple[Any, ...]) -> list[str]:
 
 def read(request: wire.Countable) -> Transcript:
     """The transcript: the running query is the last block ``[ID:qN]``, else the last user text."""
-    place, question = _running(request.messages)
-    media = sum(isinstance(block, wire.Image | wire.Document) for block in request.messages[place].content)
+    start, question = _running(request.messages)
+    media = sum(isinstance(block, wire.Image | wire.Document) for block in request.messages[start].content)
     return Transcript(
         question=_ATTACHED.sub("", without_ids(question)).strip(),
-        past=_past(request.messages[:place]),
-        outcomes=_outcomes(request.messages[place:]),
+        past=_past(request.messages[:start]),
+        outcomes=_outcomes(request.messages[start:]),
         media=media,
-        files=tuple(_files(texts(request.messages[place].content))),
+        files=tuple(_files(texts(request.messages[start].content))),
     )
 
 
-def _files(said: list[str]) -> Iterator[AttachedText]:
-    for text in said:
+def _files(sent: list[str]) -> Iterator[AttachedText]:
+    for text in sent:
         if match := _FILE.match(text):
             yield AttachedText(match[1], match[2] or "", without_ids(text[match.end() :]))
 
 
 def _running(messages: tuple[wire.Message, ...]) -> tuple[int, str]:
     fallback: tuple[int, str] | None = None
-    for place in range(len(messages) - 1, -1, -1):
-        message = messages[place]
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
         if message.role != "user":
             continue
         for text in reversed(texts(message.content)):
             if _QUERY.match(text):
-                return place, text
+                return index, text
         answers_tools = any(isinstance(block, wire.ToolResult) for block in message.content)
         if fallback is None and texts(message.content) and not answers_tools:
-            fallback = place, "\n".join(texts(message.content))
+            fallback = index, "\n".join(texts(message.content))
     return fallback or (0, "\n".join(texts(messages[0].content)))
 
 
 def _past(messages: tuple[wire.Message, ...]) -> tuple[PastRecord, ...]:
-    found: list[PastRecord] = []
+    records: list[PastRecord] = []
     question = ""
     for message in messages:
         for text in texts(message.content):
@@ -118,24 +118,26 @@ def _past(messages: tuple[wire.Message, ...]) -> tuple[PastRecord, ...]:
                 continue
             if _QUERY.match(text):
                 question = text[match.end() :]
-                found.extend(PastRecord(ref, name, False, question) for name, ref in _ATTACHED.findall(text))
+                records.extend(
+                    PastRecord(ref, name, False, question) for name, ref in _ATTACHED.findall(text)
+                )
                 continue
             ref = match["ref"] or match["id"]
             if _IS_QUERY.fullmatch(ref):
                 question = text[match.end() :]
-            found.append(PastRecord(ref.strip(), text[match.end() :], match["ref"] is None, question))
-    return tuple(found)
+            records.append(PastRecord(ref.strip(), text[match.end() :], match["ref"] is None, question))
+    return tuple(records)
 
 
 def _outcomes(messages: tuple[wire.Message, ...]) -> tuple[Outcome, ...]:
-    asked: dict[str, wire.ToolUse] = {}
-    found = []
+    calls: dict[str, wire.ToolUse] = {}
+    outcomes = []
     for message in messages:
         for block in message.content:
             if isinstance(block, wire.ToolUse):
-                asked[block.id] = block
-            elif isinstance(block, wire.ToolResult) and block.tool_use_id in asked:
-                use = asked[block.tool_use_id]
+                calls[block.id] = block
+            elif isinstance(block, wire.ToolResult) and block.tool_use_id in calls:
+                use = calls[block.tool_use_id]
                 text = without_ids("\n\n".join(texts(block.content))).strip()
-                found.append(Outcome(use.name, use.input, text, block.is_error))
-    return tuple(found)
+                outcomes.append(Outcome(use.name, use.input, text, block.is_error))
+    return tuple(outcomes)

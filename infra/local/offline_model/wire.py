@@ -1,8 +1,7 @@
-"""The shape of a Messages request (API version 2026-10-21), as far as the offline model takes part.
+"""The shape of a Messages request (API version 2026-10-21), as far as the offline model supports it.
 
-Unknown fields are refused, as the real API refuses them. A string in place of a list of blocks is
-turned into one text block, which is how the API defines it. Source of the fields: the parameter
-types of the anthropic SDK 2.12.
+Unknown fields are refused, as the real API refuses them. A string instead of a list of blocks becomes one text block,
+as the API defines it. Source of the fields: the parameter types of the anthropic SDK 2.12.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ NonEmpty = Annotated[str, StringConstraints(strict=True, min_length=1)]
 
 
 class Part(BaseModel):
-    """Base of everything on the wire: frozen, and nothing that is not declared."""
+    """Base of everything on the wire: frozen, without undeclared fields."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -85,7 +84,7 @@ class CitationsConfig(Part):
 
 
 def _as_blocks(value: Any) -> Any:
-    """A string is shorthand for one text block; an empty one for none."""
+    """A string is shorthand for a text block; an empty one for none."""
     if isinstance(value, str):
         return [{"type": "text", "text": value}] if value else []
     return value
@@ -325,7 +324,7 @@ class Diagnostics(Part):
 
 
 class Countable(Part):
-    """What `count_tokens` takes, and `messages` too."""
+    """The fields that `count_tokens` and `messages` accept."""
 
     model: NonEmpty
     messages: tuple[Message, ...]

@@ -1,7 +1,7 @@
 """Sample courses, written for dualtrack, which the local stack publishes at its first start.
 
 Their vectors are prebuilt (``vectors.npz``), since the local model needs 40 ms for each of 140 texts:
-``python -m infra.local.sample_courses`` makes them anew, and a test compares.
+``python -m infra.local.sample_courses`` rebuilds them, and a test compares.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FOLDER: Final = Path(__file__).parent
 VECTORS: Final = FOLDER / "vectors.npz"
-"""``model``: the name of the model; of each course by its title int8 rows, one for each of its texts."""
+"""``model``: the name of the model; for each course, by its digest, int8 rows, one for each of its texts."""
 
 _KIND: Final = Courses()
 
@@ -35,27 +35,29 @@ def documents() -> dict[str, Read]:
 
 
 def write_vectors(model: str, rows: Mapping[str, Sequence[Sequence[int]]]) -> None:
-    """Keep the vectors of each course by its digest."""
+    """Store the vectors of each course by its digest."""
     arrays: dict[str, Any] = {key: np.array(row, np.int8) for key, row in rows.items()}
     np.savez_compressed(VECTORS, model=np.array(model), **arrays)
 
 
 def publish(stores: Stores) -> bool:
-    """Publish the samples where nothing was published before; whether that was so."""
+    """Publish the samples if nothing was published before; returns whether that was so."""
     if stores.corpora.current(_KIND.name) is not None:
         return False
     read, now = documents(), int(stores.clock())
     with np.load(VECTORS) as stored:
         model = str(stored["model"])
         added = [
-            Added(one.packed, [row.astype("<f4").tobytes() for row in stored[one.digest]])
-            for one in read.values()
+            Added(source.packed, [row.astype("<f4").tobytes() for row in stored[source.digest]])
+            for source in read.values()
         ]
-    index = _KIND.index(None, (), added, [one.title for one in read.values()], model)
-    listed = [Document(one.title, one.digest, name, one.counts, now) for name, one in read.items()]
+    index = _KIND.index(None, (), added, [source.title for source in read.values()], model)
+    listed = [
+        Document(source.title, source.digest, name, source.counts, now) for name, source in read.items()
+    ]
     counts = {
         "documents": len(listed),
-        **{key: sum(one.counts[key] for one in listed) for key in ("lessons", "chunks")},
+        **{key: sum(document.counts[key] for document in listed) for key in ("lessons", "chunks")},
     }
     new = Published("samples", model, counts, now)
     stores.corpora.write_version(_KIND.name, new.version, index, listed)

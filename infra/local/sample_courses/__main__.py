@@ -15,10 +15,10 @@ def main() -> None:
     """Write ``vectors.npz``."""
     model, kind = load(ROOT / "functions" / "embed" / "tokenizer.json"), Courses()
     rows = {
-        one.digest: quantised([bytes(model.embed(text)) for text in kind.texts(one.packed)])
-        for one in documents().values()
+        document.digest: quantised([bytes(model.embed(text)) for text in kind.texts(document.packed)])
+        for document in documents().values()
     }
-    write_vectors(NAME, {digest: np.asarray(found).tolist() for digest, found in rows.items()})
+    write_vectors(NAME, {digest: np.asarray(vectors).tolist() for digest, vectors in rows.items()})
     print(f"{sum(map(len, rows.values()))} vectors of {len(rows)} courses")
 
 

@@ -20,7 +20,7 @@ REDIRECTED = {"/sample/twitter-ads-api": "/sample/x-ads-api"}
 """Libraries that moved: the answer names the new id in its body."""
 
 UNFINISHED = frozenset({"/sample/unfinished"})
-"""Libraries that are still being read in."""
+"""Libraries that are still being processed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +64,20 @@ class Library:
 @cache
 def libraries() -> tuple[Library, ...]:
     """All sample libraries, by id."""
-    found = (_library(json.loads(path.read_text(encoding="utf-8"))) for path in DOCUMENTS.glob("*.json"))
-    return tuple(sorted(found, key=lambda library: library.id))
+    read = (_library(json.loads(path.read_text(encoding="utf-8"))) for path in DOCUMENTS.glob("*.json"))
+    return tuple(sorted(read, key=lambda library: library.id))
 
 
 def _library(value: dict[str, Any]) -> Library:
     snippets = tuple(
         Snippet(
-            title=one["title"],
-            page=one["page"],
-            source=one["source"],
-            description=one["description"],
-            code=tuple((code["language"], code["code"]) for code in one.get("code", ())),
+            title=snippet["title"],
+            page=snippet["page"],
+            source=snippet["source"],
+            description=snippet["description"],
+            code=tuple((code["language"], code["code"]) for code in snippet.get("code", ())),
         )
-        for one in value["snippets"]
+        for snippet in value["snippets"]
     )
     tuples = {name: tuple(value[name]) for name in ("versions", "aliases")}
     return Library(**{**value, **tuples, "snippets": snippets})
@@ -93,7 +93,7 @@ def search(name: str, query: str) -> tuple[Library, ...]:
         score = overlap(wanted, names) + overlap(wanted, library.description) / 4
         if score >= 1:
             scored.append((score + overlap(asked, library.description) / 10, library))
-    return tuple(library for _, library in sorted(scored, key=lambda one: (-one[0], one[1].id)))
+    return tuple(library for _, library in sorted(scored, key=lambda entry: (-entry[0], entry[1].id)))
 
 
 def find(library_id: str) -> Library | None:
@@ -109,13 +109,13 @@ def find(library_id: str) -> Library | None:
 def ordered(library: Library, query: str) -> tuple[Snippet, ...]:
     """The snippets of a library by the words that they share with the query, at most `MAX_SNIPPETS`.
 
-    What shares none is left out, unless nothing does: then the first ones stand in.
+    Snippets that share none are left out; if none share any, the first ones are returned.
     """
     wanted = frozenset(words(query))
     scored = [
         (overlap(wanted, snippet.text) + overlap(wanted, snippet.title), snippet)
         for snippet in library.snippets
     ]
-    ranked = sorted((one for one in scored if one[0] > 0), key=lambda one: -one[0])
+    ranked = sorted((entry for entry in scored if entry[0] > 0), key=lambda entry: -entry[0])
     chosen = tuple(snippet for _, snippet in ranked) or library.snippets
     return chosen[:MAX_SNIPPETS]

@@ -53,17 +53,19 @@ def create_app() -> Starlette:
 
 
 async def _search(http: Request) -> Response:
-    given = _parameters(http, required=("libraryName", "query"), optional=("fast",))
-    found = catalogue.search(given["libraryName"], given["query"])
-    return JSONResponse({"results": [_listed(library) for library in found], "searchFilterApplied": False})
+    parameters = _parameters(http, required=("libraryName", "query"), optional=("fast",))
+    libraries = catalogue.search(parameters["libraryName"], parameters["query"])
+    return JSONResponse(
+        {"results": [_listed(library) for library in libraries], "searchFilterApplied": False}
+    )
 
 
 async def _context(http: Request) -> Response:
-    given = _parameters(http, required=("libraryId", "query"), optional=("type", "fast"))
-    kind = given.get("type", "txt")
+    parameters = _parameters(http, required=("libraryId", "query"), optional=("type", "fast"))
+    kind = parameters.get("type", "txt")
     if kind not in ("txt", "json"):
         raise _invalid("type must be one of: txt, json")
-    snippets = catalogue.ordered(_known(given["libraryId"]), given["query"])
+    snippets = catalogue.ordered(_known(parameters["libraryId"]), parameters["query"])
     if kind == "json":
         return JSONResponse(_as_json(snippets))
     return PlainTextResponse(SEPARATOR.join(_as_text(snippet) for snippet in snippets))
@@ -75,21 +77,21 @@ async def _health(http: Request) -> Response:
 
 
 def _parameters(http: Request, required: tuple[str, ...], optional: tuple[str, ...]) -> dict[str, str]:
-    """The query parameters, each given once; DocsError 400 for whatever else comes."""
+    """The query parameters, each at most once; DocsError 400 for anything else."""
     _check_key(http)
-    given: dict[str, str] = {}
+    parameters: dict[str, str] = {}
     for name, value in http.query_params.multi_items():
         if name not in (*required, *optional):
             raise _invalid(f"unknown parameter: {name}")
-        if name in given:
+        if name in parameters:
             raise _invalid(f"{name} is given more than once")
-        given[name] = value
+        parameters[name] = value
     for name in required:
-        if not 1 <= len(given.get(name, "")) <= MAX_PARAMETER:
+        if not 1 <= len(parameters.get(name, "")) <= MAX_PARAMETER:
             raise _invalid(f"{name} is required and takes 1 to {MAX_PARAMETER} characters")
-    if given.get("fast", "false") not in ("true", "false"):
+    if parameters.get("fast", "false") not in ("true", "false"):
         raise _invalid("fast must be true or false")
-    return given
+    return parameters
 
 
 def _check_key(http: Request) -> None:

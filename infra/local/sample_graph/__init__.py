@@ -1,6 +1,6 @@
-"""A sample graph, written for dualtrack: the assets of a water works, where they stand and what they belong to.
+"""A sample graph, written for dualtrack: the assets of a water works, their locations, systems and categories.
 
-``python -m infra.local.sample_graph`` writes its two files anew, and a test compares. Biofilter 11 holds 23 assets:
+``python -m infra.local.sample_graph`` rewrites its two files, and a test compares. Biofilter 11 has 23 assets:
 9 on its own, 8 in its valve gallery, 4 in its blower room and 2 in a cabinet there. Two locations are called Pump Room.
 """
 

@@ -1,4 +1,4 @@
-"""``python -m infra.local.sample_graph``: writes the sample's files. Nothing in it is drawn by lot."""
+"""``python -m infra.local.sample_graph``: writes the sample's files. Nothing in it is random."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SYSTEMS: Final = {
     "Low Voltage Distribution": ("", "Electrical Supply"),
     "Process Monitoring": ("", "Monitoring"),
 }
-"""Each with the system that it is part of, and its category."""
+"""Each with its system and its category."""
 
 CONTEXTS: Final = ("Operation", "Maintenance", "Energy Audit", "Safety Inspection", "Renewal 2027")
 
@@ -63,7 +63,7 @@ KINDS: Final = {
 """Category, system and power in kW of each kind of asset."""
 
 FILTER: Final = ("Feed Pump", "Inlet Valve", "Outlet Valve", "Drain Valve", "Filter Bed", "Flow Meter")
-"""What stands in every biofilter."""
+"""The assets of every biofilter."""
 
 GALLERY: Final = ("Inlet Valve", "Outlet Valve", "Drain Valve", "Backwash Pump", "Flow Meter")
 BLOWERS: Final = ("Air Blower", "Drive Motor", "Oxygen Sensor")
@@ -89,7 +89,7 @@ OF_ELEVEN: Final = {
 
 @dataclass
 class Works:
-    """What is written so far."""
+    """The nodes and relationships so far."""
 
     nodes: list[dict[str, object]] = field(default_factory=list)
     edges: list[dict[str, object]] = field(default_factory=list)
@@ -108,16 +108,16 @@ class Works:
         """A relationship between two ids."""
         self.edges.append({"from": start, "type": kind, "to": end, **properties})
 
-    def place(self, name: str, within: str, category: str, floor: int) -> str:
+    def location(self, name: str, within: str, category: str, floor: int) -> str:
         """A location within another, of a category."""
-        place = self.node("Location", name, floor=floor)
+        location = self.node("Location", name, floor=floor)
         if within:
-            self.edge(place, "LOCATED_IN", within)
-        self.edge(place, "IN_CATEGORY", self.ids[f"Category {category}"])
-        return place
+            self.edge(location, "LOCATED_IN", within)
+        self.edge(location, "IN_CATEGORY", self.ids[f"Category {category}"])
+        return location
 
-    def fill(self, place: str, kinds: Iterable[str]) -> None:
-        """Assets of these kinds in a place, in their systems, categories and contexts."""
+    def fill(self, location: str, kinds: Iterable[str]) -> None:
+        """Assets of these kinds in a location, in their systems, categories and contexts."""
         for kind in kinds:
             number = self.numbers[kind] = self.numbers.get(kind, 0) + 1
             category, system, power = KINDS[kind]
@@ -130,7 +130,7 @@ class Works:
                 power_kw="" if power is None else power,
                 in_service="false" if number % 11 == 0 else "true",
             )
-            self.edge(asset, "LOCATED_IN", place, since=year)
+            self.edge(asset, "LOCATED_IN", location, since=year)
             self.edge(asset, "PART_OF_SYSTEM", self.ids[f"System {system}"])
             self.edge(asset, "IN_CATEGORY", self.ids[f"Category {category}"])
             self.edge(asset, "IN_CONTEXT", self.ids[f"Context {CONTEXTS[number % 2]}"])
@@ -142,19 +142,19 @@ def water_works() -> Works:
     """The whole graph."""
     works = Works()
     _terms(works)
-    site = works.place("Northwater Works", "", "Buildings", 0)
+    site = works.location("Northwater Works", "", "Buildings", 0)
     for hall, first in (("Biofilter Hall A", 1), ("Biofilter Hall B", 9), ("Biofilter Hall C", 17)):
-        building = works.place(hall, site, "Process Areas", 0)
+        building = works.location(hall, site, "Process Areas", 0)
         works.fill(building, ("Control Panel", "Level Sensor"))
         for number in range(first, first + 8):
             _biofilter(works, building, f"Biofilter {number}")
     _building(works, site, "Intake Building", "Mechanical Stages", INTAKE)
     _building(works, site, "Sludge Building", "Mechanical Stages", SLUDGE)
-    store = works.place("Chemical Store", site, "Chemical Stages", 0)
+    store = works.location("Chemical Store", site, "Chemical Stages", 0)
     for bay in range(1, 7):
-        works.fill(works.place(f"Dosing Bay {bay}", store, "Chemical Stages", 0), CHEMICALS)
-    works.fill(works.place("Control Room", site, "Offices", 2), ("Control Panel",) * 6)
-    works.place("Archive", site, "Offices", 2)
+        works.fill(works.location(f"Dosing Bay {bay}", store, "Chemical Stages", 0), CHEMICALS)
+    works.fill(works.location("Control Room", site, "Offices", 2), ("Control Panel",) * 6)
+    works.location("Archive", site, "Offices", 2)
     return works
 
 
@@ -175,23 +175,23 @@ def _terms(works: Works) -> None:
 
 
 def _biofilter(works: Works, building: str, name: str) -> None:
-    place = works.place(name, building, "Biological Stages", 0)
+    location = works.location(name, building, "Biological Stages", 0)
     gallery, blowers = f"{name} Valve Gallery", f"{name} Blower Room"
-    works.fill(place, OF_ELEVEN.get(name, FILTER))
-    works.fill(works.place(gallery, place, "Technical Rooms", -1), OF_ELEVEN.get(gallery, GALLERY))
-    room = works.place(blowers, place, "Technical Rooms", 1)
+    works.fill(location, OF_ELEVEN.get(name, FILTER))
+    works.fill(works.location(gallery, location, "Technical Rooms", -1), OF_ELEVEN.get(gallery, GALLERY))
+    room = works.location(blowers, location, "Technical Rooms", 1)
     works.fill(room, OF_ELEVEN.get(blowers, BLOWERS))
     if name == "Biofilter 11":
-        cabinet = works.place("Biofilter 11 Control Cabinet", room, "Technical Rooms", 1)
+        cabinet = works.location("Biofilter 11 Control Cabinet", room, "Technical Rooms", 1)
         works.fill(cabinet, OF_ELEVEN["Biofilter 11 Control Cabinet"])
 
 
 def _building(works: Works, site: str, name: str, category: str, kinds: tuple[str, ...]) -> None:
     """With a pump room: every building has one of that name."""
-    building = works.place(name, site, category, 0)
+    building = works.location(name, site, category, 0)
     works.fill(building, ("Control Panel", "Level Sensor"))
-    works.fill(works.place("Pump Room", building, "Technical Rooms", -1), kinds * 2)
-    works.fill(works.place(f"{name} Yard", building, category, 0), kinds)
+    works.fill(works.location("Pump Room", building, "Technical Rooms", -1), kinds * 2)
+    works.fill(works.location(f"{name} Yard", building, category, 0), kinds)
 
 
 def write(path: Path, rows: list[dict[str, object]]) -> None:

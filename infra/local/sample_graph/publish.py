@@ -1,4 +1,4 @@
-"""Puts the sample graph into a stack that has none: its database is made here, in less than a second."""
+"""Puts the sample graph into a stack that has none; its database is built here, in less than a second."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ _FOLDER = Path(__file__).parent
 
 
 def publish(stores: Stores) -> bool:
-    """Publish the sample where nothing was published before; whether that was so."""
+    """Publish the sample if nothing was published before; returns whether that was so."""
     if stores.corpora.current(GRAPH) is not None:
         return False
     sources, survey, now = [Source(name, _FOLDER / name) for name in FILES], Survey(), int(stores.clock())
     wrong = taken_in(survey, sources)
     if wrong:
         raise ValueError(f"The sample graph is wrong: {[problems.lines for problems in wrong.values()]}")
-    documents = [_document(one, now) for one in sources]
+    documents = [_document(source, now) for source in sources]
     schema = survey.schema()
     counts = {
-        "nodes": sum(one.count for one in schema.labels),
-        "edges": sum(one.count for one in schema.types),
+        "nodes": sum(label.count for label in schema.labels),
+        "edges": sum(kind.count for kind in schema.types),
     }
     new = Published("samples", "", {"documents": len(documents), **counts}, now)
     with tempfile.TemporaryDirectory(prefix="graph-") as folder:

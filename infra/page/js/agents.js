@@ -1,16 +1,18 @@
 /**
- * The agents that a new conversation can begin with: the picker, what the chosen one suggests, and the name
- * of each.
+ * The agents for a new conversation: the picker, the chosen agent's suggestions, and the agents' names.
  */
 import { byId, h } from "./dom.js";
 import { count, plural, start } from "./format.js";
 
-const FIRST = "assistant"; // chosen until the reader chooses another one
+const FIRST = "assistant"; // the default
 
-/** `{tools, profiles}` of the API as agents, each with its tools whole. Pure. */
+/** `{tools, profiles}` of the API as agents, each with its whole tools. Pure. */
 export function agentsOf({ tools, profiles }) {
-  const known = new Map(tools.map((one) => [one.name, one]));
-  return profiles.map((one) => ({ ...one, tools: one.tools.map((name) => known.get(name)).filter(Boolean) }));
+  const known = new Map(tools.map((tool) => [tool.name, tool]));
+  return profiles.map((profile) => ({
+    ...profile,
+    tools: profile.tools.map((name) => known.get(name)).filter(Boolean),
+  }));
 }
 
 /** `course_help` as people read it: `Course help`. Pure. */
@@ -30,40 +32,43 @@ export class Agents {
     this.#onSuggestion = onSuggestion;
   }
 
-  /** Whether there is a choice at all: with one agent nothing on the page speaks of agents. */
+  /** Whether there is a choice: with a single agent the page does not mention agents. */
   get several() {
     return this.#agents.length > 1;
   }
 
-  /** The agent of a new conversation; empty leaves it to the server. */
+  /** The agent of a new conversation; empty for the server's default. */
   get chosen() {
     return this.#chosen;
   }
 
-  /** What the server offers. */
+  /** Takes the server's tools and profiles. */
   set offered(listed) {
     this.#agents = agentsOf(listed);
     this.#chosen = (this.#find(FIRST) ?? this.#agents[0])?.name ?? "";
     this.draw(this.#fixed);
   }
 
-  /** Shows the picker, or of a conversation that has its agent already only what that one suggests. */
+  /** Shows the picker, or only the suggestions of the agent if the conversation has one. */
   draw(fixed = "") {
     this.#fixed = fixed;
     const picks = this.several && !fixed;
     byId("agents").hidden = !picks;
-    byId("agents").replaceChildren(h("legend", {}, "Agent"), ...this.#agents.map((one) => this.#choice(one)));
+    byId("agents").replaceChildren(
+      h("legend", {}, "Agent"),
+      ...this.#agents.map((agent) => this.#choice(agent)),
+    );
     this.#drawChosen();
   }
 
   #find(name) {
-    return this.#agents.find((one) => one.name === name);
+    return this.#agents.find((agent) => agent.name === name);
   }
 
-  #choice(one) {
-    const id = `agent-${one.name}`;
+  #choice(agent) {
+    const id = `agent-${agent.name}`;
     const choose = () => {
-      this.#chosen = one.name;
+      this.#chosen = agent.name;
       this.#drawChosen();
     };
     return h(
@@ -72,14 +77,14 @@ export class Agents {
       h("input", {
         type: "radio",
         name: "agent",
-        value: one.name,
-        checked: one.name === this.#chosen,
+        value: agent.name,
+        checked: agent.name === this.#chosen,
         "aria-labelledby": id,
         "aria-describedby": `${id}-line`,
         onchange: choose,
       }),
-      h("span", { id, class: "agent-name" }, agentName(one.name)),
-      h("span", { id: `${id}-line`, class: "agent-line" }, one.description),
+      h("span", { id, class: "agent-name" }, agentName(agent.name)),
+      h("span", { id: `${id}-line`, class: "agent-line" }, agent.description),
     );
   }
 
@@ -103,17 +108,17 @@ function toolList({ name, tools }) {
   return h(
     "details",
     { class: "agent-tools" },
-    h("summary", {}, `${plural(tools.length, "tool")}, ${prices(tools.map((one) => one.price))} a call`),
+    h("summary", {}, `${plural(tools.length, "tool")}, ${prices(tools.map((tool) => tool.price))} a call`),
     h(
       "ul",
       {},
-      tools.map((one) =>
+      tools.map((tool) =>
         h(
           "li",
           {},
-          h("span", { class: "tool" }, one.name),
-          h("span", { class: "price" }, plural(one.price, "credit")),
-          h("span", { class: "agent-line" }, start(one.description, 140)),
+          h("span", { class: "tool" }, tool.name),
+          h("span", { class: "price" }, plural(tool.price, "credit")),
+          h("span", { class: "agent-line" }, start(tool.description, 140)),
         ),
       ),
     ),

@@ -1,10 +1,10 @@
-/** An answer's text. What draws Markdown is loaded with the first answer; until then the text is plain. */
-let drawing = null; // the module, once it is there
+/** An answer's text. The Markdown modules are loaded with the first answer; until then the text is plain. */
+let drawing = null; // the module, once loaded
 let loading = null;
 
-const SHARE = 4; // a part of the time at most that drawing takes while text comes in
+const SHARE = 4; // pause after a drawing, as a multiple of its time
 
-/** Resolves when answers can be drawn at once; also if it cannot be loaded. */
+/** Resolves when answers can be drawn at once, or when loading has failed. */
 export function ready() {
   loading ??= import("./markdown.js").then(
     (module) => {
@@ -31,7 +31,7 @@ export class AnswerText {
   }
 
   /**
-   * `whole`: nothing is coming after it. What is not whole may be drawn a little later, with what comes next.
+   * `whole`: the text is complete. Incomplete text may be drawn a little later, with the next piece.
    */
   update(text, whole = true) {
     this.#text = text;

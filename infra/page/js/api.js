@@ -1,6 +1,6 @@
-/** The HTTP API: one method a use case; every failure is a `Refusal` or an `Unreachable`. */
+/** The HTTP API: a method for each use case; every failure is a `Refusal` or an `Unreachable`. */
 
-/** The API said no. `code` and `message` are its own, `detail` the whole error. */
+/** An error of the API: its `code` and `message`; `detail` is the whole error. */
 export class Refusal extends Error {
   constructor(status, detail) {
     super(detail.message ?? "The request failed.");
@@ -10,7 +10,7 @@ export class Refusal extends Error {
   }
 }
 
-/** There was no answer at all. */
+/** There was no response. */
 export class Unreachable extends Error {
   constructor() {
     super("The server cannot be reached.");
@@ -24,7 +24,7 @@ export class Api {
   #uploads;
 
   /**
-   * `uploads`: the origin at which signed addresses are reached (empty: the page's), if it is not their own.
+   * `uploads`: the origin through which signed addresses are reached (empty: the page's), if not their own.
    */
   constructor({ api, uploads }, session, onSignedOut) {
     this.#base = api.replace(/\/$/, "");
@@ -33,7 +33,7 @@ export class Api {
     this.#onSignedOut = onSignedOut;
   }
 
-  /** A response that is a success. Renews the token once. */
+  /** A successful response. Renews the token once. */
   async open(method, path, { body, headers = {}, signal } = {}) {
     const { token } = this.#session;
     let response = await this.#send(method, path, body, headers, signal);
@@ -46,7 +46,8 @@ export class Api {
   }
 
   /**
-   * Whether there is another token than the one that was refused; a slow answer may find it renewed already.
+   * Whether there is a newer token than the refused one; it may have been renewed while the response was
+   * pending.
    */
   #renewed(refused) {
     return this.#session.token === refused
@@ -88,7 +89,7 @@ export class Api {
     return this.#json("DELETE", `/v1/chats/${chatId}`);
   }
 
-  /** A page of the conversations by their last query; with `searched` only those that have its words. */
+  /** A page of the conversations by their last query; with `searched` only those that contain its words. */
   conversations(cursor = "", searched = "") {
     const after = cursor && `&cursor=${encodeURIComponent(cursor)}`;
     const words = searched && `&q=${encodeURIComponent(searched)}`;
@@ -99,7 +100,7 @@ export class Api {
     return this.#json("GET", `/v1/chats/${chatId}/receipt`);
   }
 
-  /** The conversation with all records of a track, page after page; `onPage(records)` hears of each. */
+  /** The conversation with all records of a track, page by page; `onPage(records)` is called for each. */
   async conversation(conversationId, track, signal, onPage = () => {}) {
     let whole = null;
     let cursor = "";
@@ -113,12 +114,12 @@ export class Api {
     return whole;
   }
 
-  /** The conversation itself, without reading all of its records. */
+  /** The conversation without all of its records. */
   conversationHead(conversationId, signal) {
     return this.#json("GET", `/v1/conversations/${conversationId}?track=summarised`, { signal });
   }
 
-  /** The newest forks that were made of a conversation. */
+  /** The newest forks of a conversation. */
   forks(conversationId, signal) {
     return this.#json("GET", `/v1/conversations?limit=100&forked_from=${conversationId}`, { signal });
   }
@@ -139,7 +140,7 @@ export class Api {
     return this.#json("DELETE", `/v1/conversations/${conversationId}`);
   }
 
-  /** A record with all of its text, piece after piece. */
+  /** A record with all of its text, read in pieces. */
   async record(conversationId, recordId) {
     const path = `/v1/conversations/${conversationId}/records/${encodeURIComponent(recordId)}`;
     const { next_offset: first, ...record } = await this.#json("GET", path);
@@ -152,9 +153,9 @@ export class Api {
     return record;
   }
 
-  /** The bytes of a record's file, piece after piece. */
-  async attachment(conversationId, recordId, place, size) {
-    const path = `/v1/conversations/${conversationId}/records/${encodeURIComponent(recordId)}/attachments/${place}`;
+  /** The bytes of a record's file, read in pieces. */
+  async attachment(conversationId, recordId, index, size) {
+    const path = `/v1/conversations/${conversationId}/records/${encodeURIComponent(recordId)}/attachments/${index}`;
     const parts = [];
     for (let offset = 0; offset < size; ) {
       const response = await this.open("GET", `${path}?offset=${offset}`, {
@@ -200,7 +201,7 @@ export class Api {
     return this.#json("POST", `/v1/admin/corpora/${name}/uploads`, { body: { files }, signal });
   }
 
-  /** Puts a file to an address of `corpusUploads`, which is signed and needs no token. */
+  /** Uploads a file to an address of `corpusUploads`, which is signed and needs no token. */
   async putUpload({ url, method, headers }, file, signal) {
     const { pathname, search } = new URL(url);
     let response;

@@ -1,4 +1,4 @@
-/** Files to send along: chosen, dropped or pasted, within the API's limits. */
+/** A message's files: chosen, dropped or pasted, within the API's limits. */
 
 import { show } from "./dialogs.js";
 import { byId, h, icon } from "./dom.js";
@@ -45,14 +45,14 @@ export class Attachments {
     this.#draw();
   }
 
-  /** Takes files as far as they are allowed; whether all were. */
+  /** Adds the files that are allowed; returns whether all were. */
   async add(chosen) {
     const problems = [];
     const files = [...chosen]; // a picker's own list empties while a text is read
     for (const file of files) {
       const tooMuch = this.#tooMuch(file);
       const text = tooMuch || VIEWABLE.has(file.type) ? "" : await textOf(file);
-      const problem = tooMuch || wrong(file, text) || this.#tooMuch(file); // others may have come meanwhile
+      const problem = tooMuch || wrong(file, text) || this.#tooMuch(file); // others may have been added meanwhile
       if (problem) problems.push(problem);
       else this.#files = [...this.#files, added(file, text)];
     }
@@ -65,42 +65,42 @@ export class Attachments {
   #tooMuch(file) {
     if (this.#files.length >= MOST)
       return `${file.name} was left out: a message takes at most ${MOST} files.`;
-    const size = this.#files.reduce((sum, one) => sum + one.size, file.size);
+    const size = this.#files.reduce((sum, chosen) => sum + chosen.size, file.size);
     if (size > TOGETHER) return `${file.name} was left out: files may have 4 MB together.`;
     return "";
   }
 
   #draw() {
     this.#list.hidden = this.#files.length === 0;
-    this.#list.replaceChildren(...this.#files.map((one) => this.#item(one)));
+    this.#list.replaceChildren(...this.#files.map((file) => this.#item(file)));
   }
 
-  #item(one) {
+  #item(file) {
     const remove = () => {
-      this.files = this.#files.filter((other) => other !== one);
+      this.files = this.#files.filter((other) => other !== file);
       this.#onChange();
       byId("message").focus();
     };
     return h(
       "li",
       { class: "file" },
-      one.url ? h("img", { src: one.url, alt: "" }) : icon("file"),
-      one.text
+      file.url ? h("img", { src: file.url, alt: "" }) : icon("file"),
+      file.text
         ? h(
             "button",
             {
               type: "button",
               class: "link-button file-name",
-              "aria-label": `Preview ${one.name}`,
-              onclick: () => show(one.name, textPreview(one.text)),
+              "aria-label": `Preview ${file.name}`,
+              onclick: () => show(file.name, textPreview(file.text)),
             },
-            one.name,
+            file.name,
           )
-        : h("span", { class: "file-name" }, one.name),
-      h("span", { class: "muted" }, bytes(one.size)),
+        : h("span", { class: "file-name" }, file.name),
+      h("span", { class: "muted" }, bytes(file.size)),
       h(
         "button",
-        { type: "button", class: "icon-button small", "aria-label": `Remove ${one.name}`, onclick: remove },
+        { type: "button", class: "icon-button small", "aria-label": `Remove ${file.name}`, onclick: remove },
         icon("close"),
       ),
     );
@@ -125,7 +125,7 @@ export class Attachments {
   }
 }
 
-/** What a file says; null if it is no text. Its content decides, for a system knows few types of text. */
+/** A file's text; null if it is no text. Its content decides, because systems know few types of text. */
 async function textOf(file) {
   try {
     const text = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(await file.arrayBuffer());
@@ -141,7 +141,8 @@ function wrong(file, text) {
 }
 
 function added(file, text) {
-  const type = VIEWABLE.has(file.type) || TEXTS.some((one) => one.test(file.type)) ? file.type : "text/plain";
+  const type =
+    VIEWABLE.has(file.type) || TEXTS.some((pattern) => pattern.test(file.type)) ? file.type : "text/plain";
   return {
     file,
     text,
@@ -152,7 +153,7 @@ function added(file, text) {
   };
 }
 
-/** The files as the API takes them. */
+/** The files in the API's form. */
 export function encoded(files) {
   return Promise.all(
     files.map(async ({ file, name, media_type: type }) => ({

@@ -1,9 +1,9 @@
-/** A way back and forth between the branches that part at a question: ‹ 2/3 ›. */
+/** Links between the branches that part at a question: ‹ 2/3 ›. */
 import { h, icon } from "./dom.js";
 
 export const placeIn = (conversationId, number) => `#${conversationId}/q${number}`;
 
-/** `branches`: `{at, ids}` of `branchesOf`. The figure opens a list of all, for there may be many. */
+/** `branches`: `{at, ids}` of `branchesOf`. The figure opens a list of all branches. */
 export function branchLinks(number, { at, ids }) {
   const shown = `${at + 1}/${ids.length}`;
   return h(
@@ -26,7 +26,7 @@ export function branchLinks(number, { at, ids }) {
 
 function way(sign, word, to, number, ids) {
   const id = ids[to];
-  // at an end there is no way on; the place is kept, so that the other sign does not move
+  // the first and the last have one link; the gap keeps the other in its position
   return h(
     "a",
     {

@@ -1,17 +1,17 @@
 /**
- * Branches: where conversations that were forked from one another part. Pure.
+ * Branches: the questions at which forks part. Pure.
  *
  *     P:  q1 q2 q3 q4        F = fork of P before q3: its own questions begin with q3, and the two part there
  *     F:        q3 q4
  *
  * `known` maps ids to conversations as the API lists them, each fork with `before`, the number of the first
- * question of its own; 0 for one that is no fork.
+ * question of its own; 0 if it is no fork.
  */
-const DEEPEST = 64; // forks of forks that are followed
+const DEEPEST = 64; // levels of forks that are followed
 
 export const numberOf = (messageId) => Number(messageId.slice(1));
 
-/** The conversation in which a question is stored; one that is not known is the end of the way. */
+/** The conversation that stores a question; an unknown conversation ends the search. */
 export function homeOf(known, conversationId, number) {
   let home = conversationId;
   for (let steps = 0; steps < DEEPEST; steps += 1) {
@@ -23,36 +23,36 @@ export function homeOf(known, conversationId, number) {
 }
 
 /**
- * Where the branches of a conversation part: `Map(number → {at, ids})`, oldest first; `at` is the place of
- * the conversation's own among them. An id is that of a conversation to open, which shows that branch.
+ * Where the branches of a conversation part: `Map(number → {at, ids})`, oldest first; `at` is the index of
+ * the conversation's own branch. An id is that of a conversation that shows the branch.
  */
 export function branchesOf(known, conversationId) {
   const begun = new Map();
-  for (const one of known.values()) {
-    if (one.forked_from && one.before) begun.set(one.before, [...(begun.get(one.before) ?? []), one]);
+  for (const conversation of known.values()) {
+    if (conversation.forked_from && conversation.before)
+      begun.set(conversation.before, [...(begun.get(conversation.before) ?? []), conversation]);
   }
-  const found = new Map();
+  const branches = new Map();
   for (const [number, forks] of begun) {
     const origin = homeOf(known, conversationId, number - 1);
-    const isSibling = (one) => homeOf(known, one.conversation_id, number - 1) === origin;
-    const begins = (one, other) => (one.created_at < other.created_at ? -1 : 1);
+    const isSibling = (fork) => homeOf(known, fork.conversation_id, number - 1) === origin;
+    const begins = (first, second) => (first.created_at < second.created_at ? -1 : 1);
     const ids = forks
       .filter(isSibling)
       .sort(begins)
-      .map((one) => one.conversation_id);
+      .map((fork) => fork.conversation_id);
     if (ids.length === 0) continue;
     const ways = [origin, ...ids]
       .map((home) => ({ home, open: shownBy(known, conversationId, home, number) }))
       .filter((way) => way.open);
     const at = ways.findIndex((way) => way.home === homeOf(known, conversationId, number));
-    if (at >= 0 && ways.length > 1) found.set(number, { at, ids: ways.map((way) => way.open) });
+    if (at >= 0 && ways.length > 1) branches.set(number, { at, ids: ways.map((way) => way.open) });
   }
-  return found;
+  return branches;
 }
 
 /**
- * A conversation that shows the question of this number that `home` stores: the open one, itself, or a fork
- * of it.
+ * A conversation that shows the question of this number in `home`: the open one, `home`, or a fork of it.
  */
 function shownBy(known, open, home, number) {
   if (homeOf(known, open, number) === home) return open;
@@ -61,23 +61,22 @@ function shownBy(known, open, home, number) {
 }
 
 /**
- * A list with its forks below the conversation that they come from: `[{one, branches}]`, in the list's own
- * order.
+ * The listed conversations, each with its forks: `[{root, branches}]`, in the list's order.
  */
 export function families(listed) {
-  const known = new Map(listed.map((one) => [one.conversation_id, one]));
-  const found = new Map();
-  for (const one of listed) {
-    const top = topOf(known, one);
-    const family = found.get(top) ?? { one: top, branches: [] };
-    found.set(top, family);
-    if (one !== top) family.branches.push(one);
+  const known = new Map(listed.map((conversation) => [conversation.conversation_id, conversation]));
+  const byRoot = new Map();
+  for (const conversation of listed) {
+    const top = topOf(known, conversation);
+    const family = byRoot.get(top) ?? { root: top, branches: [] };
+    byRoot.set(top, family);
+    if (conversation !== top) family.branches.push(conversation);
   }
-  return [...found.values()];
+  return [...byRoot.values()];
 }
 
-function topOf(known, one) {
-  let top = one;
+function topOf(known, conversation) {
+  let top = conversation;
   for (let steps = 0; steps < DEEPEST && known.has(top.forked_from); steps += 1)
     top = known.get(top.forked_from);
   return top;

@@ -1,4 +1,4 @@
-/** All branches that part at a question, with how each puts it. */
+/** All branches that part at a question, each with its version of the question. */
 import { Refusal } from "./api.js";
 import { placeIn } from "./branch_links.js";
 import { close, show } from "./dialogs.js";
@@ -9,16 +9,16 @@ const MOST = 100;
 
 /** `branches`: `{at, ids}` of `branchesOf`; `known`: the conversations by id. */
 export async function openBranches(api, number, { at, ids }, known) {
-  const rows = ids.slice(0, MOST).map((id, place) => row(id, number, known.get(id), place === at));
+  const rows = ids.slice(0, MOST).map((id, index) => row(id, number, known.get(id), index === at));
   show(
     `Branches at question ${number}`,
     h("ol", { class: "branch-list" }, rows),
     ids.length > MOST && h("p", { class: "fine muted" }, `The first ${MOST} are shown.`),
   );
   byId("dialog-body").querySelector("[aria-current]")?.focus();
-  for (const [place, one] of rows.entries()) {
-    if (!one.isConnected || !byId("dialog").open) return;
-    one.querySelector(".branch-text").textContent = await questionOf(api, ids[place], number);
+  for (const [index, element] of rows.entries()) {
+    if (!element.isConnected || !byId("dialog").open) return;
+    element.querySelector(".branch-text").textContent = await questionOf(api, ids[index], number);
   }
 }
 
@@ -36,9 +36,9 @@ function row(id, number, conversation, isHere) {
   );
 }
 
-function go(place) {
+function go(hash) {
   close();
-  location.hash = place;
+  location.hash = hash;
 }
 
 async function questionOf(api, conversationId, number) {

@@ -1,9 +1,9 @@
-/** What to say when a chat runs in the conversation already: which one, and how to follow or stop it. */
+/** The notice that a chat is already running in the conversation, with buttons to follow or stop it. */
 import { h } from "./dom.js";
 
 /**
- * `refusal`: the API's 409; `follow(chatId)` shows the conversation with that chat; `notice(...)` says
- * something.
+ * `refusal`: the API's 409; `follow(chatId)` shows the conversation with that chat; `notice(...)` shows a
+ * notice.
  */
 export async function tellBusy(api, refusal, conversationId, { follow, notice }) {
   const chatId = await runningChat(api, refusal, conversationId);
@@ -29,9 +29,9 @@ export async function tellBusy(api, refusal, conversationId, { follow, notice })
   );
 }
 
-/** The chat that the refusal names; one that names none is asked for, and empty if none runs any more. */
+/** The chat in the refusal, else the conversation's running chat; empty if it has ended. */
 async function runningChat(api, { detail }, conversationId) {
   if (detail.chat_id) return detail.chat_id;
-  const found = await api.conversationHead(conversationId).catch(() => null);
-  return found?.running_chat_id ?? "";
+  const conversation = await api.conversationHead(conversationId).catch(() => null);
+  return conversation?.running_chat_id ?? "";
 }

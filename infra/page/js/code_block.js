@@ -1,11 +1,10 @@
 /**
- * Code in a frame: its language, a button that copies it, and its colours once `colourCode` is asked for
- * them.
+ * Code in a frame: its language, a button that copies it, and colours once `colourCode` is called.
  */
 import { h, icon } from "./dom.js";
 import { grammarOf } from "./languages.js";
 
-/** `label`: what stands above the code in the text. */
+/** `label`: the language written above the code. */
 export function codeBlock(text, label) {
   const copy = h("button", { type: "button", class: "copy", "data-copy": "code" }, icon("copy"), "Copy");
   const code = h("code", { "data-language": label }, text);
@@ -18,20 +17,19 @@ export function codeBlock(text, label) {
 }
 
 /**
- * Colours the code blocks within an element whose language is known, at most so many. Returns how many there
- * were.
+ * Colours an element's code blocks of known languages, up to a limit. Returns their number.
  */
 export function colourCode(element, most) {
-  const found = [...element.querySelectorAll(".code code")]
+  const blocks = [...element.querySelectorAll(".code code")]
     .filter((code) => grammarOf(code.dataset.language))
     .slice(0, most);
-  // where there is nothing to colour, nothing is loaded; offline it stays as it is
-  if (found.length > 0)
+  // the module is loaded only if needed; if that fails, code stays plain
+  if (blocks.length > 0)
     import("./colours.js").then(
       ({ colour }) => {
-        for (const code of found) colour(code, grammarOf(code.dataset.language));
+        for (const code of blocks) colour(code, grammarOf(code.dataset.language));
       },
       () => {},
     );
-  return found.length;
+  return blocks.length;
 }

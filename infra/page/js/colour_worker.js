@@ -1,6 +1,5 @@
 /**
- * Colours one text after another: `{text, language}` in; `{begun}` once its grammar is loaded, then
- * `{markup}` out.
+ * Colours texts in turn: `{text, language}` in; `{begun}` once the grammar is loaded, then `{markup}` out.
  */
 import hljs from "../lib/highlight/core.js";
 

@@ -1,6 +1,6 @@
 /**
- * Code in colours. A worker finds them: on hostile text a grammar can take minutes, and a worker can be given
- * up. DOMPurify lets nothing of what it says through but spans with a class.
+ * Syntax colours, by a worker: a grammar can take minutes on hostile text, and a worker can be terminated.
+ * DOMPurify keeps only spans with a class of its output.
  */
 import "../lib/purify.js";
 
@@ -16,14 +16,14 @@ const SPANS = {
   RETURN_DOM_FRAGMENT: true,
 };
 
-const PATIENCE = 1000; // milliseconds for one text
+const PATIENCE = 1000; // milliseconds for a text
 const LONGEST = 50_000; // characters
 const LONGEST_MARKUP = 500_000;
 
 let worker = null;
 let last = Promise.resolve();
 
-/** Colours the text of an element, in its turn; what is too long or takes too long stays as it is. */
+/** Colours the text of an element, one at a time; text that is too long or takes too long stays plain. */
 export function colour(element, language) {
   last = last.then(async () => {
     const text = element.textContent;
@@ -33,7 +33,7 @@ export function colour(element, language) {
   });
 }
 
-/** Empty if the worker was given up. The time that loading takes does not count. */
+/** Empty if the worker was terminated. The time for loading does not count. */
 function markupOf(text, language) {
   worker ??= new Worker(POLICY ? POLICY.createScriptURL("") : WORKER, { type: "module" });
   return new Promise((resolve) => {

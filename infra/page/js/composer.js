@@ -1,6 +1,5 @@
 /**
- * The message field with its files, its send and its stop button. What is written is kept for each
- * conversation.
+ * The message field with its files, its send and its stop button. Each conversation has its draft.
  */
 import { Attachments } from "./attachments.js";
 import { byId, h } from "./dom.js";
@@ -17,8 +16,8 @@ export class Composer {
   #send = byId("send");
   #stop = byId("stop");
   #running = false;
-  #place = "";
-  #told = ""; // the notice that speaks of the text, and goes when the text changes
+  #draftKey = "";
+  #told = ""; // the notice about the text, removed when the text changes
   #touch = matchMedia("(pointer: coarse)").matches;
   #attachments = new Attachments(
     (problem) => this.notice(problem),
@@ -42,7 +41,7 @@ export class Composer {
       this.#stop.disabled = true;
       onStop();
     });
-    this.place = "";
+    this.draftKey = "";
   }
 
   #submit(onSend) {
@@ -61,7 +60,7 @@ export class Composer {
     return this.#running && ANSWERING;
   }
 
-  /** A button that makes a file of a text that is too long for a message. */
+  /** A button that turns a text that is too long for a message into a file. */
   #asFile() {
     const attach = async () => {
       const text = this.#field.value;
@@ -86,7 +85,7 @@ export class Composer {
     else if (this.#told) this.notice("");
   }
 
-  /** While a chat runs it can be stopped, and the next message can be written. */
+  /** While a chat runs, it can be stopped and the next message can be written. */
   set running(running) {
     const focused = document.activeElement === this.#stop || document.activeElement === this.#send;
     this.#running = running;
@@ -94,24 +93,23 @@ export class Composer {
     this.#stop.hidden = !running;
     this.#send.hidden = running;
     if (this.#told === ANSWERING) this.notice("");
-    if (focused && !this.#touch) this.focus(); // there it would open the keyboard
+    if (focused && !this.#touch) this.focus(); // on a touch screen it would open the keyboard
   }
 
-  /** Whose message is written: a conversation's; empty is a new one's. Each has its draft. */
-  set place(place) {
-    this.#place = place;
-    this.#show(draftOf(place));
+  /** The conversation whose draft is shown; empty for a new one. */
+  set draftKey(draftKey) {
+    this.#draftKey = draftKey;
+    this.#show(draftOf(draftKey));
   }
 
   /**
-   * The new conversation, whose first message was sent, has an id now; what has been written since goes with
-   * it.
+   * The new conversation now has an id; text written since its first message moves with it.
    */
-  moveTo(place) {
+  moveTo(draftKey) {
     const draft = this.#draft;
-    keepDraft(this.#place, { text: "", files: [] });
-    this.#place = place;
-    keepDraft(place, draft);
+    keepDraft(this.#draftKey, { text: "", files: [] });
+    this.#draftKey = draftKey;
+    keepDraft(draftKey, draft);
   }
 
   get #draft() {
@@ -119,7 +117,7 @@ export class Composer {
   }
 
   #keep() {
-    keepDraft(this.#place, this.#draft);
+    keepDraft(this.#draftKey, this.#draft);
   }
 
   #show({ text, files }) {
@@ -134,10 +132,10 @@ export class Composer {
     this.notice("");
   }
 
-  /** Puts a message back that could not be sent, before what has been written since. */
-  restore(message, place = this.#place) {
-    keepDraft(place, joined(message, draftOf(place)));
-    if (place === this.#place) this.#show(draftOf(place));
+  /** Puts a message back that could not be sent, before the text written since. */
+  restore(message, draftKey = this.#draftKey) {
+    keepDraft(draftKey, joined(message, draftOf(draftKey)));
+    if (draftKey === this.#draftKey) this.#show(draftOf(draftKey));
   }
 
   fill(text) {
@@ -150,9 +148,9 @@ export class Composer {
     this.#field.focus({ preventScroll: true });
   }
 
-  /** Says what is wrong, with what to do; text or elements. An empty text takes it away. */
+  /** Shows a problem and what to do, as text or elements. An empty text removes it. */
   notice(...content) {
-    const shown = content.flat().some((one) => one);
+    const shown = content.flat().some(Boolean);
     this.#told = "";
     byId("notice").replaceChildren(shown ? h("div", { class: "notice" }, content) : "");
   }
@@ -163,8 +161,8 @@ export class Composer {
 }
 
 /**
- * Whether a key sends: on a touch keyboard Enter is the only way to a new line; while a word is composed it
- * accepts it.
+ * Whether a key sends: on a touch keyboard Enter begins a new line, and during composition it accepts the
+ * word.
  */
 export function sends(event, touch) {
   return (
@@ -174,7 +172,7 @@ export function sends(event, touch) {
   );
 }
 
-/** Makes a field as high as its text, up to so many pixels. */
+/** Makes a field as high as its text, up to a limit in pixels. */
 export function fit(field, most) {
   field.style.height = "auto";
   field.style.height = `${Math.min(field.scrollHeight, most)}px`;

@@ -5,28 +5,28 @@ import { h } from "./dom.js";
 export const isRefusedToken = ({ tool, state, preview }) =>
   tool.startsWith("github_") && state !== "ok" && /did not accept the token/.test(preview ?? "");
 
-/** `github`: what the API says of it. */
+/** `github`: the connection as the API returns it. */
 export function connections(api, github) {
-  const place = h("section", { class: "github" });
-  draw(place, api, github.connected);
-  return place;
+  const section = h("section", { class: "github" });
+  draw(section, api, github.connected);
+  return section;
 }
 
-function draw(place, api, connected, said = "") {
-  place.replaceChildren(
+function draw(section, api, connected, said = "") {
+  section.replaceChildren(
     h("h3", {}, "GitHub"),
-    connected ? stored(place, api) : form(place, api),
+    connected ? stored(section, api) : form(section, api),
     said && h("p", { class: "problem", role: "alert" }, said),
   );
 }
 
-function stored(place, api) {
+function stored(section, api) {
   const off = async () => {
     try {
       await api.disconnectGithub();
-      draw(place, api, false);
+      draw(section, api, false);
     } catch (problem) {
-      draw(place, api, true, problem.message);
+      draw(section, api, true, problem.message);
     }
   };
   return h(
@@ -37,15 +37,15 @@ function stored(place, api) {
   );
 }
 
-function form(place, api) {
+function form(section, api) {
   const field = h("input", { type: "password", autocomplete: "off", required: true, maxlength: 1000 });
   const on = async (event) => {
     event.preventDefault();
     try {
       await api.connectGithub(field.value);
-      draw(place, api, true);
+      draw(section, api, true);
     } catch (problem) {
-      draw(place, api, false, problem.message);
+      draw(section, api, false, problem.message);
     }
   };
   return h(

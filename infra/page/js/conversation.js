@@ -1,5 +1,5 @@
 /**
- * The open conversation: its exchanges, the chat that runs in it, and what the reader does with them.
+ * The open conversation: its exchanges, its running chat, and the reader's actions.
  */
 
 import { ready } from "./answer_text.js";
@@ -58,7 +58,7 @@ export class Conversation {
     return this.#views.find((view) => view.exchange.messageId === messageId);
   }
 
-  /** The number that the next question has. */
+  /** The number of the next question. */
   get next() {
     return Math.max(0, ...this.#views.map((view) => numberOf(view.exchange.messageId) || 0)) + 1;
   }
@@ -81,7 +81,7 @@ export class Conversation {
     this.#listener.onEmpty(true);
   }
 
-  /** Shows a stored conversation and goes on with the chat that runs in it. Throws what the API says. */
+  /** Shows a stored conversation and follows its running chat. Throws the API's errors. */
   async open(conversationId, chatId = "") {
     this.clear();
     this.conversationId = conversationId;
@@ -109,7 +109,7 @@ export class Conversation {
     return view;
   }
 
-  /** Starts from the first event: the page knows nothing of the chat but its question. */
+  /** Starts from the first event: the page only has the chat's question. */
   async #resume(view, chatId, signal) {
     if (!chatId) {
       view.update({
@@ -131,7 +131,7 @@ export class Conversation {
     for (const view of past.reverse()) {
       try {
         const chat = await this.#api.chat(view.exchange.chatId, signal);
-        view.update(withChat(view.exchange, chat)); // as it is now: its branches may have come meanwhile
+        view.update(withChat(view.exchange, chat)); // in its current state: its branches may have been added meanwhile
       } catch (problem) {
         if (!(problem instanceof Refusal)) return;
       }
@@ -139,9 +139,9 @@ export class Conversation {
   }
 
   /**
-   * Sends a message: a lost connection is tried again under the same key, so nothing is asked twice.
+   * Sends a message; after a lost connection it is sent again with the same key, so nothing is asked twice.
    *
-   * `profile` is the agent that a new conversation begins with; one that has begun keeps its own.
+   * `profile` is the agent of a new conversation; an existing one keeps its own.
    */
   async send(message, profile = "") {
     const { signal } = this.#opened;
@@ -155,7 +155,7 @@ export class Conversation {
       else if (profile) body.profile = profile;
       if (message.files.length > 0) body.attachments = await encoded(message.files);
       const chat = await this.#admit(body);
-      if (signal.aborted) return; // the reader is elsewhere; the chat goes on and will be found again
+      if (signal.aborted) return; // the reader has left; the chat continues and is shown on return
       this.conversationId = chat.conversation_id;
       view.update(admitted(view.exchange, chat));
       this.#listener.onAdmitted(chat);
@@ -173,7 +173,7 @@ export class Conversation {
 
   #takeBack(view) {
     view.element.remove();
-    this.#views = this.#views.filter((one) => one !== view);
+    this.#views = this.#views.filter((other) => other !== view);
     this.#setRunning(null);
     this.#listener.onEmpty(this.#views.length === 0 && !this.conversationId);
   }
@@ -191,7 +191,7 @@ export class Conversation {
     }
   }
 
-  /** The events are gone (24 hours after the end), or never were: the chat object tells the end. */
+  /** There are no events (any more, 24 hours after the end): the chat object has the outcome. */
   async #settle(view, chatId, problem) {
     try {
       const chat = await this.#api.chat(chatId);
@@ -239,10 +239,10 @@ export class Conversation {
 
   /**
    * Begins a branch with question `number`: a fork of the conversation `home` before it (of the open one if
-   * that is gone), with a message, or with an empty field if that is null. Throws what the API says; then all
-   * is as it was.
+   * `home` was deleted), with a message, or with an empty field if that is null. Throws the API's errors;
+   * then nothing has changed.
    *
-   * `onForked(fork)` is called when the page is to go there: not if the reader has gone elsewhere meanwhile.
+   * `onForked(fork)` is called when the page should open the fork: not if the reader has left meanwhile.
    */
   async branch(home, number, message, onForked) {
     const { conversationId, signal } = this;
@@ -255,7 +255,7 @@ export class Conversation {
     const chat =
       message &&
       (await this.#askIn(fork, { message: message.text, ...(attachments.length > 0 && { attachments }) }));
-    if (signal.aborted) return; // the branch stands in the list
+    if (signal.aborted) return; // the branch is in the list
     this.#enter(fork, number);
     onForked(fork);
     if (!chat) return;
@@ -269,19 +269,19 @@ export class Conversation {
     return patiently((key) => this.#api.fork(conversationId, `q${number}`, key));
   }
 
-  /** The chat that a branch begins with. If it is refused, the branch was made for nothing. */
+  /** Starts a branch's first chat. If it is refused, the branch is deleted. */
   async #askIn({ conversation_id }, body) {
     try {
       return await this.#admit({ ...body, conversation_id });
     } catch (problem) {
-      // without an answer the chat may run all the same; an empty branch that cannot be deleted stays listed
+      // without a response the chat may still run; an empty branch that cannot be deleted stays listed
       if (problem instanceof Refusal && problem.status < 500)
         this.#api.deleteConversation(conversation_id).catch(() => {});
       throw problem;
     }
   }
 
-  /** Goes on in a fork: what it shares is on the page already. */
+  /** Continues in a fork: the shared exchanges are already on the page. */
   #enter(fork, number) {
     this.#opened.abort();
     this.#opened = new AbortController();
@@ -294,24 +294,25 @@ export class Conversation {
     this.#listener.onEmpty(this.#views.length === 0);
   }
 
-  /** Shows where the branches part, as `branchesOf` found it; one that is empty so far says it at its end. */
-  showBranches(found) {
+  /** Shows where the branches part (`branchesOf`); an empty branch says so at its end. */
+  showBranches(branchesByNumber) {
     for (const view of this.#views) {
-      const branches = found.get(numberOf(view.exchange.messageId)) ?? null;
+      const branches = branchesByNumber.get(numberOf(view.exchange.messageId)) ?? null;
       if (JSON.stringify(branches) !== JSON.stringify(view.exchange.branches))
         view.update({ ...view.exchange, branches });
     }
     const { next } = this;
-    const parting = found.get(next);
+    const parting = branchesByNumber.get(next);
     byId("next-branches").hidden = !parting || this.#running !== null;
     byId("next-branches").replaceChildren(
-      ...(parting ? [branchLinks(next, parting), "This branch goes on with your next question."] : []),
+      ...(parting ? [branchLinks(next, parting), "This branch continues with your next question."] : []),
     );
   }
 }
 
 /**
- * What `request(key)` brings: a lost connection is tried again under the same key, so nothing is done twice.
+ * The result of `request(key)`; after a lost connection it is repeated with the same key, so nothing is done
+ * twice.
  */
 async function patiently(request) {
   const key = crypto.randomUUID();

@@ -1,15 +1,15 @@
 /**
  * The search field above the list of conversations.
  *
- * One search is on its way at a time: what has been typed meanwhile is searched for when its answer is there.
- * So a slow service is not asked for every letter, a quick one is, and nothing waits for a clock.
+ * One search runs at a time; when it ends, the text typed meanwhile is searched. So a slow service is not
+ * called for every letter, a quick one is, and no timer is needed.
  */
 export class ConversationSearch {
   #field;
   #search;
   #busy = false;
 
-  /** `search(text)`: shows what is found; a promise. */
+  /** `search(text)`: shows the results; returns a promise. */
   constructor(field, search) {
     this.#field = field;
     this.#search = search;

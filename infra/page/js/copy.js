@@ -1,4 +1,4 @@
-/** Copies a text; the button that was pressed says so for a moment. */
+/** Copies a text; the pressed button says so for a moment. */
 import { announce, icon } from "./dom.js";
 
 export async function copy(button, text) {

@@ -1,6 +1,5 @@
 /**
- * The corpora that administrators see: what each is called, which files it takes, and what its documents
- * have. Data.
+ * The corpora that administrators see: their names, formats of files, and counts of documents. Data.
  */
 import { count, plural } from "./format.js";
 
@@ -14,7 +13,7 @@ export const CORPORA = {
     untaken: "is neither text, Markdown, PDF nor DOCX",
     columns: ["lessons", "chunks"],
     facts: ({ model }) => [["Embeddings", model || "none: keywords alone"]],
-    deleted: (title) => `“${title}” will not be found any more. Answers that have named it keep it.`,
+    deleted: (title) => `“${title}” will no longer be searched. Earlier answers that name it stay unchanged.`,
   },
   graph: {
     title: "Graph",
@@ -32,7 +31,7 @@ export const CORPORA = {
           ]
         : [],
     deleted: (title) =>
-      `The graph is made anew without “${title}”. It stays as it is if other files need what stands there.`,
+      `The graph is rebuilt without “${title}”. It stays unchanged if other files depend on it.`,
   },
 };
 
@@ -49,4 +48,4 @@ export function overview({ document: word, columns }, documents, counts) {
   return [plural(documents, word), ...parts].join(" · ");
 }
 
-const sizes = (some) => some.map((one) => `${one.name} ${count(one.count)}`).join(", ") || "none";
+const sizes = (some) => some.map((entry) => `${entry.name} ${count(entry.count)}`).join(", ") || "none";

@@ -1,7 +1,7 @@
 /**
- * Files on their way into a corpus: which are taken at all, where each stands, and what a job says of them.
+ * Uploads to a corpus: which files are accepted, the state of each, and a job's progress.
  *
- * A row is one file: `{name, size, state, reason}`, with state uploading | waiting | read | refused | added |
+ * A row is a file: `{name, size, state, reason}`, with state uploading | waiting | read | refused | added |
  * replaced | skipped | lost; `waiting` before its upload and before the job has read it.
  */
 import { count, plural } from "./format.js";
@@ -21,11 +21,10 @@ const STATES = {
 };
 
 /**
- * What is wrong with a file before it is sent, as the part of a sentence behind its name; empty if nothing
- * is. Pure.
+ * Why a file cannot be uploaded, as the end of a sentence that begins with its name; empty if it can. Pure.
  */
-export function problemOf({ name, size }, place, { formats, untaken }) {
-  if (place >= FILES) return `is beyond the ${FILES} files that one job takes`;
+export function problemOf({ name, size }, index, { formats, untaken }) {
+  if (index >= FILES) return `is beyond the ${FILES} files that one job takes`;
   if (size === 0) return "is empty";
   if (size > FILE_BYTES) return "has more than 20 MB";
   return formats.test(name) ? "" : untaken;
@@ -33,24 +32,24 @@ export function problemOf({ name, size }, place, { formats, untaken }) {
 
 /** Chosen files as rows. Pure. */
 export const rowsOf = (files, kind) =>
-  files.map((file, place) => {
-    const reason = problemOf(file, place, kind);
+  files.map((file, index) => {
+    const reason = problemOf(file, index, kind);
     return { name: file.name, size: file.size, state: reason ? "refused" : "waiting", reason };
   });
 
-/** The rows after a job has said how far it is; rows that are not the job's stay. Pure. */
+/** The rows updated with a job's progress; rows that are not the job's stay. Pure. */
 export function withJob(rows, job) {
-  const open = job.files.map((one) => ({
-    name: one.name,
-    state: one.outcome ?? one.state,
-    reason: one.reason ?? "",
-    problems: one.problems ?? [],
-    title: one.title === one.name ? "" : (one.title ?? ""),
+  const open = job.files.map((file) => ({
+    name: file.name,
+    state: file.outcome ?? file.state,
+    reason: file.reason ?? "",
+    problems: file.problems ?? [],
+    title: file.title === file.name ? "" : (file.title ?? ""),
   }));
   return [
     ...rows
-      .filter((one) => one.state === "refused" || one.state === "lost")
-      .filter((one) => !open.some((other) => other.name === one.name)),
+      .filter((row) => row.state === "refused" || row.state === "lost")
+      .filter((row) => !open.some((other) => other.name === row.name)),
     ...open,
   ];
 }
@@ -62,11 +61,11 @@ export function stateText({ state, reason }) {
 }
 
 /**
- * `{text, value, most}` of a job: what it does now, and how far; `most` 0 if that is not known. `rows`: all
- * files. Pure.
+ * `{text, value, most}` of a job: its current step and progress; `most` is 0 if unknown. `rows`: all files.
+ * Pure.
  */
 export function progressOf(job, rows) {
-  const read = job.files.filter((one) => one.state !== "waiting").length;
+  const read = job.files.filter((file) => file.state !== "waiting").length;
   if (job.status === "failed")
     return {
       text: `The job failed. ${job.error ?? ""} What was published before is unchanged.`,
@@ -95,7 +94,7 @@ export const isRunning = (job) => job.status === "queued" || job.status === "run
 function outcome({ removes, reset }, rows) {
   const told = ["added", "replaced", "skipped", "refused", "lost"]
     .map((state) => [
-      rows.filter((one) => one.state === state).length,
+      rows.filter((row) => row.state === state).length,
       STATES[state].replace("unchanged, ", ""),
     ])
     .filter(([number]) => number > 0)
@@ -106,23 +105,22 @@ function outcome({ removes, reset }, rows) {
 }
 
 /**
- * Uploads one file after another, each to an address of its own, which is asked for right before: addresses
- * expire.
+ * Uploads the files in turn, each to an address that is requested right before: addresses expire.
  *
- * Resolves with what a job takes, `[{upload_id, name}]`; a file that fails is told as `lost` and left out.
+ * Resolves with a job's input, `[{upload_id, name}]`; a file that fails is reported as `lost` and left out.
  * `onState(place, state, reason)`.
  */
 export async function uploadAll(api, corpus, kind, files, signal, onState) {
   const done = [];
-  for (const [place, file] of files.entries()) {
-    if (problemOf(file, place, kind)) continue;
-    onState(place, "uploading", "");
+  for (const [index, file] of files.entries()) {
+    if (problemOf(file, index, kind)) continue;
+    onState(index, "uploading", "");
     try {
       done.push({ upload_id: await uploaded(api, corpus, file, signal), name: file.name });
-      onState(place, "waiting", "");
+      onState(index, "waiting", "");
     } catch (problem) {
       if (signal.aborted) throw problem;
-      onState(place, "lost", problem.message);
+      onState(index, "lost", problem.message);
     }
   }
   return done;

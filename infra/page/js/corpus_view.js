@@ -1,6 +1,5 @@
 /**
- * A corpus as administrators see it: what is published, files on their way in, the job that works on them,
- * deletion.
+ * A corpus as administrators see it: its documents, uploads, the job that processes them, deletion.
  */
 import { CORPORA, heading, overview } from "./corpora.js";
 import { isRunning, progressOf, rowsOf, stateText, uploadAll, withJob } from "./corpus_upload.js";
@@ -25,8 +24,8 @@ export class CorpusView {
   #upload;
   #job = h("section", { class: "corpus-job", "aria-label": "Job", hidden: true });
 
-  /** `onJob(jobId)`: a job has begun or, empty, is none of this view's any more. */
-  constructor(api, place, corpus, onJob) {
+  /** `onJob(jobId)`: a job has begun; empty: the view has no job any more. */
+  constructor(api, element, corpus, onJob) {
     this.#api = api;
     this.#corpus = corpus;
     this.#kind = CORPORA[corpus];
@@ -55,17 +54,17 @@ export class CorpusView {
       ),
     );
     this.#acceptDrops();
-    place.replaceChildren(
+    element.replaceChildren(
       h("div", { class: "corpus" }, this.#problem, this.#upload, this.#job, this.#published),
     );
   }
 
-  /** Shows what is published, and the job of the address, if there is one. */
+  /** Shows the documents, and the job in the address, if there is one. */
   async open(jobId = "") {
     await Promise.all([this.#refresh(), jobId && this.#alone(() => this.#watch(jobId))]);
   }
 
-  /** Stops looking; a job goes on, and uploads that are not done are given up. */
+  /** Stops polling; a job continues, and unfinished uploads are cancelled. */
   close() {
     this.#opened.abort();
   }
@@ -112,27 +111,27 @@ export class CorpusView {
         h(
           "tbody",
           {},
-          documents.map((one) => this.#document(one)),
+          documents.map((entry) => this.#document(entry)),
         ),
       ),
     );
-    if (focused) this.#published.focus(); // what had the focus may be gone
+    if (focused) this.#published.focus(); // the element with the focus may have been removed
   }
 
-  #document(one) {
+  #document(entry) {
     return h(
       "tr",
       {},
       h(
         "th",
         { scope: "row" },
-        one.title,
-        one.title === one.name ? "" : h("span", { class: "fine muted" }, one.name),
+        entry.title,
+        entry.title === entry.name ? "" : h("span", { class: "fine muted" }, entry.name),
       ),
       ...this.#kind.columns.map((name) =>
-        h("td", { class: "number", "data-name": name }, count(one.counts[name] ?? 0)),
+        h("td", { class: "number", "data-name": name }, count(entry.counts[name] ?? 0)),
       ),
-      h("td", { class: "muted" }, moment(one.updated_at)),
+      h("td", { class: "muted" }, moment(entry.updated_at)),
       h(
         "td",
         {},
@@ -141,8 +140,8 @@ export class CorpusView {
           {
             type: "button",
             class: "icon-button small",
-            "aria-label": `Delete ${one.title}`,
-            onclick: () => this.#delete(one),
+            "aria-label": `Delete ${entry.title}`,
+            onclick: () => this.#delete(entry),
           },
           icon("bin"),
         ),
@@ -150,15 +149,15 @@ export class CorpusView {
     );
   }
 
-  async #delete(one) {
+  async #delete(entry) {
     if (
       this.#busy ||
-      !(await confirm(`Delete the ${this.#kind.document}?`, this.#kind.deleted(one.title), "Delete"))
+      !(await confirm(`Delete the ${this.#kind.document}?`, this.#kind.deleted(entry.title), "Delete"))
     )
       return;
     this.#rows = [];
     await this.#alone(async () =>
-      this.#watch((await this.#api.deleteDocument(this.#corpus, one.document_id)).job_id),
+      this.#watch((await this.#api.deleteDocument(this.#corpus, entry.document_id)).job_id),
     );
   }
 
@@ -195,7 +194,7 @@ export class CorpusView {
     this.#rows = rowsOf(files, this.#kind);
     await this.#alone(async () => {
       const ready = await this.#uploadAll(files);
-      if (ready.length === 0) return this.#drawJob({ text: "No file could be taken.", value: 0, most: 0 });
+      if (ready.length === 0) return this.#drawJob({ text: "No file was accepted.", value: 0, most: 0 });
       const job = await this.#api.startCorpusJob(this.#corpus, { files: ready, reset }, this.#opened.signal);
       this.#reset.checked = false;
       return this.#watch(job.job_id);
@@ -204,7 +203,7 @@ export class CorpusView {
 
   #uploadAll(files) {
     const draw = () => {
-      const value = this.#rows.filter((one) => one.sent || one.reason).length;
+      const value = this.#rows.filter((row) => row.sent || row.reason).length;
       this.#drawJob({
         text: `Uploading: ${count(value)} of ${plural(files.length, "file")}`,
         value,
@@ -218,9 +217,9 @@ export class CorpusView {
       this.#kind,
       files,
       this.#opened.signal,
-      (place, state, reason) => {
-        this.#rows = this.#rows.map((one, at) =>
-          at === place ? { ...one, state, reason, sent: state === "waiting" } : one,
+      (index, state, reason) => {
+        this.#rows = this.#rows.map((row, at) =>
+          at === index ? { ...row, state, reason, sent: state === "waiting" } : row,
         );
         draw();
       },
@@ -256,7 +255,7 @@ export class CorpusView {
   }
 
   /**
-   * One change at a time: a second one begins when the first has ended; then what is published is read anew.
+   * One change at a time: a second one begins when the first has ended; then the documents are read again.
    */
   async #alone(work) {
     this.#setBusy(true);
@@ -270,7 +269,7 @@ export class CorpusView {
     this.#picker.disabled = busy;
   }
 
-  /** Whether it went well; says what went wrong. */
+  /** Returns whether it succeeded; shows the problem if not. */
   async #told(work) {
     this.#problem.hidden = true;
     try {
@@ -285,26 +284,26 @@ export class CorpusView {
   }
 }
 
-function fileRow(one) {
+function fileRow(row) {
   return h(
     "li",
-    { class: `job-file ${one.state}` },
+    { class: `job-file ${row.state}` },
     h(
       "span",
       { class: "file-name" },
-      one.name,
-      one.title ? h("span", { class: "fine muted" }, one.title) : "",
-      one.size ? h("span", { class: "fine muted" }, bytes(one.size)) : "",
+      row.name,
+      row.title ? h("span", { class: "fine muted" }, row.title) : "",
+      row.size ? h("span", { class: "fine muted" }, bytes(row.size)) : "",
     ),
     h(
       "div",
       { class: "job-state" },
-      stateText(one),
-      one.problems?.length > 0
+      stateText(row),
+      row.problems?.length > 0
         ? h(
             "ul",
             { class: "problems" },
-            one.problems.map((line) => h("li", {}, line)),
+            row.problems.map((line) => h("li", {}, line)),
           )
         : "",
     ),

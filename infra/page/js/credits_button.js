@@ -1,4 +1,4 @@
-/** The button with the credits that are left. */
+/** The button that shows the available credits. */
 import { byId } from "./dom.js";
 import { count } from "./format.js";
 
@@ -14,6 +14,6 @@ export async function loadCredits(api) {
   try {
     showCredits((await api.credits()).available);
   } catch {
-    // the figure stays as it is; a real problem shows at the next message
+    // the figure stays; a real problem shows at the next message
   }
 }

@@ -1,4 +1,4 @@
-/** Credits: what is left, what was spent, and what to do when there are none. */
+/** Credits: the balance, the movements, and what to do without credits. */
 import { close, confirmWord, show } from "./dialogs.js";
 import { h } from "./dom.js";
 import { count, moment, plural, until } from "./format.js";
@@ -7,8 +7,8 @@ import { titleOf } from "./sidebar.js";
 import { chatsOfAll } from "./usage_chart.js";
 
 const ERASED =
-  "Every conversation, chat, file and connection of yours goes, chats that run are stopped, credits that are left " +
-  "are lost, and you cannot sign in any more. This cannot be undone.";
+  "All your conversations, chats, files and connections are deleted, running chats are stopped, remaining credits " +
+  "are lost, and you can no longer sign in. This cannot be undone.";
 
 /** The account: credits and its erasure, after which `onErased` is called. */
 export async function openCredits(api, onErased) {
@@ -31,7 +31,7 @@ function overview({ plan, available, held, daily, monthly, pack }) {
     ["Today", `${count(daily.used)} of ${count(daily.limit)} used, new ${until(daily.resets_at)}`],
     monthly && ["This month", `${count(monthly.used)} of ${count(monthly.limit)} used`],
     ["Pack", `${count(pack.remaining)} left`],
-    held > 0 && ["Held", `${count(held)} for a chat that runs`],
+    held > 0 && ["Held", `${count(held)} for a running chat`],
   ];
   return h(
     "div",
@@ -45,12 +45,14 @@ function overview({ plan, available, held, daily, monthly, pack }) {
   );
 }
 
-/** Which question each chat answered: `Map(chat id → {href, title})`; chats that are gone are left out. */
+/** The question of each chat: `Map(chat id → {href, title})`; deleted chats are left out. */
 async function questionsOf(api, lines) {
   const ids = lines.map((line) => line.chatId).filter(Boolean);
   if (ids.length === 0) return new Map();
   const [chats, { conversations }] = await Promise.all([chatsOfAll(api, ids), api.conversations()]);
-  const titles = new Map(conversations.map((one) => [one.conversation_id, titleOf(one)]));
+  const titles = new Map(
+    conversations.map((conversation) => [conversation.conversation_id, titleOf(conversation)]),
+  );
   return new Map(
     chats
       .filter((chat) => titles.has(chat.conversation_id))
@@ -83,7 +85,7 @@ function history(lines, questions = new Map()) {
       h(
         "tbody",
         {},
-        lines.map((one) => movement(one, questions.get(one.chatId))),
+        lines.map((line) => movement(line, questions.get(line.chatId))),
       ),
     ),
   );

@@ -4,7 +4,7 @@ const DAY = 86_400_000;
 
 const midnight = (at) => new Date(at.getFullYear(), at.getMonth(), at.getDate()).getTime();
 
-/** The name of the group that a time belongs to, in the reader's own time zone. */
+/** The name of a time's group, in the reader's time zone. */
 export function groupName(at, now) {
   const days = Math.round((midnight(now) - midnight(at)) / DAY);
   if (days <= 0) return "Today";
@@ -17,17 +17,18 @@ export function groupName(at, now) {
 }
 
 /**
- * `[{name, families}]` of families as `families` lists them, the latest first. A family is as recent as the
- * latest in it.
+ * `[{name, families}]` of the families of `families`, the latest first. A family has the date of its latest
+ * member.
  *
- * Conversations of an earlier release stand behind the others whatever their dates say, so no group comes
- * twice.
+ * Conversations of an earlier release are last, whatever their dates, so no group occurs twice.
  */
 export function groupsOf(families, now = new Date()) {
   const groups = [];
   let latest = Infinity;
   for (const family of families) {
-    const times = [family.one, ...family.branches].map((one) => Date.parse(one.listed_at ?? one.updated_at));
+    const times = [family.root, ...family.branches].map((member) =>
+      Date.parse(member.listed_at ?? member.updated_at),
+    );
     latest = Math.min(latest, Math.max(...times));
     const name = groupName(new Date(latest), now);
     if (groups.at(-1)?.name !== name) groups.push({ name, families: [] });

@@ -20,18 +20,18 @@ export function show(title, ...content) {
 
 export const close = () => dialog.close();
 
-/** Asks for a text; resolves with it, or with null. */
+/** Asks for a text; resolves with the text or null. */
 export function askText(title, label, value) {
   const field = h("input", { value, maxlength: 200, required: true, autofocus: true });
   return answer(title, [h("label", {}, label, field)], "Save", () => field.value.trim() || null);
 }
 
-/** Asks for leave; resolves with true or null. */
+/** Asks for confirmation; resolves with true or null. */
 export function confirm(title, text, verb) {
   return answer(title, [h("p", {}, text)], verb, () => true, "danger");
 }
 
-/** Asks for leave that nobody gives by mistake: the word has to be typed. Resolves with true or null. */
+/** Asks for confirmation by typing a word, so it cannot be given by mistake. Resolves with true or null. */
 export function confirmWord(title, text, word, verb) {
   const field = h("input", {
     autocomplete: "off",
@@ -42,7 +42,7 @@ export function confirmWord(title, text, word, verb) {
   });
   return answer(
     title,
-    [h("p", {}, text), h("label", {}, `Type ${word} to go on`, field)],
+    [h("p", {}, text), h("label", {}, `Type ${word} to continue`, field)],
     verb,
     () => field.value === word || null,
     "danger",
@@ -51,14 +51,14 @@ export function confirmWord(title, text, word, verb) {
 
 function answer(title, content, verb, value, kind = "primary") {
   return new Promise((resolve) => {
-    let given = null;
+    let outcome = null;
     const form = h(
       "form",
       {
         class: "dialog-form",
         onsubmit: (event) => {
           event.preventDefault();
-          given = value();
+          outcome = value();
           dialog.close();
         },
       },
@@ -70,7 +70,7 @@ function answer(title, content, verb, value, kind = "primary") {
         h("button", { class: `button ${kind}` }, verb),
       ),
     );
-    dialog.addEventListener("close", () => resolve(given), { once: true });
+    dialog.addEventListener("close", () => resolve(outcome), { once: true });
     show(title, form);
     form.querySelector("input")?.select();
   });

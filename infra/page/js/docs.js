@@ -1,28 +1,28 @@
 /**
- * The API's OpenAPI document as a page: routes by tag, then events, then types. It reads /openapi.json and nothing
- * else, and knows of OpenAPI only what that document uses.
+ * The API's OpenAPI document as a page: routes by tag, then events, then types. It reads only /openapi.json,
+ * and supports only the parts of OpenAPI that this document uses.
  */
 import { byId, h } from "./dom.js";
 
 const nameOf = (reference) => reference.slice(reference.lastIndexOf("/") + 1);
 
-/** Text whose `code` between backticks is shown as such. */
+/** Text with `code` between backticks. */
 function prose(said = "") {
-  return said.split("`").map((part, place) => (place % 2 ? h("code", {}, part) : part));
+  return said.split("`").map((part, index) => (index % 2 ? h("code", {}, part) : part));
 }
 
 function typeLink(name) {
   return h("a", { href: `#type-${name}` }, name);
 }
 
-/** What a value may be, in a few words. */
+/** A schema's type in a few words. */
 function kindOf(schema = {}) {
   if (schema.$ref) return [typeLink(nameOf(schema.$ref))];
   if (schema.const !== undefined) return [h("code", {}, JSON.stringify(schema.const))];
   if (schema.enum)
-    return schema.enum.flatMap((one, place) => [place ? " or " : "", h("code", {}, JSON.stringify(one))]);
+    return schema.enum.flatMap((value, index) => [index ? " or " : "", h("code", {}, JSON.stringify(value))]);
   const either = schema.anyOf ?? schema.oneOf ?? schema.allOf;
-  if (either) return either.flatMap((one, place) => [place ? " or " : "", ...kindOf(one)]);
+  if (either) return either.flatMap((option, index) => [index ? " or " : "", ...kindOf(option)]);
   if (schema.type === "array") return ["list of ", ...kindOf(schema.items)];
   return [schema.format ?? schema.type ?? "anything"];
 }
@@ -41,7 +41,7 @@ function table(rows) {
           h(
             "tr",
             {},
-            cells.map((one) => h("td", {}, one)),
+            cells.map((cell) => h("td", {}, cell)),
           ),
         ),
       ),
@@ -56,31 +56,31 @@ function example(title, value) {
 
 /** The type and the examples of a body, whatever its media type. */
 function content(body = {}) {
-  return Object.entries(body.content ?? {}).flatMap(([media, { schema, example: one, examples = {} }]) => [
+  return Object.entries(body.content ?? {}).flatMap(([media, { schema, example: single, examples = {} }]) => [
     h("div", {}, h("code", {}, media), schema ? [" ", ...kindOf(schema)] : null),
-    one === undefined || one === "" ? null : example("Example", one),
+    single === undefined || single === "" ? null : example("Example", single),
     Object.entries(examples).map(([name, { value }]) => example(`Example: ${name}`, value)),
   ]);
 }
 
-function operation(path, method, one, components) {
-  const parameters = one.parameters.map(({ $ref }) => components.parameters[nameOf($ref)]);
+function operation(path, method, route, components) {
+  const parameters = route.parameters.map(({ $ref }) => components.parameters[nameOf($ref)]);
   return h(
     "section",
-    { class: "docs-part", id: one.operationId },
+    { class: "docs-part", id: route.operationId },
     h("h3", {}, h("span", { class: "docs-method" }, method), h("code", {}, path)),
-    h("p", {}, h("strong", {}, prose(one.summary)), ". ", prose(one.description)),
-    one.security?.length === 0 ? h("p", {}, "Needs no token.") : null,
+    h("p", {}, h("strong", {}, prose(route.summary)), ". ", prose(route.description)),
+    route.security?.length === 0 ? h("p", {}, "Needs no token.") : null,
     parameters.length ? h("h4", {}, "Parameters") : null,
     parameters.length
       ? table(parameters.map((each) => [h("code", {}, each.name), each.in, prose(each.description)]))
       : null,
-    one.requestBody
-      ? [h("h4", {}, "Body"), h("p", {}, prose(one.requestBody.description)), content(one.requestBody)]
+    route.requestBody
+      ? [h("h4", {}, "Body"), h("p", {}, prose(route.requestBody.description)), content(route.requestBody)]
       : null,
     h("h4", {}, "Answers"),
     table(
-      Object.entries(one.responses).map(([status, answer]) => [
+      Object.entries(route.responses).map(([status, answer]) => [
         status,
         [h("div", {}, prose(answer.description)), content(answer)],
       ]),
@@ -91,16 +91,16 @@ function operation(path, method, one, components) {
 function fields(schema) {
   const required = new Set(schema.required ?? []);
   return table(
-    Object.entries(schema.properties ?? {}).map(([name, one]) => [
+    Object.entries(schema.properties ?? {}).map(([name, property]) => [
       h("code", {}, required.has(name) ? name : `${name}?`),
-      kindOf(one),
-      prose(one.description),
+      kindOf(property),
+      prose(property.description),
     ]),
   );
 }
 
 function type(name, schema) {
-  const which = schema.oneOf?.filter((one) => one.title) ?? [];
+  const which = schema.oneOf?.filter((option) => option.title) ?? [];
   return h(
     "section",
     { class: "docs-part", id: `type-${name}` },
@@ -109,10 +109,10 @@ function type(name, schema) {
     schema.properties ? fields(schema) : null,
     which.length
       ? table(
-          which.map((one) => [
-            h("code", {}, one.title),
-            kindOf(one.properties.data.contentSchema),
-            prose(one.description),
+          which.map((event) => [
+            h("code", {}, event.title),
+            kindOf(event.properties.data.contentSchema),
+            prose(event.description),
           ]),
         )
       : null,
@@ -121,11 +121,11 @@ function type(name, schema) {
 
 function draw({ info, tags, paths, components }) {
   const operations = Object.entries(paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, one]) => ({ path, method, one })),
+    Object.entries(methods).map(([method, route]) => ({ path, method, route })),
   );
   const groups = tags.map((tag) => ({
     tag,
-    listed: operations.filter(({ one }) => one.tags.includes(tag.name)),
+    listed: operations.filter(({ route }) => route.tags.includes(tag.name)),
   }));
   const types = Object.entries(components.schemas);
   byId("contents").replaceChildren(
@@ -135,7 +135,9 @@ function draw({ info, tags, paths, components }) {
       h(
         "ul",
         {},
-        listed.map(({ one }) => h("li", {}, h("a", { href: `#${one.operationId}` }, prose(one.summary)))),
+        listed.map(({ route }) =>
+          h("li", {}, h("a", { href: `#${route.operationId}` }, prose(route.summary))),
+        ),
       ),
     ]),
     h("h2", {}, "Types"),
@@ -158,7 +160,7 @@ function draw({ info, tags, paths, components }) {
     ...groups.flatMap(({ tag, listed }) => [
       h("h2", {}, tag.name),
       h("p", {}, prose(tag.description)),
-      ...listed.map(({ path, method, one }) => operation(path, method, one, components)),
+      ...listed.map(({ path, method, route }) => operation(path, method, route, components)),
     ]),
     h("h2", {}, "Types"),
     ...types.map(([name, schema]) => type(name, schema)),

@@ -37,7 +37,7 @@ const PATHS = {
   right: "M9.5 6l6 6-6 6",
 };
 
-/** A decorative icon; whoever uses it names the control. */
+/** A decorative icon; the control needs a name of its own. */
 export function icon(name) {
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("viewBox", "0 0 24 24");
@@ -59,7 +59,7 @@ export function recordButton(recordId, label = recordId) {
   );
 }
 
-/** Tells screen readers something, once. */
+/** Announces a text to screen readers, once. */
 export function announce(text) {
   byId("status").textContent = text;
 }

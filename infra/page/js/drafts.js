@@ -1,5 +1,5 @@
 /**
- * Messages that are being written, one a conversation ("" is a new one) or a question that is being edited.
+ * Drafts, one for each conversation ("" is a new one) and each question that is being edited.
  *
  * Text lives in this tab's sessionStorage, as the session does: it survives a reload and ends with the tab.
  * Files stay in memory.
@@ -20,30 +20,30 @@ function stored() {
   }
 }
 
-export const draftOf = (place) =>
-  place in texts || files.has(place) ? { text: texts[place] ?? "", files: files.get(place) ?? [] } : EMPTY;
+export const draftOf = (key) =>
+  key in texts || files.has(key) ? { text: texts[key] ?? "", files: files.get(key) ?? [] } : EMPTY;
 
-export function keepDraft(place, draft) {
-  const { [place]: _before, ...others } = texts;
+export function keepDraft(key, draft) {
+  const { [key]: _before, ...others } = texts;
   texts = draft.text
-    ? Object.fromEntries([...Object.entries(others), [place, draft.text]].slice(-MOST))
+    ? Object.fromEntries([...Object.entries(others), [key, draft.text]].slice(-MOST))
     : others;
-  if (draft.files.length > 0) files.set(place, draft.files);
-  else files.delete(place);
+  if (draft.files.length > 0) files.set(key, draft.files);
+  else files.delete(key);
   try {
     sessionStorage.setItem(KEY, JSON.stringify(texts));
   } catch {
-    // no room: the text lives as long as the page
+    // storage is full: drafts last as long as the page
   }
 }
 
-/** Both, the first one first: neither is lost. */
-export const joined = (one, other) => ({
-  text: [one.text, other.text].filter(Boolean).join("\n\n"),
-  files: [...one.files, ...other.files],
+/** Both drafts in one, the earlier first. */
+export const joined = (earlier, later) => ({
+  text: [earlier.text, later.text].filter(Boolean).join("\n\n"),
+  files: [...earlier.files, ...later.files],
 });
 
-/** Nobody finds what somebody else has begun to write. */
+/** Drops drafts of another user. */
 export function claimDrafts(user) {
   if (sessionStorage.getItem(OWNER) !== user) dropDrafts();
   sessionStorage.setItem(OWNER, user);

@@ -1,8 +1,8 @@
 /**
  * Follows a chat's events by fetch (EventSource cannot send a token) until the terminal one.
  *
- * A connection that drops, ends early or falls silent is opened again with `Last-Event-ID`, so nothing
- * is lost and nothing comes twice.
+ * A connection that drops, ends early or is silent is reopened with `Last-Event-ID`, so no event is lost or
+ * repeated.
  */
 import { createParser } from "../lib/eventsource-parser.js";
 import { Refusal } from "./api.js";
@@ -13,12 +13,12 @@ const FIRST_PAUSE = 250;
 const LONGEST_PAUSE = 8_000;
 
 const LOST = "Connection lost. Resuming…";
-const CROWDED = "Too many answers are open in other windows. This one goes on when there is room…";
+const CROWDED = "Too many answers are open in other windows. This one continues when another ends…";
 
 /**
  * Calls `onEvent({id, event, data})` in order; `onTrouble(text)` when the connection is lost or refused
  * because the user has too many, and with "" when it is back.
- * Throws the Refusal of a chat whose events are not to be had, and AbortError when `signal` aborts.
+ * Throws the Refusal of a chat without available events, and AbortError when `signal` aborts.
  */
 export async function follow(api, chatId, { signal, onEvent, onTrouble = () => {} }) {
   const seen = { id: 0, ended: false };
@@ -78,7 +78,7 @@ function accept(message, seen, onEvent) {
   onEvent({ id, event: message.event, data: JSON.parse(message.data) });
 }
 
-/** Waits, but no longer than until the network is back. */
+/** Waits, at most until the network is back. */
 function wait(milliseconds, signal) {
   return new Promise((resolve, reject) => {
     const go = () => {

@@ -1,11 +1,11 @@
 /**
- * An exchange: one question and what became of it, as an immutable value. Pure.
+ * An exchange: a question and its chat, as an immutable value. Pure.
  *
- * It is built from events as they come (`reduce`), or from stored records (`fromRecords`); a chat
- * object adds what records do not tell (`withChat`).
+ * It is built from events (`reduce`) or from stored records (`fromRecords`); a chat object adds what records
+ * lack (`withChat`).
  *
  * status: sending | running | answered | done | failed | cancelled
- * branches: null, or the conversations between which one can go back and forth here (`branchesOf`)
+ * branches: null, or the conversations that branch here (`branchesOf`)
  * turns: [{turn, maxTurns, final, text, began, ended, calls: [id], retry?: {reason, seconds}}],
  * calls: {id: {…, state}}
  */
@@ -46,7 +46,7 @@ export const admitted = (exchange, { chat_id: chatId, message_id: messageId }) =
 
 export const isOpen = (exchange) => exchange.status === "sending" || exchange.status === "running";
 
-/** The text that is being written now: the last turn's, until it asks for tools. */
+/** The text that is streaming: the last turn's, until its tool calls. */
 export function writing(exchange) {
   const last = exchange.turns.at(-1);
   return last && last.calls.length === 0 ? last.text : "";
@@ -58,10 +58,10 @@ const HANDLERS = {
   turn: (exchange, data) => ({
     ...exchange,
     turnCount: Math.max(exchange.turnCount, data.turn),
-    // a repeat of a number means that the call is made anew: what came of it so far is void
+    // a repeated number means a retry of the call: its results so far are void
     turns: [
       ...closed(
-        exchange.turns.filter((one) => one.turn < data.turn),
+        exchange.turns.filter((turn) => turn.turn < data.turn),
         data.at,
       ),
       {
@@ -77,20 +77,20 @@ const HANDLERS = {
   }),
   delta: (exchange, data) => ({
     ...exchange,
-    turns: exchange.turns.map((one) =>
-      one.turn === data.turn ? { ...one, text: one.text + data.text } : one,
+    turns: exchange.turns.map((turn) =>
+      turn.turn === data.turn ? { ...turn, text: turn.text + data.text } : turn,
     ),
   }),
   retrying: (exchange, data) => ({
     ...exchange,
-    turns: exchange.turns.map((one) =>
-      one.turn === data.turn ? { ...one, retry: { reason: data.reason, seconds: data.seconds } } : one,
+    turns: exchange.turns.map((turn) =>
+      turn.turn === data.turn ? { ...turn, retry: { reason: data.reason, seconds: data.seconds } } : turn,
     ),
   }),
   tool_calls_start: (exchange, data) => ({
     ...exchange,
-    turns: exchange.turns.map((one) =>
-      one.turn === data.turn ? { ...one, ended: data.at, calls: data.calls.map((call) => call.id) } : one,
+    turns: exchange.turns.map((turn) =>
+      turn.turn === data.turn ? { ...turn, ended: data.at, calls: data.calls.map((call) => call.id) } : turn,
     ),
     calls: {
       ...exchange.calls,
@@ -140,7 +140,7 @@ const HANDLERS = {
   }),
 };
 
-const closed = (turns, at) => turns.map((one) => (one.ended ? one : { ...one, ended: at }));
+const closed = (turns, at) => turns.map((turn) => (turn.ended ? turn : { ...turn, ended: at }));
 
 const halted = (calls) =>
   Object.fromEntries(
@@ -150,12 +150,12 @@ const halted = (calls) =>
     ]),
   );
 
-/** The exchange after an event; events that this page does not know change nothing. */
+/** The exchange after an event; unknown events change nothing. */
 export function reduce(exchange, { event, data }) {
   return Object.hasOwn(HANDLERS, event) ? HANDLERS[event](exchange, data) : exchange;
 }
 
-/** What the chat object adds or settles. */
+/** The exchange with the chat object's values. */
 export function withChat(exchange, chat) {
   const ended = chat.status === "cancelled" || chat.status === "failed";
   return {
@@ -230,7 +230,7 @@ function withCall(exchange, record, thought) {
   return {
     ...exchange,
     turns: [
-      ...exchange.turns.filter((one) => one !== last || last.turn !== record.turn),
+      ...exchange.turns.filter((turn) => turn !== last || last.turn !== record.turn),
       { ...turn, calls: [...turn.calls, record.record_id] },
     ],
     calls: { ...exchange.calls, [record.record_id]: call },
@@ -238,7 +238,7 @@ function withCall(exchange, record, thought) {
 }
 
 function withResponse(exchange, record) {
-  // what a cancelled chat had written is kept with its stop reason; without one there is no answer
+  // a cancelled chat's text is kept with its stop reason; without one there is no answer
   const none = record.stop ? null : NO_ANSWER.exec(record.content);
   const cancelled = record.stop === "cancelled";
   return {
@@ -247,7 +247,7 @@ function withResponse(exchange, record) {
     stop: record.stop ?? "",
     status: none ? none[1] : cancelled ? "cancelled" : "done",
     response: none ? null : record.content,
-    // a written answer took one model call more than the turns with tools
+    // the answer took one more model call than the turns with tools
     turnCount: exchange.turns.length + (none || cancelled ? 0 : 1),
   };
 }

@@ -1,4 +1,4 @@
-/** One exchange on the page: the question, the steps, the answer, its sources and its figures. */
+/** An exchange on the page: the question, the steps, the answer, its sources and its figures. */
 import { AnswerText } from "./answer_text.js";
 import { branchLinks } from "./branch_links.js";
 import { codeBlock, colourCode } from "./code_block.js";
@@ -11,20 +11,20 @@ import { resultPreview } from "./result_preview.js";
 import { sourceList } from "./source_list.js";
 
 const STOPS = {
-  max_turns: "The limit of turns was reached; this is the answer from what was found until then.",
-  insufficient_credits: "The credits did not suffice for more tools; this is the answer without them.",
-  max_tokens: "The answer was cut at its greatest length.",
-  context_window: "The answer was cut: the model's context window is full.",
-  max_cost: "The chat had cost what it may; this is the answer from what was found until then.",
-  timeout: "The time was up; this is the answer from what was found until then.",
+  max_turns: "The turn limit was reached; the answer uses what was found so far.",
+  insufficient_credits: "The credits for more tools ran out; the answer uses what was found so far.",
+  max_tokens: "The answer reached its length limit and is cut off.",
+  context_window: "The answer is cut off: the model's context window is full.",
+  max_cost: "The chat reached its cost limit; the answer uses what was found so far.",
+  timeout: "The chat ran out of time; the answer uses what was found so far.",
   refusal: "The model declined to answer.",
 };
 
-const MOST_CODE = 20; // blocks of a question that are coloured
+const MOST_CODE = 20; // coloured blocks of a question
 
 const STATES = { running: "running", ok: "done", error: "failed", stopped: "stopped" };
 
-/** Why and when a turn begins anew, as the terminal says it. */
+/** Why and when a turn is retried, worded as on the terminal. */
 const retrying = ({ reason, seconds: wait }) =>
   `retrying (${reason.replaceAll("_", " ")}) in ${count(wait)} s`;
 
@@ -69,14 +69,14 @@ export class ExchangeView {
     if (before) this.#say(before);
   }
 
-  /** Why nothing can be asked in this conversation now; empty if it can. */
+  /** Why no question can be asked in this conversation now; empty if it can. */
   set locked(reason) {
     if (reason === this.#locked) return;
     this.#locked = reason;
     this.#drawFoot();
   }
 
-  /** Shows an editor in place of the question, or the question again (null). */
+  /** Shows an editor instead of the question, or the question again (null). */
   set editor(editor) {
     this.#editor = editor;
     this.#drawQuestion();
@@ -109,12 +109,12 @@ export class ExchangeView {
     const running = isOpen(this.#exchange);
     const none = Object.keys(calls).length === 0 && !shortage;
     this.#steps.hidden = !running && none;
-    // unfolded while it works, folded once it is answered; what the reader did in between stays
+    // open while it runs, closed once it is answered, unless the reader has toggled it
     if (running && !isOpenBefore(before)) this.#steps.open = true;
     if (before && isOpen(before) && !running) this.#steps.open = false;
     this.#stepsHead.replaceChildren(...this.#summary(running));
     this.#stepList.replaceChildren(
-      ...turns.filter((one) => running || one.calls.length > 0).map((one) => this.#turn(one, status)),
+      ...turns.filter((turn) => running || turn.calls.length > 0).map((turn) => this.#turn(turn, status)),
       shortage
         ? h(
             "li",
@@ -148,20 +148,20 @@ export class ExchangeView {
       ];
     }
     const failed = all.filter((call) => call.state === "error").length;
-    const rounds = turns.filter((one) => one.calls.length > 0).length;
+    const rounds = turns.filter((turn) => turn.calls.length > 0).length;
     return [
       `${plural(all.length, "tool")} in ${plural(rounds, "round")}, ${plural(turnCount || turns.length, "model call")}`,
       failed ? h("span", { class: "bad" }, `${failed} failed`) : "",
     ];
   }
 
-  #turn(one, status) {
+  #turn(turn, status) {
     const { calls } = this.#exchange;
     const time =
-      one.began && one.ended
-        ? seconds(between(one.began, one.ended))
-        : one.began && !one.ended && status === "running"
-          ? clock(one.began)
+      turn.began && turn.ended
+        ? seconds(between(turn.began, turn.ended))
+        : turn.began && !turn.ended && status === "running"
+          ? clock(turn.began)
           : "";
     return h(
       "li",
@@ -169,15 +169,15 @@ export class ExchangeView {
       h(
         "p",
         { class: "turn-head" },
-        h("span", {}, `Turn ${one.turn}`),
+        h("span", {}, `Turn ${turn.turn}`),
         time && h("span", { class: "time" }, time),
       ),
-      one.calls.length > 0 && one.text ? h("p", { class: "interim" }, one.text) : "",
-      one.calls.length > 0
+      turn.calls.length > 0 && turn.text ? h("p", { class: "interim" }, turn.text) : "",
+      turn.calls.length > 0
         ? h(
             "ul",
             { class: "calls" },
-            one.calls.map((id) => call(calls[id])),
+            turn.calls.map((id) => call(calls[id])),
           )
         : "",
     );
@@ -250,7 +250,7 @@ export class ExchangeView {
     ];
   }
 
-  /** A word for screen readers at each step, never the text as it streams. */
+  /** Announces each step to screen readers, never the streaming text. */
   #say(before) {
     const { status, turns, calls } = this.#exchange;
     const last = turns.at(-1);
@@ -273,7 +273,7 @@ export class ExchangeView {
 const action = (text, attributes) =>
   h("button", { type: "button", class: "link-button", ...attributes }, text);
 
-/** What one has asked, as it was written; fenced code as code. */
+/** The question as written, with fenced code as code. */
 function questionText(question) {
   const pieces = piecesOf(question);
   if (!pieces.some((piece) => piece.code !== undefined)) return h("p", { class: "question-text" }, question);
@@ -305,32 +305,39 @@ function questionFoot(messageId, branches) {
 
 const isOpenBefore = (before) => before !== undefined && isOpen(before);
 
-function call(one) {
+function call(toolCall) {
   const input = start(
-    Object.values(one.input ?? {})
+    Object.values(toolCall.input ?? {})
       .map((value) => (typeof value === "string" ? value : JSON.stringify(value)))
       .join(" · "),
     160,
   );
-  const time = one.state === "running" ? clock(one.began) : one.seconds !== null ? seconds(one.seconds) : "";
+  const time =
+    toolCall.state === "running"
+      ? clock(toolCall.began)
+      : toolCall.seconds !== null
+        ? seconds(toolCall.seconds)
+        : "";
   return h(
     "li",
-    { class: `call ${one.state}` },
-    mark(one.state),
+    { class: `call ${toolCall.state}` },
+    mark(toolCall.state),
     h(
       "div",
       { class: "call-body" },
       h(
         "p",
         { class: "call-head" },
-        h("span", { class: "tool" }, one.tool),
-        h("span", { class: "visually-hidden" }, ` ${STATES[one.state]} `),
-        one.state === "running" ? "" : recordButton(one.id),
+        h("span", { class: "tool" }, toolCall.tool),
+        h("span", { class: "visually-hidden" }, ` ${STATES[toolCall.state]} `),
+        toolCall.state === "running" ? "" : recordButton(toolCall.id),
         time && h("span", { class: "time" }, time),
       ),
       input && h("p", { class: "input" }, input),
-      one.state !== "running" && one.preview ? h("p", { class: "preview" }, resultPreview(one.preview)) : "",
-      fileChips(one.attachments ?? []),
+      toolCall.state !== "running" && toolCall.preview
+        ? h("p", { class: "preview" }, resultPreview(toolCall.preview))
+        : "",
+      fileChips(toolCall.attachments ?? []),
     ),
   );
 }
@@ -342,14 +349,14 @@ function mark(state) {
 
 const spinner = () => h("span", { class: "spinner", "aria-hidden": "true" });
 
-/** A running time; `tick` moves all of them. */
+/** A running time; `tick` updates all of them. */
 const clock = (began) =>
   h("span", { class: "clock", "data-began": began }, seconds(between(began, new Date().toISOString())));
 
 export function tick() {
   const now = new Date().toISOString();
-  for (const one of document.querySelectorAll(".clock"))
-    one.textContent = seconds(between(one.dataset.began, now));
+  for (const element of document.querySelectorAll(".clock"))
+    element.textContent = seconds(between(element.dataset.began, now));
 }
 
 const WORDS = {

@@ -1,5 +1,5 @@
 /**
- * Export of a conversation: read whole, page after page and piece after piece, then handed over as a file.
+ * Export of a conversation: reads all of it, page by page, and saves it as a file.
  */
 import { show } from "./dialogs.js";
 import { byId, h } from "./dom.js";
@@ -15,7 +15,7 @@ export function openExport(api, conversationId, title) {
   const state = h(
     "p",
     { class: "fine muted", role: "status" },
-    "Every record of the full track, whole; JSON has the summarised track too. Of files it has names and sizes.",
+    "All records of the full track; JSON has the summarised track too. Attached files are listed by name and size.",
   );
   const buttons = Object.entries(FORMATS).map(([name, { label }]) =>
     h("button", { type: "button", class: "button", onclick: () => run(name) }, label),
@@ -25,7 +25,7 @@ export function openExport(api, conversationId, title) {
   byId("dialog").addEventListener("close", () => closed.abort(), { once: true });
 
   async function run(name) {
-    for (const one of buttons) one.disabled = true;
+    for (const button of buttons) button.disabled = true;
     try {
       const text = await read(
         api,
@@ -40,7 +40,7 @@ export function openExport(api, conversationId, title) {
     } catch (problem) {
       if (problem.name !== "AbortError") state.textContent = problem.message;
     }
-    for (const one of buttons) one.disabled = false;
+    for (const button of buttons) button.disabled = false;
   }
 }
 
@@ -58,7 +58,7 @@ async function read(api, conversationId, format, signal, onCount) {
   );
 }
 
-/** With all of the text of records whose text a list shows only the first piece of. */
+/** The conversation with the whole text of records, of which a list has only the first piece. */
 async function whole(api, conversation, signal) {
   const records = [];
   for (const record of conversation.records) {
@@ -73,5 +73,5 @@ async function whole(api, conversation, signal) {
 function save(blob, name) {
   const address = URL.createObjectURL(blob);
   h("a", { href: address, download: name }).click();
-  setTimeout(() => URL.revokeObjectURL(address), 60_000); // the download has been taken up long before
+  setTimeout(() => URL.revokeObjectURL(address), 60_000); // the download has begun long before
 }

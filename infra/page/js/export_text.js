@@ -1,6 +1,6 @@
-/** A conversation as a file: Markdown to read, JSON to work with. Pure. */
+/** A conversation as a file, in Markdown or JSON. Pure. */
 
-/** A fence that no run of backticks in the text can close. */
+/** A code block whose fence is longer than any run of backticks in the text. */
 export function fenced(text, language = "") {
   const longest = (text.match(/`+/g) ?? []).reduce((most, run) => Math.max(most, run.length), 2);
   const fence = "`".repeat(longest + 1);
@@ -42,12 +42,12 @@ export function asMarkdown({ title, conversation_id: id, profile, created_at: cr
   return `${[...head, ...records.flatMap(section)].filter(Boolean).join("\n\n")}\n`;
 }
 
-/** Everything that the API has of it: the conversation, and the records of both tracks. */
+/** All that the API returns: the conversation, and the records of both tracks. */
 export function asJson({ records, track: _track, cursor: _cursor, ...conversation }, summarised) {
   return `${JSON.stringify({ conversation, full: records, summarised: summarised.records }, null, 2)}\n`;
 }
 
-/** The name of the file: letters and digits of the title, whatever script they are of. */
+/** The file's name: letters and digits of the title, of any script. */
 export function fileName(title, extension) {
   const name = title
     .normalize("NFC")

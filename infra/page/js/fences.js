@@ -1,10 +1,9 @@
 /**
- * A message with fenced code, as its pieces: `{text}` or `{code, language}`. Everything else of it is plain
- * text. Pure.
+ * A message with fenced code, as pieces: `{text}` or `{code, language}`. All other text is plain. Pure.
  */
 export function piecesOf(message) {
   const pieces = [];
-  let lines = []; // of the piece that is being read
+  let lines = []; // of the current piece
   let fence = null;
   const end = () => {
     const text = lines.join("\n");
@@ -13,11 +12,11 @@ export function piecesOf(message) {
     lines = [];
   };
   for (const line of message.split("\n")) {
-    const found = fenceOf(line);
-    const turns = fence ? found && closes(found, fence) : found;
+    const marker = fenceOf(line);
+    const turns = fence ? marker && closes(marker, fence) : marker;
     if (turns) {
       end();
-      fence = fence ? null : found;
+      fence = fence ? null : marker;
     } else lines.push(line);
   }
   if (fence || lines.length > 0) end();
@@ -36,4 +35,4 @@ function fenceOf(line) {
   return { sign, length, info, language: info.split(/\s/, 1)[0] };
 }
 
-const closes = (found, open) => found.sign === open.sign && found.length >= open.length && !found.info;
+const closes = (marker, open) => marker.sign === open.sign && marker.length >= open.length && !marker.info;

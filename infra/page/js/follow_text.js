@@ -1,4 +1,4 @@
-/** Keeps the newest text in view, unless the reader has scrolled up; then a button leads back. */
+/** Keeps the newest text in view, unless the reader has scrolled up; then a button scrolls back. */
 import { byId, icon } from "./dom.js";
 
 const NEAR = 64; // pixels from the end that still count as "at the end"
@@ -29,7 +29,7 @@ export class FollowText {
     this.#top = this.#thread.scrollTop;
   }
 
-  /** Goes to a passage and stays there. */
+  /** Scrolls to a passage and stays there. */
   to(element) {
     this.#set(false);
     element.scrollIntoView({ block: "start" });
@@ -41,7 +41,7 @@ export class FollowText {
     return this.#thread.scrollHeight - this.#thread.scrollTop - this.#thread.clientHeight;
   }
 
-  /** While it follows, the browser must not hold on to a passage by scrolling up on its own. */
+  /** While it follows, the browser's scroll anchoring must not scroll up. */
   #set(following) {
     this.#following = following;
     this.#button.hidden = following;
@@ -49,7 +49,7 @@ export class FollowText {
   }
 
   #look() {
-    // text that grows between a scroll and its event moves the end away; only the reader moves up
+    // text that grows between a scroll and its event moves the end; only the reader scrolls up
     const { scrollTop } = this.#thread;
     if (this.#distance < NEAR) this.#set(true);
     else if (scrollTop < this.#top) this.#set(false);

@@ -21,10 +21,10 @@ export function bytes(size) {
   return size >= 1048576 ? `${(size / 1048576).toFixed(1)} MB` : `${Math.max(1, Math.round(size / 1024))} KB`;
 }
 
-/** The same estimate as the server's: four characters a token (code points, as Python counts them). */
+/** The server's estimate: four characters a token (code points, as in Python). */
 export const tokens = (text) => Math.ceil([...text].length / 4);
 
-/** The share that was not sent, in whole per cent; 0 if nothing was saved. */
+/** The share that was not sent, in whole percent; 0 if nothing was saved. */
 export const saved = (sent, full) => (full > 0 ? Math.max(0, Math.round((1 - sent / full) * 100)) : 0);
 
 /** `in 3 h 12 min`. */

@@ -2,23 +2,23 @@
  * A node and its neighbours as a drawing: the node on the left, a branch for each neighbour, grouped by
  * relationship.
  *
- * Plain SVG, as wide as its place. A neighbour is a button: it asks about that node. The table below the
- * drawing has the same in words, so the drawing is for the eye.
+ * Plain SVG, as wide as its container. A neighbour is a button that asks about that node. The table below the
+ * drawing has the same in text.
  */
 import { h } from "./dom.js";
 import { count, plural, start } from "./format.js";
 
 const SVG = "http://www.w3.org/2000/svg";
-const DRAWN = 24; // neighbours; the table has the others
+const DRAWN = 24; // neighbours drawn; the table has the others
 const ROW = 30;
 const HEAD = 24;
 const WIDE = 640;
 const NARROW = 330;
 const LINES = 4; // of the node's own name
 
-/** `{height, groups: [{type, out, y, nodes: [{name, label, y}]}], hidden}`: where everything stands. Pure. */
+/** The layout: `{height, groups: [{type, out, y, nodes: [{name, label, y}]}], hidden}`. Pure. */
 export function layout({ groups, total }) {
-  const all = groups.reduce((sum, one) => sum + one.nodes.length, 0);
+  const all = groups.reduce((sum, group) => sum + group.nodes.length, 0);
   const each = all <= DRAWN ? DRAWN : Math.max(3, Math.floor(DRAWN / groups.length));
   let y = 4;
   let drawn = 0;
@@ -31,7 +31,7 @@ export function layout({ groups, total }) {
       type,
       out,
       y: head - 8,
-      nodes: kept.map((node, place) => ({ ...node, y: head + place * ROW + ROW / 2 })),
+      nodes: kept.map((node, index) => ({ ...node, y: head + index * ROW + ROW / 2 })),
     });
     drawn += kept.length;
     y = head + kept.length * ROW + 6;
@@ -39,7 +39,7 @@ export function layout({ groups, total }) {
   return { height: Math.max(y + 6, 70), groups: placed, hidden: Math.max(0, total - drawn) };
 }
 
-/** A name on at most `LINES` lines of `width` signs. Pure. */
+/** A name on at most `LINES` lines of `width` characters. Pure. */
 export function wrapped(name, width) {
   const lines = [""];
   for (const word of start(name, width * LINES).split(" ")) {
@@ -84,11 +84,11 @@ export function drawNeighbours(neighbours, onAsk) {
         svg("path", { d: "M0 0 8 4 0 8z" }),
       ),
     ),
-    groups.map((group) => group.nodes.map((one) => branch(group, one, own, from, to))),
+    groups.map((group) => group.nodes.map((target) => branch(group, target, own, from, to))),
     center(node, own),
     groups.map((group) => [
       text(to, group.y, "type", `${group.out ? "" : "← "}${start(group.type, room)}${group.out ? " →" : ""}`),
-      group.nodes.map((one) => neighbour(group, one, to, width, room, onAsk)),
+      group.nodes.map((target) => neighbour(group, target, to, width, room, onAsk)),
     ]),
   );
   const note =
@@ -126,26 +126,26 @@ function branch({ out }, { y }, own, from, to) {
   });
 }
 
-function neighbour({ type, out }, one, to, width, room, onAsk) {
-  const ask = () => onAsk(one.name);
-  const name = start(one.name, Math.max(6, room - Math.min(one.label.length, 14) - 2));
-  const label = start(one.label, 14);
+function neighbour({ type, out }, node, to, width, room, onAsk) {
+  const ask = () => onAsk(node.name);
+  const name = start(node.name, Math.max(6, room - Math.min(node.label.length, 14) - 2));
+  const label = start(node.label, 14);
   const element = svg(
     "g",
     { class: "neighbour" },
-    svg("title", {}, `${one.name} (${one.label})`),
-    // the frame is the button: its name has the whole texts, those beside it may be cut
+    svg("title", {}, `${node.name} (${node.label})`),
+    // the frame is the button: its label has the whole texts, the visible ones may be cut
     svg("rect", {
       x: to + 4,
-      y: one.y - 13,
+      y: node.y - 13,
       width: width - to - 6,
       height: 26,
       rx: 6,
       role: "button",
       tabindex: "0",
-      "aria-label": `${out ? type : `${type}, from`} ${one.name}, ${one.label}. Ask about it`,
+      "aria-label": `${out ? type : `${type}, from`} ${node.name}, ${node.label}. Ask about it`,
     }),
-    svg("text", { x: to + 12, y: one.y + 4.5 }, name, svg("tspan", { class: "label", dx: 8 }, label)),
+    svg("text", { x: to + 12, y: node.y + 4.5 }, name, svg("tspan", { class: "label", dx: 8 }, label)),
   );
   element.addEventListener("click", ask);
   element.addEventListener("keydown", (event) => {

@@ -1,8 +1,8 @@
 /**
- * What a tool on the graph has found, as tables, and a node with its neighbours as a drawing.
+ * The result of a graph tool as tables, and a node with its neighbours as a drawing.
  *
- * The shape of a result decides, not the tool's name: rows under columns, lists of objects, a node with
- * connections. Everything is bounded: a result may be as large as a megabyte, and its names are strangers'.
+ * The result's shape decides, not the tool's name: rows with columns, lists of objects, a node with
+ * connections. Everything is bounded: a result may have a megabyte, and its names are untrusted.
  */
 import { h } from "./dom.js";
 import { count, plural, start } from "./format.js";
@@ -13,11 +13,11 @@ const ROWS = 200;
 const COLUMNS = 12;
 const DEPTH = 3;
 const CELL = 160;
-const SHORT = 32; // signs that stay on one line
+const SHORT = 32; // characters that stay on one line
 
 /**
- * `{tables: [{title, columns, rows, total}], neighbours}` of a result's text; null where there is nothing to
- * show so. Pure.
+ * `{tables: [{title, columns, rows, total}], neighbours}` of a result's text; null if it has no such shape.
+ * Pure.
  */
 export function shapeOf(text) {
   const result = parsed(text);
@@ -30,7 +30,7 @@ export function shapeOf(text) {
   return tables.length > 0 || neighbours ? { tables, neighbours } : null;
 }
 
-/** The shape on the page. `onAsk(name)`: the reader wants to know more of a neighbour. */
+/** The shape on the page. `onAsk(name)`: the reader asks about a neighbour. */
 export function graphResult({ tables, neighbours }, onAsk) {
   return h(
     "div",
@@ -56,26 +56,27 @@ const isNode = (value) =>
 /** `{node, total, groups: [{type, out, nodes}]}`, groups and nodes in the result's order. */
 function neighboursOf({ node, connections, total_count: total }) {
   const groups = new Map();
-  for (const one of connections) {
-    if (!isObject(one) || !isNode(one.node)) continue;
-    const key = `${one.direction} ${one.type}`;
-    if (!groups.has(key)) groups.set(key, { type: String(one.type), out: one.direction !== "in", nodes: [] });
-    groups.get(key).nodes.push(one.node);
+  for (const link of connections) {
+    if (!isObject(link) || !isNode(link.node)) continue;
+    const key = `${link.direction} ${link.type}`;
+    if (!groups.has(key))
+      groups.set(key, { type: String(link.type), out: link.direction !== "in", nodes: [] });
+    groups.get(key).nodes.push(link.node);
   }
   return { node, total: Number.isInteger(total) ? total : connections.length, groups: [...groups.values()] };
 }
 
 /** A connection as a row of a table. */
-const connection = (one) =>
-  isObject(one) && isObject(one.node) ? { direction: one.direction, type: one.type, ...one.node } : one;
+const connection = (link) =>
+  isObject(link) && isObject(link.node) ? { direction: link.direction, type: link.type, ...link.node } : link;
 
 function tablesOf(value, title, depth = 0) {
   if (depth > DEPTH || !isObject(value)) return [];
   if (Array.isArray(value.columns) && Array.isArray(value.rows)) return [rowsTable(title || "rows", value)];
-  return Object.entries(value).flatMap(([key, one]) => {
-    if (Array.isArray(one) && one.length > 0 && one.every(isObject))
-      return [objectsTable(key, one, value.total_count)];
-    return tablesOf(one, key, depth + 1);
+  return Object.entries(value).flatMap(([key, child]) => {
+    if (Array.isArray(child) && child.length > 0 && child.every(isObject))
+      return [objectsTable(key, child, value.total_count)];
+    return tablesOf(child, key, depth + 1);
   });
 }
 
@@ -88,18 +89,18 @@ function rowsTable(title, { columns, rows }) {
 
 function objectsTable(title, objects, total) {
   const flat = objects.slice(0, ROWS).map(flattened);
-  const columns = [...new Set(flat.flatMap((one) => Object.keys(one)))].slice(0, COLUMNS);
-  const rows = flat.map((one) => columns.map((name) => cell(one[name])));
+  const columns = [...new Set(flat.flatMap((object) => Object.keys(object)))].slice(0, COLUMNS);
+  const rows = flat.map((object) => columns.map((name) => cell(object[name])));
   return { title, columns, rows, total: Math.max(objects.length, Number.isInteger(total) ? total : 0) };
 }
 
-/** Properties stand beside the rest; lists of a row are tables of their own elsewhere, or a number here. */
+/** An object with its properties merged in; `cell` shows a list of objects as a number of entries. */
 const flattened = ({ properties, ...rest }) => ({ ...rest, ...(isObject(properties) ? properties : {}) });
 
 function cell(value) {
   if (value === null || value === undefined) return "";
   if (Array.isArray(value))
-    return value.every((one) => !isObject(one))
+    return value.every((entry) => !isObject(entry))
       ? start(value.join(", "), CELL)
       : plural(value.length, "entry").replace("entrys", "entries");
   if (isNode(value)) return start(value.name, CELL);

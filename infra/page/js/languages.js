@@ -1,4 +1,4 @@
-/** The languages that code is coloured in, with what people write above a code block. Pure data. */
+/** The languages with syntax colours, and their labels on code blocks. Pure data. */
 const NAMES = {
   bash: "sh zsh",
   c: "h",

@@ -1,4 +1,4 @@
-/** The ledger as people read it, newest first: one line for each chat, and one for everything else. */
+/** The ledger, newest first: a line for each chat, and one for each other movement. */
 
 const HELD = "Held for a chat that runs";
 
@@ -12,19 +12,19 @@ const KINDS = {
 };
 
 /**
- * `[{at, what, credits, left, chatId}]` of the API's entries. A chat that has ended counts with what it was
- * charged in the end, one that runs with what is held for it. Pure.
+ * `[{at, what, credits, left, chatId}]` of the API's entries. A chat that has ended has its final charge, a
+ * running one the credits held for it. Pure.
  */
 export function movementsOf(entries) {
   const lines = [];
   const chats = new Map();
-  for (const one of entries) {
-    const known = chats.get(one.chat_id);
+  for (const entry of entries) {
+    const known = chats.get(entry.chat_id);
     if (known) {
-      if (known.what === HELD) known.credits += one.amount;
+      if (known.what === HELD) known.credits += entry.amount;
       continue;
     }
-    const line = lineOf(one);
+    const line = lineOf(entry);
     lines.push(line);
     if (line.chatId) chats.set(line.chatId, line);
   }

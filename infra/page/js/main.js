@@ -1,10 +1,12 @@
 /**
  * The page: signs in, then shows the conversation that the address names.
  *
- * `#cv_…` is a conversation, `#cv_…/ch_…` one in which that chat runs, `#cv_…/q3` one of its questions,
- * `#cv_…/memory` its two tracks;
- * `#courses` and `#graph` are the corpora of these names, `#courses/jb_…` with a job that works on it.
+ * `#cv_…` is a conversation, `#cv_…/ch_…` one with that running chat, `#cv_…/q3` one of its questions,
+ * `#cv_…/memory` its two tracks; `#courses` and `#graph` are the corpora with these names, `#courses/jb_…`
+ * one with a running job.
  */
+
+import { addressOf } from "./address.js";
 import { Agents, agentName } from "./agents.js";
 import { Api, Refusal, Unreachable } from "./api.js";
 import { placeIn } from "./branch_links.js";
@@ -23,7 +25,6 @@ import { claimDrafts, dropDrafts } from "./drafts.js";
 import { FollowText } from "./follow_text.js";
 import { MemoryPanel } from "./memory_panel.js";
 import { OpenTabs } from "./open_tabs.js";
-import { placeOf } from "./place.js";
 import { QuestionEditor } from "./question_editor.js";
 import { openRecord } from "./record_dialog.js";
 import { Relatives } from "./relatives.js";
@@ -44,7 +45,7 @@ class Page {
   #memory;
   #agents = new Agents((text) => this.#composer.fill(text));
   #corpus = null;
-  #profile = ""; // the agent of the open conversation, once it has one
+  #profile = ""; // the agent of the open conversation, once known
   #relatives;
   #grants; // the command that gives more credits, on a local stack
   #stored = null; // the open conversation as the API shows it, once it is stored
@@ -59,8 +60,9 @@ class Page {
       onStop: () => this.#conversation.stop(),
     });
     this.#sidebar = new Sidebar(api, {
-      onRenamed: (one) =>
-        one.conversation_id === this.#conversation.conversationId && this.#setTitle(titleOf(one)),
+      onRenamed: (conversation) =>
+        conversation.conversation_id === this.#conversation.conversationId &&
+        this.#setTitle(titleOf(conversation)),
       onDeleted: (id) => this.#deleted(id),
       onListed: (conversations) => {
         this.#relatives.learn(conversations);
@@ -129,8 +131,7 @@ class Page {
   }
 
   /**
-   * Which agents there are. A page that does not know works as well, with the server's own; so a refusal is
-   * not told.
+   * Loads the agents. Without them the page works with the server's default, so an error is not shown.
    */
   async #loadAgents() {
     try {
@@ -142,27 +143,27 @@ class Page {
     }
   }
 
-  /** Shows what the address says. */
+  /** Shows the address's view. */
   async #show() {
-    const { conversationId, chatId, messageId, view, corpus, jobId } = placeOf(location.hash);
+    const { conversationId, chatId, messageId, view, corpus, jobId } = addressOf(location.hash);
     this.#composer.notice("");
     this.#corpus?.close();
-    if (messageId) this.#drawView(view); // what is hidden cannot be scrolled to
+    if (messageId) this.#drawView(view); // a hidden element cannot be scrolled to
     if (conversationId !== this.#conversation.conversationId || !conversationId)
       await this.#open(conversationId, chatId, messageId);
     else if (messageId) this.#goTo(messageId);
-    if (placeOf(location.hash).conversationId !== conversationId) return; // the reader has gone on
+    if (addressOf(location.hash).conversationId !== conversationId) return; // the reader has left
     this.#drawView(view);
     if (view === "corpus") await this.#openCorpus(corpus, jobId);
   }
 
-  /** What only administrators see is loaded only for them. */
+  /** Loads the administrators' modules, only for them. */
   async #openCorpus(name, jobId) {
     const { title } = CORPORA[name];
     this.#setTitle(title);
     byId("corpus-view").setAttribute("aria-label", title);
     const { CorpusView } = await import("./corpus_view.js");
-    if (placeOf(location.hash).corpus !== name) return;
+    if (addressOf(location.hash).corpus !== name) return;
     this.#corpus?.close();
     this.#corpus = new CorpusView(this.#api, byId("corpus-view"), name, (job) =>
       history.replaceState(null, "", `#${name}${job && `/${job}`}`),
@@ -173,7 +174,7 @@ class Page {
 
   async #open(conversationId, chatId, messageId) {
     this.#sidebar.current = conversationId;
-    this.#composer.place = conversationId;
+    this.#composer.draftKey = conversationId;
     this.#setOpen(null);
     byId("views").hidden = !conversationId;
     if (!conversationId) {
@@ -184,10 +185,10 @@ class Page {
       return;
     }
     try {
-      const found = await this.#conversation.open(conversationId, chatId);
-      this.#setTitle(titleOf(found));
-      this.#setAgent(found.profile);
-      this.#setOpen(found);
+      const conversation = await this.#conversation.open(conversationId, chatId);
+      this.#setTitle(titleOf(conversation));
+      this.#setAgent(conversation.profile);
+      this.#setOpen(conversation);
       if (!messageId || !this.#goTo(messageId)) {
         this.#follow.toEnd();
         this.#composer.focus();
@@ -206,10 +207,10 @@ class Page {
     }
   }
 
-  #go(place) {
+  #go(hash) {
     this.#sidebar.close();
-    if (location.hash.replace(/^#/, "") === place) this.#show();
-    else location.hash = place;
+    if (location.hash.replace(/^#/, "") === hash) this.#show();
+    else location.hash = hash;
   }
 
   #setTitle(title) {
@@ -217,7 +218,7 @@ class Page {
     document.title = title === "New conversation" ? "dualtrack" : `${title} · dualtrack`;
   }
 
-  /** The agent of the open conversation; empty while it can be chosen. */
+  /** Shows the agent of the open conversation; empty while it can be chosen. */
   #setAgent(profile) {
     this.#profile = profile;
     byId("agent").textContent = agentName(profile);
@@ -239,7 +240,7 @@ class Page {
     this.#showBranches();
   }
 
-  /** `messageId`: where the reader has just come from another branch and may want to go on to the next. */
+  /** `messageId`: the question at which the reader has changed the branch and may go on to the next. */
   async #loadRelatives(messageId = "") {
     const { conversationId, signal } = this.#conversation;
     try {
@@ -274,7 +275,7 @@ class Page {
     );
   }
 
-  /** Begins a branch with question `number`. Throws what the API says. */
+  /** Begins a branch with question `number`. Throws the API's errors. */
   async #branch(number, message) {
     const home = this.#relatives.toFork(this.#conversation.conversationId, number);
     try {
@@ -290,7 +291,7 @@ class Page {
   #entered(fork, number) {
     history.pushState(null, "", `#${fork.conversation_id}`); // Back leads to where it was branched from
     this.#sidebar.current = fork.conversation_id;
-    this.#composer.place = fork.conversation_id;
+    this.#composer.draftKey = fork.conversation_id;
     this.#composer.notice("");
     this.#setTitle(titleOf(fork));
     this.#setAgent(fork.profile);
@@ -312,7 +313,7 @@ class Page {
     });
   }
 
-  /** Branches by a button, which says meanwhile that it works. */
+  /** Branches on a button's click; the button shows that it is working. */
   async #branchBy(button, number, message) {
     if (button.getAttribute("aria-disabled")) return;
     button.setAttribute("aria-disabled", "true");
@@ -321,7 +322,7 @@ class Page {
     } catch (problem) {
       if (problem.code !== "insufficient_credits") this.#composer.notice(problem.message);
     } finally {
-      button.removeAttribute("aria-disabled"); // of a shared answer it is still there
+      button.removeAttribute("aria-disabled"); // a shared answer still has its button
     }
   }
 
@@ -348,18 +349,18 @@ class Page {
       this.#setAgent(this.#agents.chosen);
     }
     if (!this.#stored?.title)
-      this.#loadTitle(chat.conversation_id); // nor has a branch before the first question one yet
+      this.#loadTitle(chat.conversation_id); // a branch before the first question has no title either
     else this.#sidebar.refresh(); // it is the latest now
   }
 
   async #loadTitle(conversationId) {
     await this.#sidebar.refresh();
-    const found =
+    const conversation =
       this.#sidebar.find(conversationId) ??
       (await this.#api.conversationHead(conversationId).catch(() => null)); // the list may lag, or show a search
-    if (!found || this.#conversation.conversationId !== conversationId) return;
-    this.#setTitle(titleOf(found));
-    this.#setOpen(found);
+    if (!conversation || this.#conversation.conversationId !== conversationId) return;
+    this.#setTitle(titleOf(conversation));
+    this.#setOpen(conversation);
   }
 
   #answered() {
@@ -388,17 +389,15 @@ class Page {
   }
 
   #dropChatFromAddress() {
-    const { conversationId, chatId } = placeOf(location.hash);
+    const { conversationId, chatId } = addressOf(location.hash);
     if (chatId) history.replaceState(null, "", `#${conversationId}`);
   }
 
-  /** `message` is null when it was not the sending that failed. */
+  /** `message` is null if the failure was not in sending it. */
   #refused(problem, message, conversationId) {
     if (message) this.#composer.restore(message, conversationId);
     if (message && conversationId !== this.#conversation.conversationId)
-      this.#composer.notice(
-        `${problem.message} Your message waits in the conversation that it was written in.`,
-      );
+      this.#composer.notice(`${problem.message} Your message was kept in its conversation.`);
     else if (problem.code === "insufficient_credits")
       this.#composer.notice(...shortageNotice(problem.detail, this.#grants));
     else if (problem.code === "conversation_busy") this.#busy(problem, conversationId);
@@ -447,7 +446,7 @@ class Page {
     if (view === "memory") this.#memory.draw();
   }
 
-  // ── clicks on what is drawn anew ─────────────────────────────────────────────────────────────────
+  // ── clicks on redrawn elements ───────────────────────────────────────────────────────────────────
 
   #clicked(event) {
     const button = event.target.closest("button");
@@ -546,7 +545,7 @@ async function boot() {
     showSignIn(session, problem);
     if (session.kind !== "local") return;
     const own = await session.ownName();
-    byId("sign-in-name").value ||= own; // what was typed meanwhile stays
+    byId("sign-in-name").value ||= own; // text typed meanwhile stays
   }
 }
 

@@ -1,9 +1,9 @@
 /**
- * Untrusted Markdown as harmless elements: marked parses it, DOMPurify lets through a short list of tags.
+ * Untrusted Markdown as safe elements: marked parses it, DOMPurify keeps a short list of tags.
  *
- * Nothing that loads by itself comes through (an image's address can carry data away): images become
- * links. `MarkdownView` redraws only the blocks that changed, so text can stream into it; a block that has
- * come to its end gets its colours and formulas, which are loaded only then.
+ * Nothing is loaded automatically (an image's address can carry data away): images become links.
+ * `MarkdownView` redraws only the blocks that changed, so text can stream into it; a complete block gets its
+ * colours and formulas, whose modules are loaded only then.
  */
 import { Marked, Tokenizer } from "../lib/marked.js";
 import "../lib/purify.js";
@@ -57,7 +57,7 @@ const ALLOWED = {
   ],
   ALLOWED_ATTR: ["href", "title", "start", "align", "class", "open"],
   ALLOWED_URI_REGEXP: /^(?:https?|mailto):/i,
-  ADD_URI_SAFE_ATTR: ["align", "open", "start"], // no addresses
+  ADD_URI_SAFE_ATTR: ["align", "open", "start"], // no URLs
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
   RETURN_DOM_FRAGMENT: true,
@@ -65,16 +65,16 @@ const ALLOWED = {
 
 const FIRST_LEVEL = 3; // h1 is the page's, h2 the exchange's
 
-// what is over the first two is shown as it was written
+// text over the first two limits is shown as written
 const LONGEST = 60_000; // characters
 const MOST_BLOCKS = 3000;
-const MOST_SIGNS = 1000; // of emphasis in one passage: the time that marked takes grows with their square
-const MOST_CODE = 100; // blocks of an answer that are coloured
-const MOST_TEX = 20_000; // characters of an answer's formulas that are drawn
+const MOST_SIGNS = 1000; // of emphasis in a passage: marked's time grows with their square
+const MOST_CODE = 100; // coloured blocks of an answer
+const MOST_TEX = 20_000; // characters of an answer's drawn formulas
 
 const headings = { shift: 0 };
 
-/** Whether a passage has too many signs of emphasis. It is asked of one passage many times in a row. */
+/** Whether a passage has too many signs of emphasis. Called many times in a row with the same passage. */
 const crowded = remembered((passage) => passage.replace(/[^*_~]+/g, "").length > MOST_SIGNS);
 
 function remembered(answer) {
@@ -85,13 +85,13 @@ function remembered(answer) {
   };
 }
 
-/** marked's rule of plain text, which also ends before a dollar sign: there a formula may begin. */
+/** marked's rule for plain text, which also ends before a dollar sign: a formula may begin there. */
 const toDollar = remembered((rule) => new RegExp(rule.replace("[\\\\<!", "[$\\\\<!")));
 
 const marked = new Marked({
   gfm: true,
   extensions: [math.block, math.inline],
-  // markup in an answer is text to be read, but for the line breaks that models put into tables
+  // markup in an answer is shown as text, except the line breaks that models put into tables
   tokenizer: {
     html: () => undefined,
     tag: (source) => (/^<br ?\/?>/i.test(source) ? false : undefined),
@@ -140,13 +140,13 @@ function wrap(element, around) {
   around.append(element);
 }
 
-/** As marked writes it: the first word above the code. */
+/** The language as marked writes it: the first word above the code. */
 function languageOf(block) {
   const names = [...(block.querySelector("code")?.classList ?? [])];
   return names.find((name) => name.startsWith("language-"))?.slice(9) ?? "";
 }
 
-/** The blocks of a text, `{key, draw}`: a block with the same key is drawn the same. */
+/** The blocks of a text, `{key, draw}`: blocks with the same key are drawn the same. */
 function blocksOf(text) {
   const tokens = marked.lexer(text);
   if (tokens.length > MOST_BLOCKS) return asWritten(text);
@@ -174,7 +174,7 @@ export class MarkdownView {
     this.#element = element;
   }
 
-  /** `whole`: nothing is coming after it, so its last block has come to its end too. */
+  /** `whole`: the text is complete, and so is its last block. */
   update(text, whole = true) {
     try {
       this.#show(text.length > LONGEST ? asWritten(text) : blocksOf(text));
@@ -182,8 +182,8 @@ export class MarkdownView {
       if (!(problem instanceof RangeError)) throw problem; // nested deeper than the stack
       this.#show(asWritten(text));
     }
-    this.#blocks.forEach((block, place) => {
-      if (!block.ended && (whole || place < this.#blocks.length - 1)) this.#end(block);
+    this.#blocks.forEach((block, index) => {
+      if (!block.ended && (whole || index < this.#blocks.length - 1)) this.#end(block);
     });
   }
 
@@ -206,9 +206,9 @@ export class MarkdownView {
 
   #finish(element) {
     this.#code -= colourCode(element, this.#code);
-    const formulas = [element, ...element.querySelectorAll(".math")].filter((one) => {
-      if (!one.matches(".math") || one.textContent.length > this.#tex) return false;
-      this.#tex -= one.textContent.length;
+    const formulas = [element, ...element.querySelectorAll(".math")].filter((candidate) => {
+      if (!candidate.matches(".math") || candidate.textContent.length > this.#tex) return false;
+      this.#tex -= candidate.textContent.length;
       return true;
     });
     if (formulas.length > 0)

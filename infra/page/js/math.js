@@ -1,8 +1,7 @@
 /**
- * Draws formulas with KaTeX: as elements, never as markup, with MathML beside them for screen readers.
+ * Draws formulas with KaTeX: as elements, never as markup, with MathML for screen readers.
  *
- * KaTeX sets styles by properties, which the policy lets pass; where it writes a style attribute, the policy
- * would not.
+ * KaTeX sets styles by properties, which the policy allows; a style attribute would be blocked.
  */
 import "../lib/katex/katex.js";
 import "../lib/purify.js";
@@ -22,7 +21,7 @@ const MARKUP = {
 
 document.head.append(h("link", { rel: "stylesheet", href: STYLES }));
 
-/** Draws the formulas one by one; between them the page goes on. What is no TeX stays as it was written. */
+/** Draws the formulas one by one, without blocking the page. Invalid TeX stays as written. */
 export async function drawFormulas(elements) {
   for (const element of elements) {
     await new Promise((resolve) => setTimeout(resolve));

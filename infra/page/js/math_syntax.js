@@ -1,17 +1,17 @@
 /**
- * Formulas in Markdown, as extensions of marked: `$$…$$` and `\[…\]` stand by themselves, `$…$` and `\(…\)`
- * in the line.
+ * Formulas in Markdown, as extensions of marked: `$$…$$` and `\[…\]` as blocks, `$…$` and `\(…\)` in the
+ * line.
  *
- * A formula's element holds it as it was written, signs included, until math.js draws it. Pure.
+ * A formula's element has its source, delimiters included, until math.js draws it. Pure.
  */
 export const LONGEST = 2000; // characters of a formula
 
 const PAIRS = { $$: "$$", "\\[": "\\]", "\\(": "\\)" };
-const PROSE = /[A-Za-z]{3,}\s+[A-Za-z]{2,}|^[\d.,]+[A-Za-z%]*\s+[A-Za-z]{2,}/; // words, where nothing says TeX
+const PROSE = /[A-Za-z]{3,}\s+[A-Za-z]{2,}|^[\d.,]+[A-Za-z%]*\s+[A-Za-z]{2,}/; // words, without any sign of TeX
 
 /**
- * The formula that begins a text, signs included; empty if none does. `before`: the character that stands
- * before it.
+ * The formula at the start of a text, delimiters included; empty if there is none. `before`: the preceding
+ * character.
  */
 function formula(source, before) {
   const opening = source.slice(0, 2);
@@ -27,8 +27,8 @@ function paired(source, opening, closing) {
 }
 
 /**
- * One dollar sign may be money: it must touch the formula at both ends, no letter or figure may follow, and
- * it holds no prose.
+ * A single dollar sign may be money: a formula has no blanks at its ends, no letter or digit after it, and no
+ * prose.
  */
 function dollars(source) {
   let end = 1;
@@ -39,7 +39,7 @@ function dollars(source) {
   return PROSE.test(tex) && !tex.includes("\\") ? "" : `$${tex}$`;
 }
 
-/** The formula without its signs. */
+/** The formula without its delimiters. */
 export function texOf(written) {
   const bare = written.trim();
   const sign = bare.slice(0, 2) in PAIRS ? 2 : 1;
@@ -55,10 +55,10 @@ const element = (tag, written) => `<${tag} class="math">${escaped(written)}</${t
 export const block = {
   name: "mathBlock",
   level: "block",
-  /** Where in the next paragraph one begins: looked for no further than a paragraph may be long. */
+  /** The offset of the next block formula, searched only within a formula's length limit. */
   start(source) {
-    const found = source.slice(0, LONGEST).search(/\n {0,3}(?:\$\$|\\\[)/);
-    return found === -1 ? undefined : found + 1;
+    const offset = source.slice(0, LONGEST).search(/\n {0,3}(?:\$\$|\\\[)/);
+    return offset === -1 ? undefined : offset + 1;
   },
   tokenizer(source) {
     const [indent] = /^ {0,3}/.exec(source);
@@ -84,5 +84,5 @@ export const inline = {
 /** ```` ```math ```` of GitHub. */
 export const fenced = (tex) => element("div", `$$${tex}$$`);
 
-/** Whether a formula stands by itself. */
+/** Whether a formula is a block. */
 export const isDisplay = standsAlone;

@@ -1,4 +1,4 @@
-/** The view of a conversation's memory: both tracks, and what they cost from question to question. */
+/** The view of a conversation's memory: both tracks, and their cost by question. */
 import { byId, h } from "./dom.js";
 import { drawMemory } from "./memory_view.js";
 import { chatsOfAll, usageChart, usageOf } from "./usage_chart.js";
@@ -16,7 +16,7 @@ export class MemoryPanel {
   async draw() {
     const { conversationId, signal } = this.#conversation;
     const drawing = ++this.#drawn;
-    const place = byId("memory-view");
+    const element = byId("memory-view");
     try {
       const [full, summarised] = await Promise.all([
         this.#api.conversation(conversationId, "full"),
@@ -24,15 +24,16 @@ export class MemoryPanel {
       ]);
       if (drawing !== this.#drawn) return;
       const usages = Object.fromEntries(
-        this.#conversation.exchanges.map((one) => [one.messageId, one.usage]),
+        this.#conversation.exchanges.map((exchange) => [exchange.messageId, exchange.usage]),
       );
-      drawMemory(place, full, summarised, usages);
-      const chats = this.#conversation.exchanges.map((one) => one.chatId).filter(Boolean);
+      drawMemory(element, full, summarised, usages);
+      const chats = this.#conversation.exchanges.map((exchange) => exchange.chatId).filter(Boolean);
       const usage = usageOf(await chatsOfAll(this.#api, chats, signal));
       if (drawing === this.#drawn && usage.length > 0)
-        place.querySelector(".overview")?.after(usageChart(usage));
+        element.querySelector(".overview")?.after(usageChart(usage));
     } catch (problem) {
-      if (problem.name !== "AbortError") place.replaceChildren(h("p", { class: "problem" }, problem.message));
+      if (problem.name !== "AbortError")
+        element.replaceChildren(h("p", { class: "problem" }, problem.message));
     }
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The two tracks side by side: every stored record, and what of it reaches the model with the next
- * question. Token figures are the server's estimate, four characters a token.
+ * The two tracks side by side: every stored record, and its part in the next request to the model. Token
+ * figures are the server's estimate, four characters a token.
  */
 import { h, recordButton } from "./dom.js";
 import { isFile } from "./exchange.js";
@@ -8,11 +8,11 @@ import { count, plural, saved, start, tokens } from "./format.js";
 
 const NONE = "not sent";
 const SUMMARIES =
-  "Every record is kept whole. With the next question go the questions, long ones as summaries, " +
-  "and summaries of the rest, the oldest folded into one digest; the model can fetch any record by its id.";
+  "Every record is kept whole. The next question is sent with earlier questions, long ones as summaries, and " +
+  "summaries of the rest, the oldest as one digest; the model can fetch any record by its id.";
 const RECORDS =
-  "Every record is kept whole. With the next question go past questions and answers in their own words, " +
-  "as far as this agent looks back.";
+  "Every record is kept whole. The next question is sent with earlier questions and answers in full, as far " +
+  "as this agent looks back.";
 
 /** The digest that the next question sends, if there is one, and the last query in it. Pure. */
 export function digestIn(summarised) {
@@ -21,8 +21,8 @@ export function digestIn(summarised) {
 }
 
 /**
- * Rows by query: `{query, title, rows: [{stored, sent}], settled, folded}`; of folded queries nothing is
- * sent. Pure.
+ * Rows by query: `{query, title, rows: [{stored, sent}], settled, folded}`; folded queries are not sent.
+ * Pure.
  */
 export function pairTracks(full, summarised) {
   const { through } = digestIn(summarised);
@@ -51,7 +51,7 @@ export function pairTracks(full, summarised) {
   }));
 }
 
-/** A record as it stands on the wire, id first. */
+/** A record as sent to the model, id first. */
 const header = (record) =>
   record.ref ? `[ID:${record.record_id}, ref:${record.ref}]` : `[ID:${record.record_id}]`;
 
@@ -59,11 +59,11 @@ const size = (record) => tokens(`${header(record)} ${record.result ?? record.con
 
 const total = (rows, side) => rows.reduce((sum, row) => sum + (row[side] ? size(row[side]) : 0), 0);
 
-export function drawMemory(place, conversation, summarised, usages) {
+export function drawMemory(element, conversation, summarised, usages) {
   const groups = pairTracks(conversation.records, summarised.records);
   const rows = groups.flatMap((group) => group.rows);
   if (rows.length === 0) {
-    place.replaceChildren(h("p", { class: "empty muted" }, "Nothing is stored yet. Ask something first."));
+    element.replaceChildren(h("p", { class: "empty muted" }, "Nothing is stored yet. Ask something first."));
     return;
   }
   const { digest } = digestIn(summarised.records);
@@ -71,7 +71,7 @@ export function drawMemory(place, conversation, summarised, usages) {
   const isSummedUp = summarised.records.every(
     (record) => record.ref || (record.role === "user" && record.type === "message"),
   );
-  place.replaceChildren(
+  element.replaceChildren(
     overview(total(rows, "stored"), sent, isSummedUp ? SUMMARIES : RECORDS),
     table(groups, digest, usages),
   );

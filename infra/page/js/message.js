@@ -1,4 +1,4 @@
-/** What a message may be (CONTRACT 4). Pure. */
+/** Limits of a message (CONTRACT 4). Pure. */
 import { count } from "./format.js";
 
 export const LONGEST = 32_000; // characters as the server counts them: code points

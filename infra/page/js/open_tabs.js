@@ -1,11 +1,10 @@
 /**
- * A session goes from tab to tab of this origin, and nowhere else: it is never stored where it outlives the
- * last tab.
+ * Shares the session between tabs of this origin, and nowhere else: it is not stored beyond the last tab.
  *
  * A signed-in tab holds a lock (Web Locks) under a shared name. A new tab that sees the lock held asks on a
- * BroadcastChannel, and a signed-in tab answers with its session; where none is held it does not ask. Both
- * reach pages of the same origin in the same browser profile alone, as sessionStorage does. Renewed tokens
- * are handed on, and signing out in one tab signs all of them out.
+ * BroadcastChannel, and a signed-in tab answers with its session; without a lock it does not ask. Both only
+ * reach pages of the same origin in the same browser profile, like sessionStorage. Renewed tokens are passed
+ * on, and signing out in one tab signs out all of them.
  */
 const NAME = "dualtrack.session";
 const PATIENCE_MS = 2000; // for a tab that holds the lock and is too busy to answer
@@ -17,8 +16,8 @@ export class OpenTabs {
   #holds = false;
 
   /**
-   * `session`: `given` reads and sets what makes it one; `onSignedOut()`: somebody has signed out in another
-   * tab.
+   * `session`: its `state` is shared, `takes` accepts that of another tab; `onSignedOut()`: another tab has
+   * signed out.
    */
   constructor(session, onSignedOut) {
     this.#session = session;
@@ -43,7 +42,7 @@ export class OpenTabs {
 
   #joined = null;
 
-  /** From now on this tab answers new ones; the lock goes with the tab. */
+  /** From now on this tab answers new ones; the lock ends with the tab. */
   signedIn() {
     this.tell();
     if (!this.#channel || this.#holds) return;
@@ -51,18 +50,18 @@ export class OpenTabs {
     navigator.locks.request(NAME, { mode: "shared" }, () => new Promise(() => {}));
   }
 
-  /** Hands the session on, to tabs that wait for one or have an older one of the same user. */
+  /** Sends the session to tabs that wait for one or have an older one of the same user. */
   tell() {
-    if (this.#session.token) this.#channel?.postMessage({ kind: "session", given: this.#session.given });
+    if (this.#session.token) this.#channel?.postMessage({ kind: "session", session: this.#session.state });
   }
 
   signedOut() {
     this.#channel?.postMessage({ kind: "signed-out" });
   }
 
-  #heard({ kind, given }) {
+  #heard({ kind, session }) {
     if (kind === "who" && this.#holds) this.tell();
     else if (kind === "signed-out" && this.#session.token) this.#onSignedOut();
-    else if (kind === "session" && this.#session.takes(given, this.#joined !== null)) this.#joined?.();
+    else if (kind === "session" && this.#session.takes(session, this.#joined !== null)) this.#joined?.();
   }
 }

@@ -1,6 +1,5 @@
 /**
- * A question that is being edited, in its place: its text, its files, send and cancel. What is written is
- * kept as a draft.
+ * An editor that replaces a question: its text, its files, send and cancel. The text is kept as a draft.
  */
 import { fit, sends } from "./composer.js";
 import { h, icon } from "./dom.js";
@@ -13,7 +12,7 @@ const NOTE = "Sending begins a new branch here. This one stays as it is.";
 
 export class QuestionEditor {
   element;
-  #place;
+  #draftKey;
   #files;
   #field;
   #fileList = h("ul", { class: "files", "aria-label": "Attachments" });
@@ -23,11 +22,11 @@ export class QuestionEditor {
   #touch = matchMedia("(pointer: coarse)").matches;
 
   /**
-   * `place`: its draft's name. `listener`: onSend({text, files}) returns a promise that rejects if it could
+   * `draftKey`: its draft's key. `listener`: onSend({text, files}) returns a promise that rejects if it could
    * not be sent, onCancel().
    */
-  constructor(place, { messageId, question, attachments }, listener) {
-    this.#place = place;
+  constructor(draftKey, { messageId, question, attachments }, listener) {
+    this.#draftKey = draftKey;
     this.#listener = listener;
     this.#files = attachments;
     const number = messageId.slice(1);
@@ -37,7 +36,7 @@ export class QuestionEditor {
       "aria-label": `Question ${number}, edited`,
       "aria-describedby": note,
     });
-    this.#field.value = draftOf(place).text || question;
+    this.#field.value = draftOf(draftKey).text || question;
     this.element = h(
       "form",
       { class: "question-editor", "aria-label": `Edit question ${number}` },
@@ -64,7 +63,7 @@ export class QuestionEditor {
     this.#field.addEventListener("input", () => {
       fit(this.#field, 400);
       this.#say("");
-      keepDraft(this.#place, { text: this.#field.value, files: [] });
+      keepDraft(this.#draftKey, { text: this.#field.value, files: [] });
     });
     this.element.addEventListener("keydown", (event) => {
       if (event.key === "Escape" && !event.isComposing)
@@ -110,7 +109,7 @@ export class QuestionEditor {
   }
 
   #forget() {
-    keepDraft(this.#place, { text: "", files: [] });
+    keepDraft(this.#draftKey, { text: "", files: [] });
   }
 
   #say(text) {
@@ -120,13 +119,13 @@ export class QuestionEditor {
 
   #drawFiles() {
     this.#fileList.hidden = this.#files.length === 0;
-    this.#fileList.replaceChildren(...this.#files.map((one) => this.#item(one)));
+    this.#fileList.replaceChildren(...this.#files.map((file) => this.#item(file)));
   }
 
-  #item(one) {
-    const name = nameOf(one);
+  #item(file) {
+    const name = nameOf(file);
     const remove = () => {
-      this.#files = this.#files.filter((other) => other !== one);
+      this.#files = this.#files.filter((other) => other !== file);
       this.#drawFiles();
       this.#field.focus();
     };
@@ -135,7 +134,7 @@ export class QuestionEditor {
       { class: "file" },
       icon("file"),
       h("span", { class: "file-name" }, name),
-      h("span", { class: "muted" }, bytes(one.size)),
+      h("span", { class: "muted" }, bytes(file.size)),
       h(
         "button",
         { type: "button", class: "icon-button small", "aria-label": `Remove ${name}`, onclick: remove },

@@ -1,4 +1,4 @@
-/** The receipt of a chat, drawn: where its time and its money went. Loaded when it is opened. */
+/** The receipt of a chat: its time and cost by step. Loaded when it is opened. */
 import { show } from "./dialogs.js";
 import { h } from "./dom.js";
 import { count, plural, seconds } from "./format.js";
@@ -37,7 +37,7 @@ function totals({ chat_id: id, model, totals: sum }) {
 
 const percent = (part) => `${(part * 100).toFixed(2)}%`;
 
-/** A bar for each step on one line of time, beside it the same in figures: the table is the picture. */
+/** A table of the steps, each with a bar on a common time axis and its figures. */
 function picture(receipt) {
   const { seconds: whole, rows } = timeline(receipt);
   if (rows.length === 0) return h("p", { class: "muted" }, "Nothing has run yet.");
@@ -55,7 +55,7 @@ function picture(receipt) {
         h(
           "tr",
           {},
-          heads.map((head, place) => h("th", { scope: "col", class: place > 1 ? "number" : null }, head)),
+          heads.map((head, column) => h("th", { scope: "col", class: column > 1 ? "number" : null }, head)),
         ),
       ),
       h(
@@ -85,7 +85,7 @@ function step(row) {
   );
 }
 
-/** From when to when; the paler part is the wait for the first piece. */
+/** A step's time; the paler part is the wait for the first piece. */
 function bar({ from, took, first }) {
   if (from === null) return "";
   const width = Math.max(took, 0.004);
@@ -125,16 +125,17 @@ function aws({ lines }) {
 
 function notes({ recorded, price_known: known, differences }) {
   const said = [
-    !recorded && "This chat is of an earlier release, which did not keep all that a receipt needs.",
+    !recorded &&
+      "This chat is from an earlier release, which did not record everything that a receipt needs.",
     known === false && "The price table does not have this model: its dollars are missing.",
-    ...differences.map((one) => `Does not add up: ${one}`),
+    ...differences.map((difference) => `Does not add up: ${difference}`),
   ].filter(Boolean);
   return (
     said.length > 0 &&
     h(
       "ul",
       { class: "fine muted" },
-      said.map((one) => h("li", {}, one)),
+      said.map((line) => h("li", {}, line)),
     )
   );
 }

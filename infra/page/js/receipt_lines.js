@@ -1,15 +1,15 @@
-/** The receipt of a chat as a picture needs it. Pure. */
+/** The rows of a chat's receipt. Pure. */
 
 const NAMES = { summary: "Summaries", fold: "Digest of older questions", chat: "The chat itself" };
 
-/** What a line is called where people read it. */
+/** A line's displayed name. */
 export function nameOf(line) {
   if (line.kind === "model") return line.turn ? `Model call ${line.turn}` : "Model calls";
   if (line.kind === "tool") return line.tool;
   return NAMES[line.kind] ?? line.item ?? line.kind;
 }
 
-/** `$0.0123`, with as many digits as say something. */
+/** `$0.0123`, with the significant digits. */
 export function dollars(amount) {
   if (amount === 0) return "$0";
   const digits = amount >= 0.01 ? 4 : Math.min(9, 1 - Math.floor(Math.log10(amount)));
@@ -19,8 +19,7 @@ export function dollars(amount) {
 /**
  * `{seconds, rows}`: model calls, tools and summaries in order. A row has `name, kind, from, took, first,
  * share, dollars, credits, failed, estimated`; `from`, `took` and `first` (to the first piece of an answer)
- * are parts of the whole time, null where that is not on record, and `share` is the part of all dollars of
- * the rows.
+ * are fractions of the total time, null if not recorded, and `share` is the fraction of the rows' dollars.
  */
 export function timeline({ created_at: created, lines }) {
   const done = lines.filter((line) => ["model", "tool", "summary", "fold"].includes(line.kind));

@@ -8,12 +8,12 @@ import { count, moment, plural, seconds, tokens } from "./format.js";
 import { graphResult, shapeOf } from "./graph_result.js";
 import { textPreview } from "./stored_files.js";
 
-/** Characters up to which a question is sent later in its own words. */
+/** A longer question is sent as a summary later; in characters. */
 const LONG_QUERY = 2000;
 
 const KINDS = { tool_call: "Tool call", summary: "Summary", digest: "Digest" };
 
-/** `onAsk(text)`: the reader wants to ask this next. */
+/** `onAsk(text)`: the reader wants to ask this. */
 export async function openRecord(api, conversationId, recordId, onAsk) {
   show(`Record ${recordId}`, h("p", { class: "muted" }, "Loading…"));
   try {
@@ -70,7 +70,7 @@ function body(record, onAsk) {
   return answer;
 }
 
-/** As tables and a drawing where it has that shape, its text behind them. */
+/** A result as tables and a drawing if it has such a shape, followed by its text. */
 function result(record, onAsk) {
   const text = h("pre", { class: "raw", tabindex: "0" }, record.result);
   const shape = record.is_error ? null : shapeOf(record.result);

@@ -1,11 +1,10 @@
 /**
- * The conversations that one was forked from and that were forked from it, as far as they can be read in a
- * few requests.
+ * The conversations that a conversation was forked from, and its forks, as far as a few requests return them.
  */
 import { Refusal } from "./api.js";
 import { homeOf, numberOf } from "./branches.js";
 
-const GENERATIONS = 8; // conversations whose forks are listed: this one, its parent, and so on; 100 forks of each
+const GENERATIONS = 8; // ancestors whose forks are listed, beginning with the conversation itself; 100 forks of each
 
 export class Relatives {
   known = new Map();
@@ -15,12 +14,12 @@ export class Relatives {
     this.#api = api;
   }
 
-  /** Learns conversations as the API shows them. */
+  /** Adds conversations of the API. */
   learn(conversations) {
-    for (const { records: _records, ...one } of conversations)
-      this.known.set(one.conversation_id, {
-        ...one,
-        before: one.forked_before ? numberOf(one.forked_before) : 0,
+    for (const { records: _records, ...conversation } of conversations)
+      this.known.set(conversation.conversation_id, {
+        ...conversation,
+        before: conversation.forked_before ? numberOf(conversation.forked_before) : 0,
       });
   }
 
@@ -28,27 +27,27 @@ export class Relatives {
     this.known.delete(conversationId);
   }
 
-  /** Reads the relatives of a conversation. Throws what the API says, except that one of them is gone. */
+  /** Reads the relatives of a conversation. Throws the API's errors, except for deleted relatives. */
   async load(conversation, signal) {
     this.learn([conversation]);
-    let one = conversation;
-    for (let generation = 0; one && generation < GENERATIONS; generation += 1) {
-      const { forked_from: parent } = one;
-      const [forks, found] = await Promise.all([
-        orGone(this.#api.forks(one.conversation_id, signal)),
+    let current = conversation;
+    for (let generation = 0; current && generation < GENERATIONS; generation += 1) {
+      const { forked_from: parent } = current;
+      const [forks, ancestor] = await Promise.all([
+        orGone(this.#api.forks(current.conversation_id, signal)),
         parent && (this.known.get(parent) ?? orGone(this.#api.conversationHead(parent, signal))),
       ]);
       this.learn(forks?.conversations ?? []);
-      if (found) this.learn([found]);
+      if (ancestor) this.learn([ancestor]);
       else if (parent) this.forget(parent);
-      // the forks of one that is gone are listed all the same
-      one = found ?? (parent && { conversation_id: parent });
+      // the forks of a deleted conversation are listed too
+      current = ancestor ?? (parent && { conversation_id: parent });
     }
   }
 
   /**
-   * The conversation to fork for a branch that begins with this question: the one that stores the question
-   * before, so that all such branches are its forks.
+   * The conversation to fork for a branch that begins with this question: the one that stores the previous
+   * question, so all such branches are its forks.
    */
   toFork(conversationId, number) {
     const home = homeOf(this.known, conversationId, number - 1);

@@ -1,13 +1,13 @@
 /**
- * Who is signed in. Two ways: the local stack hands out tokens of its own pool; elsewhere Cognito's
- * hosted page signs in, by authorization code with PKCE (RFC 7636).
+ * The signed-in user. The local stack issues tokens of its own pool; elsewhere Cognito's hosted page signs
+ * in, by authorization code with PKCE (RFC 7636).
  *
- * A session lives in this tab's sessionStorage, so it survives a reload; open tabs hand it to new ones
+ * A session is in this tab's sessionStorage, so it survives a reload; open tabs pass it to new ones
  * (open_tabs.js), so it ends with the last tab.
  */
 const KEY = "dualtrack.session";
 const PENDING = "dualtrack.sign-in";
-const REFUSED = "dualtrack.refused"; // the token that the API took no more
+const REFUSED = "dualtrack.refused"; // the token that the API refused last
 
 export class SignInFailed extends Error {}
 
@@ -33,12 +33,11 @@ function claims(token) {
 }
 
 /**
- * Whether the session's user administers the deployment. The API decides; the page only leaves out what it
- * would refuse.
+ * Whether the user is an administrator. The API decides; the page only hides what it would refuse.
  */
 export const isAdmin = ({ token }) => Boolean(token && claims(token)["cognito:groups"]?.includes("admin"));
 
-/** What every session has, however it began. */
+/** Common to all kinds of sessions. */
 class Session {
   onRenewed = () => {};
 
@@ -46,21 +45,22 @@ class Session {
     return stored(KEY)?.token ?? null;
   }
 
-  /** What makes it one, to be handed to another tab. */
-  get given() {
+  /** The stored session, for other tabs. */
+  get state() {
     return stored(KEY);
   }
 
-  /** Takes what another tab has, if this one waits for a session, or has an older one of the same user. */
-  takes(given, waits) {
-    if (!given?.token || given.token === stored(REFUSED)) return false;
+  /** Takes another tab's session if this one `waits` for one, or has an older one of the same user. Returns
+   * whether it did. */
+  takes(state, waits) {
+    if (!state?.token || state.token === stored(REFUSED)) return false;
     const { token } = this;
-    if (token ? !isNewer(given.token, token) : !waits) return false;
-    store(KEY, given);
+    if (token ? !isNewer(state.token, token) : !waits) return false;
+    store(KEY, state);
     return true;
   }
 
-  /** Forgets a session; one that the API no longer takes is not taken from another tab either. */
+  /** Forgets a session; one that the API refuses is not taken from another tab either. */
   drop() {
     if (this.token) store(REFUSED, this.token);
     sessionStorage.removeItem(KEY);
@@ -68,8 +68,8 @@ class Session {
 }
 
 function isNewer(token, than) {
-  const [one, other] = [claims(token), claims(than)];
-  return one.sub === other.sub && one.iat > other.iat;
+  const [first, second] = [claims(token), claims(than)];
+  return first.sub === second.sub && first.iat > second.iat;
 }
 
 class LocalSession extends Session {
@@ -79,7 +79,7 @@ class LocalSession extends Session {
     return stored(KEY)?.name ?? "";
   }
 
-  /** The stack's own user: the same as on its terminal, unless another name is given. */
+  /** The stack's own user, as on its terminal, unless another name is entered. */
   async ownName() {
     return (await (await fetch("/dev/status")).json()).user;
   }
@@ -89,7 +89,7 @@ class LocalSession extends Session {
     return `uv run dualtrack credits grant ${this.name} 500`;
   }
 
-  /** Nothing comes back from another page here. */
+  /** There is no redirect to complete here. */
   async resume() {}
 
   async signIn(name, admin = false) {
@@ -132,8 +132,8 @@ class CognitoSession extends Session {
   get name() {
     const { token } = this;
     if (!token) return "";
-    const found = claims(token);
-    return found.email ?? found["cognito:username"] ?? "";
+    const claimed = claims(token);
+    return claimed.email ?? claimed["cognito:username"] ?? "";
   }
 
   async signIn() {
@@ -150,10 +150,10 @@ class CognitoSession extends Session {
       code_challenge: await challenge(verifier),
     });
     location.assign(`${this.#domain}/oauth2/authorize?${parameters}`);
-    await new Promise(() => {}); // the page is on its way out
+    await new Promise(() => {}); // the page is being left
   }
 
-  /** Completes a sign-in if the address carries its code. Throws SignInFailed. */
+  /** Completes a sign-in if the address has its code. Throws SignInFailed. */
   async resume() {
     const parameters = new URLSearchParams(location.search);
     if (!parameters.has("code") && !parameters.has("error")) return;
@@ -172,7 +172,7 @@ class CognitoSession extends Session {
     });
   }
 
-  /** A fresh token by the refresh token; one exchange for all who ask at once. */
+  /** A fresh token by the refresh token; concurrent calls share one exchange. */
   renew() {
     const refresh = stored(KEY)?.refresh;
     if (!refresh) return Promise.resolve(false);

@@ -10,15 +10,15 @@ import { plural, start } from "./format.js";
 import { SHORTCUTS } from "./shortcuts.js";
 import { chooseTheme, chosenTheme, THEMES } from "./theme.js";
 
-/** `profile`: of the open conversation, or the one that a new one would have; its details are shown first. */
+/** `profile`: that of the open conversation, or of a new one; its details are shown first. */
 export async function openSettings(api, profile) {
-  const place = h("div", { class: "settings-loaded" }, h("p", { class: "muted" }, "Loading…"));
-  show("Settings", themes(), place, shortcuts());
+  const element = h("div", { class: "settings-loaded" }, h("p", { class: "muted" }, "Loading…"));
+  show("Settings", themes(), element, shortcuts());
   const [offered, github] = await Promise.all(
-    [api.tools(), api.githubConnection()].map((one) => one.catch((problem) => problem)),
+    [api.tools(), api.githubConnection()].map((reading) => reading.catch((problem) => problem)),
   );
   const agent = offered instanceof Error ? problemOf("Agent", offered) : agents(agentsOf(offered), profile);
-  place.replaceChildren(
+  element.replaceChildren(
     agent,
     github instanceof Error ? problemOf("GitHub", github) : connections(api, github),
   );
@@ -45,15 +45,15 @@ function themes() {
 }
 
 function agents(all, profile) {
-  const first = all.find((one) => one.name === profile) ?? all[0];
-  const others = all.filter((one) => one !== first);
+  const first = all.find((agent) => agent.name === profile) ?? all[0];
+  const others = all.filter((agent) => agent !== first);
   return h(
     "section",
     {},
     h("h3", {}, "Agent"),
     !byId("mode").hidden && h("p", {}, byId("mode").textContent),
     first ? details(first, true) : h("p", { class: "muted" }, "There is none."),
-    others.map((one) => details(one, false)),
+    others.map((agent) => details(agent, false)),
     others.length > 0 &&
       h(
         "p",
@@ -64,13 +64,13 @@ function agents(all, profile) {
 }
 
 function details({ name, description, model, max_turns: turns, tools }, open) {
-  const rows = tools.map((one) =>
+  const rows = tools.map((tool) =>
     h(
       "tr",
       {},
-      h("th", { scope: "row" }, one.name),
-      h("td", {}, start(one.description, 120)),
-      h("td", { class: "number" }, plural(one.price, "credit")),
+      h("th", { scope: "row" }, tool.name),
+      h("td", {}, start(tool.description, 120)),
+      h("td", { class: "number" }, plural(tool.price, "credit")),
     ),
   );
   return h(
@@ -114,7 +114,7 @@ function details({ name, description, model, max_turns: turns, tools }, open) {
 }
 
 function shortcuts() {
-  const keys = (all) => all.map((key, place) => [place > 0 ? "+" : "", h("kbd", {}, key)]);
+  const keys = (all) => all.map((key, index) => [index > 0 ? "+" : "", h("kbd", {}, key)]);
   return h(
     "section",
     {},
@@ -122,7 +122,7 @@ function shortcuts() {
     h(
       "dl",
       { class: "shortcuts" },
-      SHORTCUTS.map((one) => h("div", {}, h("dt", {}, keys(one.keys)), h("dd", {}, one.does))),
+      SHORTCUTS.map((shortcut) => h("div", {}, h("dt", {}, keys(shortcut.keys)), h("dd", {}, shortcut.does))),
     ),
   );
 }

@@ -2,7 +2,8 @@
  * Keyboard shortcuts: `?` while no field has the focus, and Alt+Shift with a letter anywhere.
  *
  * Browsers and screen readers leave these combinations alone (they use Ctrl, Alt or Insert; Alt+Shift+A, B, I
- * and T are Chromium's). The key's place counts, not its sign: on a Mac Option+Shift+N writes another one.
+ * and T are Chromium's). The key's position counts, not its character: on a Mac Option+Shift+N writes another
+ * one.
  */
 export const SHORTCUTS = [
   { id: "new", code: "KeyN", keys: ["Alt", "Shift", "N"], does: "New conversation" },
@@ -15,14 +16,14 @@ export const SHORTCUTS = [
 
 const FIELDS = "input:not([type=radio], [type=checkbox], [type=file]), textarea, select, [contenteditable]";
 
-/** The shortcut that a key means, or nothing. Pure. */
+/** The id of a key's shortcut, else empty. Pure. */
 export function shortcutOf({ altKey, shiftKey, ctrlKey, metaKey, code, key, isComposing }, inField) {
   if (ctrlKey || metaKey || isComposing) return "";
-  if (altKey && shiftKey) return SHORTCUTS.find((one) => one.code === code)?.id ?? "";
-  return !altKey && !inField ? (SHORTCUTS.find((one) => one.sign === key)?.id ?? "") : "";
+  if (altKey && shiftKey) return SHORTCUTS.find((shortcut) => shortcut.code === code)?.id ?? "";
+  return !altKey && !inField ? (SHORTCUTS.find((shortcut) => shortcut.sign === key)?.id ?? "") : "";
 }
 
-/** `actions`: by id, what each does. While a dialog is open only it is listened to. */
+/** `actions`: functions by id. An open dialog disables shortcuts. */
 export function listenForShortcuts(actions) {
   document.addEventListener("keydown", (event) => {
     if (document.querySelector("dialog[open]")) return;

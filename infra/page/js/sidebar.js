@@ -1,4 +1,4 @@
-/** The list of conversations: found, opened, exported, renamed, deleted; a drawer on narrow screens. */
+/** The list of conversations, to search, open, export, rename and delete; a drawer on narrow screens. */
 import { agentName } from "./agents.js";
 import { families } from "./branches.js";
 import { ConversationSearch } from "./conversation_search.js";
@@ -9,9 +9,9 @@ import { moment, plural } from "./format.js";
 
 const UNTITLED = "New conversation";
 const PAGE = 50; // conversations in a page of the list
-const BRANCHES = 3; // shown of a conversation until all are asked for
-const EMPTY_PAGES = 20; // of a search that are gone through before it asks whether to go on
-const RUNNING_MS = 5000; // how often the list is read anew while a chat runs elsewhere
+const BRANCHES = 3; // branches shown until the reader asks for all
+const EMPTY_PAGES = 20; // pages of a search that are read before the reader has to ask for more
+const RUNNING_MS = 5000; // how often the list is read again while a chat runs elsewhere
 
 export const titleOf = (conversation) => conversation.title || UNTITLED;
 
@@ -24,7 +24,7 @@ export class Sidebar {
   #current = "";
   #namesAgents = false;
   #search;
-  #unfolded = new Set(); // conversations of which all branches are shown
+  #unfolded = new Set(); // conversations whose branches are all shown
 
   /** `listener`: onRenamed(conversation), onDeleted(id), onListed(conversations), onProblem(problem). */
   constructor(api, listener) {
@@ -42,8 +42,9 @@ export class Sidebar {
     document.addEventListener("visibilitychange", () => this.#lookAgain());
     setInterval(
       () =>
-        this.#items.some((one) => one.running_chat_id && one.conversation_id !== this.#current) &&
-        this.#lookAgain(),
+        this.#items.some(
+          (conversation) => conversation.running_chat_id && conversation.conversation_id !== this.#current,
+        ) && this.#lookAgain(),
       RUNNING_MS,
     );
     this.#drawer(false);
@@ -73,7 +74,7 @@ export class Sidebar {
     this.#search.focus();
   }
 
-  /** The newest page again; older ones that were shown are asked for anew. */
+  /** Reads the newest page again; older ones have to be requested again. */
   async refresh() {
     await this.#load("");
   }
@@ -108,7 +109,7 @@ export class Sidebar {
     }
   }
 
-  /** A page with something in it: of a search one may be empty, and yet not the last. */
+  /** The next page that is not empty: a page of a search may be empty without being the last. */
   async #page(cursor, searched) {
     let page = await this.#api.conversations(cursor, searched);
     for (let empty = 0; page.cursor && page.conversations.length === 0 && empty < EMPTY_PAGES; empty += 1)
@@ -128,7 +129,7 @@ export class Sidebar {
   }
 
   find(conversationId) {
-    return this.#items.find((one) => one.conversation_id === conversationId);
+    return this.#items.find((conversation) => conversation.conversation_id === conversationId);
   }
 
   #draw() {
@@ -151,20 +152,24 @@ export class Sidebar {
     );
     const nothing =
       this.#searched && !groups.length
-        ? h("p", { class: "fine muted" }, "Nothing found. Titles and how questions begin are searched.")
+        ? h(
+            "p",
+            { class: "fine muted" },
+            "Nothing found. Only titles and the beginnings of questions are searched.",
+          )
         : "";
     byId("conversations").replaceChildren(...groups, nothing);
     if (focused) byId("conversations").querySelector(again)?.focus();
   }
 
-  #family({ one, branches }) {
-    const id = one.conversation_id;
+  #family({ root, branches }) {
+    const id = root.conversation_id;
     const unfolded = this.#unfolded.has(id);
     const shown = branches.filter(
-      (branch, place) => unfolded || place < BRANCHES || branch.conversation_id === this.#current,
+      (branch, index) => unfolded || index < BRANCHES || branch.conversation_id === this.#current,
     );
     return [
-      this.#item(one, this.#titled(one), branches.length),
+      this.#item(root, this.#titled(root), branches.length),
       ...shown.map((branch) =>
         this.#item(branch, this.#branchTitle(branch, this.find(branch.forked_from)), 0),
       ),
@@ -192,21 +197,21 @@ export class Sidebar {
     this.#draw();
   }
 
-  #titled(one) {
+  #titled(conversation) {
     return [
-      this.#running(one),
-      titleOf(one),
-      this.#namesAgents ? h("span", { class: "agent-of" }, agentName(one.profile)) : "",
+      this.#running(conversation),
+      titleOf(conversation),
+      this.#namesAgents ? h("span", { class: "agent-of" }, agentName(conversation.profile)) : "",
     ];
   }
 
-  #running(one) {
-    return one.running_chat_id
+  #running(conversation) {
+    return conversation.running_chat_id
       ? h("span", { class: "running-mark" }, h("span", { class: "visually-hidden" }, "Running: "))
       : "";
   }
 
-  /** A branch inherits its parent's title; one of its own says more. */
+  /** A branch that still has its parent's title is named after its first own question. */
   #branchTitle(branch, { title }) {
     const name = branch.title !== title ? titleOf(branch) : `Question ${branch.forked_before.slice(1)}`;
     return [
@@ -218,8 +223,8 @@ export class Sidebar {
     ];
   }
 
-  #item(one, name, branches) {
-    const title = titleOf(one);
+  #item(conversation, name, branches) {
+    const title = titleOf(conversation);
     const isBranch = name[0] instanceof SVGElement;
     return h(
       "li",
@@ -227,8 +232,8 @@ export class Sidebar {
       h(
         "a",
         {
-          href: `#${one.conversation_id}`,
-          "aria-current": one.conversation_id === this.#current ? "page" : null,
+          href: `#${conversation.conversation_id}`,
+          "aria-current": conversation.conversation_id === this.#current ? "page" : null,
           title,
           onclick: () => this.close(),
         },
@@ -243,7 +248,7 @@ export class Sidebar {
             type: "button",
             class: "icon-button small",
             "aria-label": `Export ${title}`,
-            onclick: () => this.#export(one),
+            onclick: () => this.#export(conversation),
           },
           icon("down"),
         ),
@@ -253,7 +258,7 @@ export class Sidebar {
             type: "button",
             class: "icon-button small",
             "aria-label": `Rename ${title}`,
-            onclick: () => this.#rename(one),
+            onclick: () => this.#rename(conversation),
           },
           icon("pencil"),
         ),
@@ -263,7 +268,7 @@ export class Sidebar {
             type: "button",
             class: "icon-button small",
             "aria-label": `Delete ${title}`,
-            onclick: () => this.#delete(one, branches),
+            onclick: () => this.#delete(conversation, branches),
           },
           icon("bin"),
         ),
@@ -271,35 +276,35 @@ export class Sidebar {
     );
   }
 
-  async #export(one) {
+  async #export(conversation) {
     const { openExport } = await import("./export_dialog.js");
-    openExport(this.#api, one.conversation_id, titleOf(one));
+    openExport(this.#api, conversation.conversation_id, titleOf(conversation));
   }
 
-  async #rename(one) {
-    const title = await askText("Rename the conversation", "Title", one.title);
+  async #rename(conversation) {
+    const title = await askText("Rename the conversation", "Title", conversation.title);
     if (!title) return;
     try {
-      this.#listener.onRenamed(await this.#api.renameConversation(one.conversation_id, title));
+      this.#listener.onRenamed(await this.#api.renameConversation(conversation.conversation_id, title));
       await this.refresh();
     } catch (problem) {
       this.#listener.onProblem(problem);
     }
   }
 
-  async #delete(one, branches) {
-    const kept = branches > 0 ? " Its branches stay, with all that they show." : "";
+  async #delete(conversation, branches) {
+    const kept = branches > 0 ? "  Its branches stay unchanged." : "";
     if (
       !(await confirm(
         "Delete the conversation?",
-        `“${titleOf(one)}” and every record of it will be gone.${kept} This cannot be undone.`,
+        `“${titleOf(conversation)}” and every record of it will be gone.${kept} This cannot be undone.`,
         "Delete",
       ))
     )
       return;
     try {
-      await this.#api.deleteConversation(one.conversation_id);
-      this.#listener.onDeleted(one.conversation_id);
+      await this.#api.deleteConversation(conversation.conversation_id);
+      this.#listener.onDeleted(conversation.conversation_id);
       await this.refresh();
     } catch (problem) {
       this.#listener.onProblem(problem);

@@ -1,4 +1,4 @@
-/** The card that asks who one is. */
+/** The sign-in card. */
 import { byId } from "./dom.js";
 
 export function showSignIn(session, problem = "") {

@@ -1,27 +1,27 @@
 /**
- * The sources below an answer: a list that unfolds, each source once, with its link and the records it was
- * found in.
+ * The sources below an answer: a list that unfolds, each source once, with its link and its records.
  */
 import { h, recordButton } from "./dom.js";
 import { plural } from "./format.js";
 
 /** Sources in order of first use, each `{title, url, records}` once. Pure. */
 export function distinct(sources) {
-  const found = new Map();
+  const byKey = new Map();
   for (const { title, url, record_id: record } of sources) {
     const key = JSON.stringify([title, url ?? ""]);
-    const one = found.get(key) ?? { title, url, records: [] };
-    found.set(
+    const source = byKey.get(key) ?? { title, url, records: [] };
+    byKey.set(
       key,
-      record && !one.records.includes(record) ? { ...one, records: [...one.records, record] } : one,
+      record && !source.records.includes(record)
+        ? { ...source, records: [...source.records, record] }
+        : source,
     );
   }
-  return [...found.values()];
+  return [...byKey.values()];
 }
 
 /**
- * Where a link of a source may lead: an address of the web; else nowhere, null. Sources come from documents.
- * Pure.
+ * A source's link if it is a web address, else null: sources are untrusted. Pure.
  */
 export function webAddress(url) {
   const parsed = url && URL.canParse(url) ? new URL(url) : null;
@@ -39,12 +39,12 @@ export function sourceList(sources) {
     h(
       "ol",
       {},
-      listed.map((one) =>
+      listed.map((source) =>
         h(
           "li",
           {},
-          sourceName(one),
-          one.records.map((record) => recordButton(record)),
+          sourceName(source),
+          source.records.map((record) => recordButton(record)),
         ),
       ),
     ),

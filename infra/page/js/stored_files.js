@@ -1,5 +1,5 @@
 /**
- * Files of stored records: read with the token, shown from memory (object URLs), any of them in the dialog.
+ * Files of stored records: read with the token, shown from memory (object URLs) or in the dialog.
  */
 import { show } from "./dialogs.js";
 import { h } from "./dom.js";
@@ -16,17 +16,17 @@ export class StoredFiles {
     this.#api = api;
   }
 
-  /** Gives the memory back; what was shown is gone from the page. */
+  /** Frees the memory; the files are no longer on the page. */
   forget() {
-    for (const one of this.#read.values())
-      one.then(
+    for (const reading of this.#read.values())
+      reading.then(
         ({ url }) => URL.revokeObjectURL(url),
         () => {},
       );
     this.#read.clear();
   }
 
-  /** Pictures below an element that are not read yet. One that cannot be read stays empty. */
+  /** Reads the pictures below an element that were not read yet. One that cannot be read stays empty. */
   async fill(root, conversationId, signal) {
     for (const image of root.querySelectorAll("img[data-file]:not([src])")) {
       try {
@@ -38,7 +38,7 @@ export class StoredFiles {
     }
   }
 
-  /** A file in the dialog: a picture or a text as it is, a PDF by a link. */
+  /** Shows a file in the dialog: a picture or a text itself, a PDF as a link. */
   async open(conversationId, file) {
     const { type, name, size } = file;
     show(name, h("p", { class: "muted" }, "Loading…"));
@@ -64,18 +64,18 @@ export class StoredFiles {
     }
   }
 
-  /** Files of a question to send along again: those that are stored are read. */
+  /** The files of a question, to be sent again; stored ones are read. */
   toSend(conversationId, files) {
     return Promise.all(
-      files.map(async (one) => {
-        if (one.file) return one;
+      files.map(async (file) => {
+        if (file.file) return file;
         const { blob, url } = await this.#file(conversationId, {
-          file: one.of,
-          place: one.place,
-          size: one.size,
-          type: one.media_type,
+          file: file.of,
+          index: file.index,
+          size: file.size,
+          type: file.media_type,
         });
-        const { name = nameOf(one), media_type, size } = one;
+        const { name = nameOf(file), media_type, size } = file;
         return {
           file: blob,
           text: "",
@@ -89,21 +89,21 @@ export class StoredFiles {
   }
 
   /** `{blob, url}`, read once. */
-  #file(conversationId, { file, place, size, type }) {
-    const key = `${conversationId}/${file}/${place}`;
+  #file(conversationId, { file, index, size, type }) {
+    const key = `${conversationId}/${file}/${index}`;
     if (!this.#read.has(key)) {
-      const reading = this.#api.attachment(conversationId, file, place, Number(size)).then((parts) => {
+      const reading = this.#api.attachment(conversationId, file, index, Number(size)).then((parts) => {
         const blob = new Blob(parts, { type: kept(type) });
         return { blob, url: URL.createObjectURL(blob) };
       });
-      reading.catch(() => this.#read.delete(key)); // the next look tries again
+      reading.catch(() => this.#read.delete(key)); // the next call tries again
       this.#read.set(key, reading);
     }
     return this.#read.get(key);
   }
 }
 
-/** What a browser may take the bytes for: a text never as a page. */
+/** The media type for the browser: a text must not be opened as a page. */
 const kept = (type) => (isText(type) ? "text/plain;charset=utf-8" : type);
 
 const isText = (type) => !type.startsWith("image/") && type !== "application/pdf";
@@ -113,7 +113,7 @@ async function shown(url, blob, type) {
   return isText(type) && textPreview(await blob.text());
 }
 
-/** How a text begins. */
+/** The beginning of a text. */
 export function textPreview(text) {
   const more = text.length > PREVIEW ? h("p", { class: "fine muted" }, "Only the beginning is shown.") : "";
   return h("div", {}, h("pre", { class: "raw", tabindex: "0" }, text.slice(0, PREVIEW)), more);

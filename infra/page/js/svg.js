@@ -1,4 +1,4 @@
-/** SVG elements, as `h` makes HTML ones: attributes that are null are left out, text goes in as text. */
+/** SVG elements, as `h` makes HTML ones: null attributes are left out, text is added as text. */
 const SVG = "http://www.w3.org/2000/svg";
 
 export function s(tag, attributes = {}, ...children) {

@@ -17,12 +17,13 @@ export function chooseTheme(theme) {
   try {
     localStorage.setItem(KEY, theme);
   } catch {
-    // then it lasts as long as the page
+    // without storage it lasts as long as the page
   }
   applyTheme(theme);
 }
 
-/** The rules for dark screens hold always, never, or as the system says; so no colour is written twice. */
+/** The rules for dark screens apply always, never, or by the system's setting, so no colour is written twice.
+ * */
 export function applyTheme(theme = chosenTheme()) {
   document.documentElement.style.colorScheme = theme === "system" ? "" : theme;
   document.documentElement.dataset.theme = theme;
@@ -30,12 +31,12 @@ export function applyTheme(theme = chosenTheme()) {
     rule.media.mediaText = { system: DARK, light: "not all", dark: "all" }[theme];
 }
 
-let found = null;
+let rules = null;
 
-/** All of them stand in the page's own style sheets, which are loaded before its scripts run. */
+/** They are in the page's own style sheets, which are loaded before its scripts run. */
 function darkRules() {
-  found ??= [...document.styleSheets]
+  rules ??= [...document.styleSheets]
     .flatMap((sheet) => [...sheet.cssRules])
     .filter((rule) => rule instanceof CSSMediaRule && rule.conditionText === DARK);
-  return found;
+  return rules;
 }

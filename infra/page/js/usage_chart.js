@@ -1,6 +1,6 @@
 /**
- * Tokens and credits over a conversation, question by question: what was sent, what the full history would
- * have been, and what was charged. Plain SVG with the figures in a table behind it.
+ * Tokens and credits of a conversation by question: tokens sent, tokens of the full history, credits charged.
+ * Plain SVG, with the figures in a table below.
  */
 import { h } from "./dom.js";
 import { count, plural, saved } from "./format.js";
@@ -22,7 +22,7 @@ export function usageOf(chats) {
   }));
 }
 
-/** A figure at least as large, of one digit and zeros. Pure. */
+/** The number rounded up to one digit and zeros. Pure. */
 export function ceiling(most) {
   if (most <= 0) return 1;
   const power = 10 ** Math.floor(Math.log10(most));
@@ -31,7 +31,7 @@ export function ceiling(most) {
 
 export function usageChart(usage) {
   if (usage.length === 0) return h("p", { class: "fine muted" }, "No figures yet.");
-  const sum = (name) => usage.reduce((total, one) => total + one[name], 0);
+  const sum = (name) => usage.reduce((total, question) => total + question[name], 0);
   const [sent, full, credits] = [sum("sent"), sum("full"), sum("credits")];
   const spared = sent < full ? `${saved(sent, full)} % saved` : "nothing saved yet";
   const words = `${count(sent)} of ${count(full)} tokens sent, ${spared}; ${plural(credits, "credit")}.`;
@@ -57,19 +57,19 @@ export function usageChart(usage) {
 }
 
 function drawing(usage, words) {
-  const most = ceiling(Math.max(...usage.map((one) => Math.max(one.full, one.sent))));
-  const dearest = ceiling(Math.max(...usage.map((one) => one.credits)));
+  const most = ceiling(Math.max(...usage.map((question) => Math.max(question.full, question.sent))));
+  const dearest = ceiling(Math.max(...usage.map((question) => question.credits)));
   const [width, height] = [LEFT + usage.length * STEP + 8, TALL + CREDITS + 40];
   const base = TALL + 8;
   const under = base + 20 + CREDITS;
-  const bars = usage.map((one, place) => {
-    const x = LEFT + place * STEP;
-    const tokens = (name, at) => column(name, x + at, base, (one[name] / most) * TALL, 10);
+  const bars = usage.map((question, index) => {
+    const x = LEFT + index * STEP;
+    const tokens = (name, at) => column(name, x + at, base, (question[name] / most) * TALL, 10);
     return [
       tokens("full", 3),
       tokens("sent", 14),
-      column("charged", x + 3, under, (one.credits / dearest) * CREDITS, 21),
-      label(x + 14, base + 14, one.query.slice(1)),
+      column("charged", x + 3, under, (question.credits / dearest) * CREDITS, 21),
+      label(x + 14, base + 14, question.query.slice(1)),
     ];
   });
   return s(
@@ -108,10 +108,13 @@ const axis = (top, base, most) => [
 
 function table(usage) {
   const heads = ["Question", "Full history", "Sent", "Saved", "Credits"];
-  const row = (one) =>
-    [count(one.full), count(one.sent), `${saved(one.sent, one.full)} %`, count(one.credits)].map((text) =>
-      h("td", { class: "number" }, text),
-    );
+  const row = (question) =>
+    [
+      count(question.full),
+      count(question.sent),
+      `${saved(question.sent, question.full)} %`,
+      count(question.credits),
+    ].map((text) => h("td", { class: "number" }, text));
   return h(
     "table",
     { class: "ledger" },
@@ -121,31 +124,31 @@ function table(usage) {
       h(
         "tr",
         {},
-        heads.map((head, place) => h("th", { scope: "col", class: place > 0 ? "number" : null }, head)),
+        heads.map((head, index) => h("th", { scope: "col", class: index > 0 ? "number" : null }, head)),
       ),
     ),
     h(
       "tbody",
       {},
-      usage.map((one) => h("tr", {}, h("th", { scope: "row" }, one.query), row(one))),
+      usage.map((question) => h("tr", {}, h("th", { scope: "row" }, question.query), row(question))),
     ),
   );
 }
 
-/** The chat objects of these ids in order, so many at a time; those that are gone are left out. */
+/** The chat objects of these ids in order, read a few at a time; deleted ones are left out. */
 export async function chatsOfAll(api, ids, signal, atOnce = 6) {
   const wanted = ids.slice(-SHOWN);
-  const found = new Array(wanted.length).fill(null);
+  const chats = new Array(wanted.length).fill(null);
   let next = 0;
   const work = async () => {
     while (next < wanted.length) {
-      const place = next++;
-      found[place] = await api.chat(wanted[place], signal).catch((problem) => {
+      const index = next++;
+      chats[index] = await api.chat(wanted[index], signal).catch((problem) => {
         if (problem.name === "AbortError") throw problem;
         return null;
       });
     }
   };
   await Promise.all(Array.from({ length: atOnce }, work));
-  return found.filter((chat) => chat?.usage && chat.ended_at);
+  return chats.filter((chat) => chat?.usage && chat.ended_at);
 }

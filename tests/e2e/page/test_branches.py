@@ -215,7 +215,7 @@ TREE = """async () => {
         gone: of(tree.slice(1), "d"),
         circle: homeOf(known([made("u", "v", 2), made("v", "u", 2)]), "u", 1).length,
         many: branchesOf(known(many), "f149").get(2).at,
-        families: families([...tree].reverse()).map(({ one, branches }) => [one.conversation_id, branches.map(branch => branch.conversation_id).join("")]),
+        families: families([...tree].reverse()).map(({ root, branches }) => [root.conversation_id, branches.map(branch => branch.conversation_id).join("")]),
     };
 }"""
 

@@ -1,10 +1,10 @@
-/** What the address names. Pure. */
+/** Reads the page's address. Pure. */
 import { isCorpus } from "./corpora.js";
 
 /**
  * `{conversationId, chatId, messageId, view, corpus, jobId}` of the address; view: chat | memory | corpus.
  */
-export function placeOf(hash) {
+export function addressOf(hash) {
   const [first = "", rest = ""] = hash.replace(/^#/, "").split("/");
   const nowhere = { conversationId: "", chatId: "", messageId: "", view: "chat", corpus: "", jobId: "" };
   if (isCorpus(first))
