@@ -44,7 +44,7 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
         ("/", Command("", "")),
     ],
 )
-def test_what_is_entered_is_a_message_or_a_command(line: str, entered: Message | Command | None) -> None:
+def test_input_is_a_message_or_a_command(line: str, entered: Message | Command | None) -> None:
     assert parse(line) == entered
 
 
@@ -59,7 +59,9 @@ def test_questions_follow_one_another_in_one_conversation() -> None:
         terminal.type("\x1b[200~And\nnow?\x1b[201~\r")
         terminal.until("75 % saved")
         terminal.until(PROMPT)
-        terminal.type("\x1b[A\x1b[A\x1b[A\r")  # past both lines of the last question to the one before
+        terminal.type(
+            "\x1b[A\x1b[A\x1b[A\r"
+        )  # past both lines of the last question, to the previous question
         terminal.until("75 % saved")
         terminal.until(PROMPT)
         terminal.type("\x04")
@@ -97,7 +99,7 @@ def test_ctrl_c_stops_the_answer_and_not_the_conversation() -> None:
     assert "Traceback" not in terminal.shown
 
 
-def test_a_refusal_and_a_mistake_are_told_and_it_goes_on(tmp_path: Path) -> None:
+def test_after_a_refusal_or_wrong_usage_it_goes_on(tmp_path: Path) -> None:
     script = Script(
         events=answered(),
         refusals={"POST /v1/chats": [SHORT]},
@@ -129,7 +131,7 @@ def test_a_refusal_and_a_mistake_are_told_and_it_goes_on(tmp_path: Path) -> None
     assert script.asked("POST", "/v1/chats")[-1] == {"message": "And?", "conversation_id": "cv_7"}
 
 
-def test_a_file_goes_with_the_next_question_alone(tmp_path: Path) -> None:
+def test_a_file_is_sent_only_with_the_next_question(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("alpha")
     script = Script(events=answered())
     with api_server(script) as url, Terminal("chat", "--url", url) as terminal:
@@ -152,10 +154,12 @@ def test_a_file_goes_with_the_next_question_alone(tmp_path: Path) -> None:
     ]
 
 
-def test_a_terminal_that_is_closed_by_sigterm_is_left_as_it_was() -> None:
+def test_after_sigterm_the_terminal_is_restored() -> None:
     with api_server(Script()) as url, Terminal("chat", "--url", url) as terminal:
         terminal.until(PROMPT)
         terminal.terminate()
         assert terminal.end() == 143
     assert "Traceback" not in terminal.shown
-    assert terminal.shown.rfind("\x1b[?2004l") > terminal.shown.rfind("\x1b[?2004h"), "pasting is as it was"
+    assert terminal.shown.rfind("\x1b[?2004l") > terminal.shown.rfind("\x1b[?2004h"), (
+        "bracketed paste is off again"
+    )
