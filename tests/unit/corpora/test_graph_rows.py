@@ -56,7 +56,7 @@ def test_a_bad_row_is_named_with_its_line(row: str, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "words"),
+    ("node", "words"),
     [
         (7, "node 1: is no object"),
         ({"node_id": "a", "label": "A"}, "node 1: has no name"),
