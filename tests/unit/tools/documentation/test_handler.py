@@ -83,17 +83,19 @@ def test_a_call_is_searched_with_the_clients_of_the_environment(function: Any, w
 
 def written(text: str) -> list[tuple[str, dict[str, str], float]]:
     """The metrics among log lines: name, dimensions, value."""
-    found = []
+    metrics = []
     for line in text.splitlines():
         told = json.loads(line) if line.startswith('{"_aws"') else {}
         for directive in told.get("_aws", {}).get("CloudWatchMetrics", []):
             (names,) = directive["Dimensions"]
             dimensions = {name: told[name] for name in names}
-            found += [(one["Name"], dimensions, told[one["Name"]][0]) for one in directive["Metrics"]]
-    return found
+            metrics += [
+                (metric["Name"], dimensions, told[metric["Name"]][0]) for metric in directive["Metrics"]
+            ]
+    return metrics
 
 
-def test_what_it_went_without_is_counted_with_its_dollars(
+def test_missing_parts_are_counted_with_the_dollars(
     function: Any, world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     world.voyage.always = Response(status_code=500)
