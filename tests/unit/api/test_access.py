@@ -25,8 +25,8 @@ TOKEN = "github_pat_" + "a" * 40
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Api]:
-    with make_api() as made:
-        yield made
+    with make_api() as new_api:
+        yield new_api
 
 
 @pytest.fixture
@@ -267,8 +267,8 @@ def test_a_connection_is_made_and_removed_and_its_token_is_never_shown(
 ) -> None:
     where = "/v1/connections/github"
     assert api.get(where) == {"connected": False}
-    made = api.call("PUT", where, {"token": TOKEN})
-    assert (made.status, made.json) == (200, {"connected": True})
+    connected = api.call("PUT", where, {"token": TOKEN})
+    assert (connected.status, connected.json) == (200, {"connected": True})
     assert api.get(where) == {"connected": True}
     assert api.of("user-somebody").get(where) == {"connected": False}
     stored = items(api.world, "cache")
@@ -355,8 +355,8 @@ def test_a_preflight_is_answered_for_every_route(api: Api) -> None:
         assert answer.headers["Access-Control-Allow-Origin"] == OTHER_ORIGIN
         allowed = answer.headers["Access-Control-Allow-Methods"].split(",")
         assert {method.upper() for method in operations} <= set(allowed)
-        asked = {"Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"}
-        assert asked <= set(answer.headers["Access-Control-Allow-Headers"].split(","))
+        requested = {"Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"}
+        assert requested <= set(answer.headers["Access-Control-Allow-Headers"].split(","))
 
 
 # ── internal errors ───────────────────────────────────────────────────────────────────────────────

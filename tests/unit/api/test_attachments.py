@@ -26,8 +26,8 @@ BYTES = {"Accept": "application/octet-stream"}
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Api]:
-    with make_api() as made:
-        yield made
+    with make_api() as new_api:
+        yield new_api
 
 
 @pytest.fixture
@@ -250,8 +250,8 @@ def test_an_accept_header_that_the_gateway_would_answer_in_base64_is_refused(api
 @pytest.mark.parametrize("accept", BINARY_TYPES)
 def test_any_of_the_gateways_binary_types_is_served(api: Api, accept: str) -> None:
     chat = api.ask("A file.", attachments=[attached("text/plain", "x")])
-    asked = {"Accept": f"{accept};q=0.9, */*"}
-    assert api.call("GET", f"{where(chat, 'q1')}/attachments/1", headers=asked).content == b"x"
+    headers = {"Accept": f"{accept};q=0.9, */*"}
+    assert api.call("GET", f"{where(chat, 'q1')}/attachments/1", headers=headers).content == b"x"
 
 
 def test_files_are_deleted_with_their_conversation(api: Api) -> None:

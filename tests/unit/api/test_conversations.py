@@ -32,8 +32,8 @@ LAMBDA_ANSWER_BYTES = 6 * 1024 * 1024
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Api]:
-    with make_api(retrieve_documentation=lambda running: ToolResult(LARGE)) as made:
-        yield made
+    with make_api(retrieve_documentation=lambda running: ToolResult(LARGE)) as new_api:
+        yield new_api
 
 
 @pytest.fixture
@@ -69,15 +69,15 @@ def pages(api: Api, target: str, name: str) -> list[dict[str, Any]]:
 
 def test_a_conversation_is_made_named_and_found(api: Api) -> None:
     answer = api.call("POST", "/v1/conversations", {"title": "Plans", "profile": "assistant"})
-    made = answer.json
-    where = f"/v1/conversations/{made['conversation_id']}"
+    created = answer.json
+    where = f"/v1/conversations/{created['conversation_id']}"
     assert (answer.status, answer.headers["Location"]) == (201, where)
-    assert made == {**made, "title": "Plans", "profile": "assistant"}
-    assert made["created_at"] == made["updated_at"]
-    assert api.get(where) == {**made, "track": "full", "records": []}
+    assert created == {**created, "title": "Plans", "profile": "assistant"}
+    assert created["created_at"] == created["updated_at"]
+    assert api.get(where) == {**created, "track": "full", "records": []}
     renamed = api.call("PATCH", where, {"title": "Better plans"}).json
     assert renamed["title"] == "Better plans"
-    assert renamed["updated_at"] > made["updated_at"]
+    assert renamed["updated_at"] > created["updated_at"]
     assert api.get("/v1/conversations") == {"conversations": [renamed]}
 
 
@@ -93,39 +93,39 @@ def test_a_conversation_without_a_title_takes_the_start_of_its_first_query(api: 
 
 
 def test_conversations_are_listed_newest_first_in_pages(api: Api) -> None:
-    made = []
+    ids = []
     for number in range(7):
-        made.append(api.call("POST", "/v1/conversations", {"title": str(number)}).json)
+        ids.append(api.call("POST", "/v1/conversations", {"title": str(number)}).json)
         _next_millisecond()
-    assert pages(api, "/v1/conversations?limit=3", "conversations") == made[::-1]
-    assert pages(api, "/v1/conversations?limit=7", "conversations") == made[::-1]
+    assert pages(api, "/v1/conversations?limit=3", "conversations") == ids[::-1]
+    assert pages(api, "/v1/conversations?limit=7", "conversations") == ids[::-1]
     assert "cursor" not in api.get("/v1/conversations?limit=7")
 
 
 def test_conversations_are_listed_by_their_last_query(api: Api) -> None:
-    made = []
+    ids = []
     for number in range(3):
-        made.append(api.call("POST", "/v1/conversations", {"title": str(number)}).json["conversation_id"])
+        ids.append(api.call("POST", "/v1/conversations", {"title": str(number)}).json["conversation_id"])
         _next_millisecond()
-    api.ask("Anything new?", conversation_id=made[1])
+    api.ask("Anything new?", conversation_id=ids[1])
     _next_millisecond()
-    api.call("PATCH", f"/v1/conversations/{made[0]}", {"title": "A new title is no query"})
+    api.call("PATCH", f"/v1/conversations/{ids[0]}", {"title": "A new title is no query"})
     listed = pages(api, "/v1/conversations?limit=2", "conversations")
-    assert [entry["conversation_id"] for entry in listed] == [made[1], made[2], made[0]]
+    assert [entry["conversation_id"] for entry in listed] == [ids[1], ids[2], ids[0]]
 
 
 def test_a_conversation_of_an_earlier_release_is_listed_after_newer_queries(api: Api) -> None:
-    made = []
+    ids = []
     for number in range(4):
-        made.append(api.call("POST", "/v1/conversations", {"title": str(number)}).json["conversation_id"])
+        ids.append(api.call("POST", "/v1/conversations", {"title": str(number)}).json["conversation_id"])
         _next_millisecond()
-    for conversation_id in made[::2]:
+    for conversation_id in ids[::2]:
         _as_an_earlier_release_left_it(api, conversation_id)
     listed = pages(api, "/v1/conversations?limit=1", "conversations")
-    assert [entry["conversation_id"] for entry in listed] == [made[3], made[1], made[2], made[0]]
-    api.ask("Anything new?", conversation_id=made[0])
+    assert [entry["conversation_id"] for entry in listed] == [ids[3], ids[1], ids[2], ids[0]]
+    api.ask("Anything new?", conversation_id=ids[0])
     listed = pages(api, "/v1/conversations?limit=3", "conversations")
-    assert [entry["conversation_id"] for entry in listed] == [made[0], made[3], made[1], made[2]]
+    assert [entry["conversation_id"] for entry in listed] == [ids[0], ids[3], ids[1], ids[2]]
 
 
 def _as_an_earlier_release_left_it(api: Api, conversation_id: str) -> None:
@@ -459,8 +459,8 @@ def left_of(api: Api, chat: dict[str, Any]) -> list[dict[str, Any]]:
     names = (chat["conversation_id"], chat["chat_id"])
     stored = [item for table in ("history", "chats", "cache") for item in items(api.world, table)]
     keys = [{"object": key} for key in objects(api.world)]
-    left = [item for item in (*stored, *keys) if any(name in str(item) for name in names)]
-    return [item for item in left if item.get("pk") != {"S": "DELETIONS"}]
+    remaining = [item for item in (*stored, *keys) if any(name in str(item) for name in names)]
+    return [item for item in remaining if item.get("pk") != {"S": "DELETIONS"}]
 
 
 def test_deleted_means_every_record_event_and_object_is_gone(api: Api) -> None:
@@ -580,9 +580,9 @@ def test_a_cancelled_chats_running_tool_writes_nothing_into_a_deleted_conversati
     assert before["history"]
     pk = partition(api.user, chat.conversation_id)
     assert [item for item in items(api.world, "history") if item["pk"]["S"] == pk] == []
-    left = [item for item in items(api.world, "chats") if item["pk"]["S"] == chat.pk]
-    assert [(item["closed"]["BOOL"], item["data"]["S"]) for item in left] == [(True, "[]")]
-    assert int(left[0]["ttl"]["N"]) <= chat.deadline + 60
+    remaining = [item for item in items(api.world, "chats") if item["pk"]["S"] == chat.pk]
+    assert [(item["closed"]["BOOL"], item["data"]["S"]) for item in remaining] == [(True, "[]")]
+    assert int(remaining[0]["ttl"]["N"]) <= chat.deadline + 60
     assert list(read_events(api.world.stores.dynamodb, "chats", chat.pk)) == []
 
 

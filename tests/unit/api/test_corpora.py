@@ -28,8 +28,8 @@ ROUTES = (
 
 @pytest.fixture(scope="module")
 def admin() -> Iterator[Api]:
-    with make_api() as made:
-        yield made.of("an-admin", ["admin"])
+    with make_api() as new_api:
+        yield new_api.of("an-admin", ["admin"])
 
 
 def _upload(admin: Api, name: str, data: bytes) -> dict[str, Any]:

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def admin() -> Iterator[Api]:
-    with make_api() as made:
-        yield made.of("an-admin", ["admin"])
+    with make_api() as new_api:
+        yield new_api.of("an-admin", ["admin"])
 
 
 def test_counts_and_documents_are_of_the_same_version(admin: Api, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Api]:
-    with make_api() as made:
-        yield made
+    with make_api() as new_api:
+        yield new_api
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_an_erased_user_is_refused_although_the_token_is_valid(api: Api) -> None
 
 
 def test_what_the_request_does_at_once(api: Api) -> None:
-    """The chat is stopped, its conversation hidden, and nobody can sign in."""
+    """The chat is stopped, its conversation hidden, and the user can no longer sign in."""
     chat = api.start()
     api.call("DELETE", "/v1/me")
     stores = api.world.stores

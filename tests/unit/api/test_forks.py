@@ -29,8 +29,8 @@ NOTES = base64.b64encode(b"The plan says 80. " * 200).decode()
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Api]:
-    with make_api() as made:
-        yield made
+    with make_api() as new_api:
+        yield new_api
 
 
 @pytest.fixture
@@ -69,28 +69,28 @@ def records(api: Api, conversation_id: str, track: str = "full") -> list[Any]:
     return listed
 
 
-def asked(calls: list[Mapping[str, Any]]) -> dict[str, Any]:
+def turn_with(calls: list[Mapping[str, Any]]) -> dict[str, Any]:
     """A model's turn that makes these calls."""
     return {"match": "turn", "content": [{"type": "tool_use", **call} for call in calls]}
 
 
-# ── made ──────────────────────────────────────────────────────────────────────────────────────────
+# ── creating ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_fork_shows_the_past_of_its_parent_and_goes_its_own_way(api: Api) -> None:
     parent = converse(api, 3)
-    made = fork(api, parent, "q3")
+    created = fork(api, parent, "q3")
     whole = {track: records(api, parent, track) for track in ("full", "summarised")}
-    assert made == {
-        **made,
+    assert created == {
+        **created,
         "forked_from": parent,
         "forked_before": "q3",
         "title": "question number 1",
         "profile": "assistant",
     }
-    own = made["conversation_id"]
+    own = created["conversation_id"]
     shown = api.get(f"/v1/conversations/{own}")
-    assert {name: shown[name] for name in made} == made
+    assert {name: shown[name] for name in created} == created
     assert "forked_before" not in api.get(f"/v1/conversations/{parent}")
     for track, listed in whole.items():
         assert records(api, own, track) == [
@@ -125,8 +125,8 @@ def test_an_unknown_query_to_fork_before_is_a_400(api: Api, before: str) -> None
     parent, stored = converse(api, 2), items(api.world, "history")
     answer = api.call("POST", f"/v1/conversations/{parent}/fork", {"before": before})
     assert (answer.status, answer.code) == (400, "invalid_request")
-    told = "q1 to q3" if before == "q4" else "such as q7"
-    assert before == "q999999999" or told in answer.json["error"]["message"]
+    advice = "q1 to q3" if before == "q4" else "such as q7"
+    assert before == "q999999999" or advice in answer.json["error"]["message"]
     assert items(api.world, "history") == stored
 
 
@@ -191,9 +191,9 @@ def test_a_fork_writes_the_same_amount_whatever_it_shares(api: Api, queries: int
     api.world.stores.conversations.create(parent)
     history, dynamodb = api.world.stores.history, api.world.stores.dynamodb
     for number in range(1, queries + 1):
-        asked = Block(f"q{number}", "user", "What?", now)
+        query = Block(f"q{number}", "user", "What?", now)
         answered = Block(f"q{number}-r-sum", "assistant", "Yes.", now, f"q{number}-r")
-        track = QueryTrack(number, (asked, answered), 10)
+        track = QueryTrack(number, (query, answered), 10)
         for write in history.track_writes(api.user, parent.conversation_id, track):
             assert isinstance(write, Action), "small enough for its item"
             dynamodb.put_item(**write.request)
@@ -206,11 +206,11 @@ def test_a_fork_writes_the_same_amount_whatever_it_shares(api: Api, queries: int
     events = dynamodb.meta.events
     events.register("before-call.dynamodb", note, unique_id="writes")
     try:
-        made = fork(api, parent.conversation_id, f"q{queries + 1}")
+        created = fork(api, parent.conversation_id, f"q{queries + 1}")
     finally:
         events.unregister("before-call.dynamodb", unique_id="writes")
     assert writes == [("UpdateItem", 1), ("TransactWriteItems", 3)]
-    assert made["forked_before"] == f"q{queries + 1}"
+    assert created["forked_before"] == f"q{queries + 1}"
 
 
 # ── read ──────────────────────────────────────────────────────────────────────────────────────────
@@ -229,7 +229,7 @@ def test_later_queries_of_the_parent_are_hidden_from_every_route_and_tool(api: A
         answer = api.call("GET", f"/v1/conversations/{own}/records/{record_id}")
         assert answer.status == (404 if record_id[:2] in ("q3", "q4") else 200), record_id
     api.world.model.script.add(
-        asked(
+        turn_with(
             [
                 {"name": "search_conversation", "input": {"query": "wombat answer", "limit": 20}},
                 *[
@@ -270,7 +270,9 @@ def test_files_of_shared_queries_are_read_from_a_fork(api: Api) -> None:
         )
         assert (read.status, read.content) == (200, base64.b64decode(attachment["data"]))
     api.world.model.script.add(
-        asked([{"name": "retrieve_full_context", "input": {"id": fetched}} for fetched in ("q1", "q1-f1")]),
+        turn_with(
+            [{"name": "retrieve_full_context", "input": {"id": fetched}} for fetched in ("q1", "q1-f1")]
+        ),
         {"match": "turn", "text": "Seen."},
     )
     api.ask("Show me", conversation_id=own)
@@ -306,22 +308,22 @@ def test_a_fork_is_read_with_as_many_requests_as_its_parent(api: Api) -> None:
 
 def test_the_forks_of_a_conversation_are_listed_newest_first(api: Api) -> None:
     parent = converse(api, 2)
-    made = [fork(api, parent, before) for before in ("q1", "q2", "q3")]
-    deeper = fork(api, made[2]["conversation_id"], "q3")
+    created = [fork(api, parent, before) for before in ("q1", "q2", "q3")]
+    deeper = fork(api, created[2]["conversation_id"], "q3")
     forks, where = [], f"/v1/conversations?forked_from={parent}&limit=2"
     body = api.get(where)
     forks += body["conversations"]
     forks += api.get(f"{where}&cursor={body['cursor']}")["conversations"]
     assert sorted(entry["conversation_id"] for entry in forks) == sorted(
-        entry["conversation_id"] for entry in made
+        entry["conversation_id"] for entry in created
     )
     assert sorted(entry["forked_before"] for entry in forks) == ["q1", "q2", "q3"]
-    (below,) = api.get(f"/v1/conversations?forked_from={made[2]['conversation_id']}")["conversations"]
+    (below,) = api.get(f"/v1/conversations?forked_from={created[2]['conversation_id']}")["conversations"]
     assert below == deeper == {**deeper, "forked_before": "q3"}
-    api.call("DELETE", f"/v1/conversations/{made[0]['conversation_id']}")
-    left = api.get(f"/v1/conversations?forked_from={parent}")["conversations"]
-    assert made[0]["conversation_id"] not in {entry["conversation_id"] for entry in left}
-    assert len(left) == 2
+    api.call("DELETE", f"/v1/conversations/{created[0]['conversation_id']}")
+    remaining = api.get(f"/v1/conversations?forked_from={parent}")["conversations"]
+    assert created[0]["conversation_id"] not in {entry["conversation_id"] for entry in remaining}
+    assert len(remaining) == 2
     assert len(api.get("/v1/conversations")["conversations"]) == 4
 
 
@@ -377,8 +379,8 @@ def test_a_deleted_parent_is_hidden_and_what_its_fork_shows_is_kept(api: Api) ->
     assert numbers == {"000001", "000002"}
     bodies = sum(sk.startswith("B#") for sk in kept)
     assert bodies == 3, "the answer's, which both queries share, and one for each track"
-    left = [item for item in items(api.world, "history") if item["sk"]["S"] == f"CONV#{parent}"]
-    assert [item["title"]["S"] for item in left] == [""]
+    remaining = [item for item in items(api.world, "history") if item["sk"]["S"] == f"CONV#{parent}"]
+    assert [item["title"]["S"] for item in remaining] == [""]
     assert {track: records(api, own, track) for track in shown} == shown
     assert api.ask("And now?", conversation_id=own)["status"] == "done"
     deeper = fork(api, own, "q2")["conversation_id"]

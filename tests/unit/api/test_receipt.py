@@ -16,8 +16,8 @@ SECRET = "a word that nobody else says: xylophone"
 
 @pytest.fixture(scope="module")
 def api() -> Iterator[Api]:
-    with make_api() as made:
-        yield made.of_new_user()
+    with make_api() as new_api:
+        yield new_api.of_new_user()
 
 
 def test_a_user_reads_their_own_and_an_administrator_anybodys(api: Api) -> None:

@@ -51,8 +51,8 @@ async def _keys(_: Request) -> JSONResponse:
 
 def claims(**changed: Any) -> dict[str, Any]:
     now = int(time.time())
-    told = {"sub": "ann", "token_use": "id", "iss": ISSUER, "aud": AUDIENCE, "iat": now, "exp": now + 3600}
-    return {key: value for key, value in {**told, **changed}.items() if value is not None}
+    default = {"sub": "ann", "token_use": "id", "iss": ISSUER, "aud": AUDIENCE, "iat": now, "exp": now + 3600}
+    return {key: value for key, value in {**default, **changed}.items() if value is not None}
 
 
 def signed(payload: Mapping[str, Any], *, key: Any = KEY, kid: str = "one") -> str:
@@ -279,12 +279,12 @@ def test_a_page_of_a_configured_origin_reads_events_and_refusals(
 
 
 def test_the_preflight_allows_what_a_reader_sends(stream: Stream) -> None:
-    asked = {
+    headers = {
         "Origin": ORIGIN,
         "Access-Control-Request-Method": "GET",
         "Access-Control-Request-Headers": "authorization,last-event-id",
     }
-    response = stream.get("x", asked, "OPTIONS")
+    response = stream.get("x", headers, "OPTIONS")
     assert response.status_code == 200
     assert response.headers["access-control-allow-origin"] == ORIGIN
 

@@ -21,8 +21,8 @@ PICTURE = {"media_type": "image/png", "data": base64.b64encode(b"\x89PNG\r\n\x1a
 def cautious() -> Iterator[Api]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DUALTRACK_WRITES", "1")
-        with make_api() as made:
-            yield made
+        with make_api() as new_api:
+            yield new_api
 
 
 @pytest.mark.parametrize(

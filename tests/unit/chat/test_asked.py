@@ -136,12 +136,12 @@ def test_a_cached_search_makes_fewer_model_calls(searched: tuple[World, FakeClau
     world, claude, _ = searched
     world.model.script.add({"match": "turn", "content": [ASK]}, {"match": "turn", "text": "So."})
     first = world.ask("How is it set up?")
-    asked = len(claude.requests)
+    before = len(claude.requests)
     world.model.script.add({"match": "turn", "content": [ASK]})
     second = world.ask("And again?", conversation_id=first.conversation_id)
     kinds = {line["kind"]: line for line in receipt(world, second)["lines"] if line["kind"] in INSIDE}
     assert kinds.keys() == {"tool_model"}
-    assert kinds["tool_model"]["calls"] == len(claude.requests) - asked == 1  # the ranking
+    assert kinds["tool_model"]["calls"] == len(claude.requests) - before == 1  # the ranking
 
 
 def test_a_duplicate_line_is_reported(searched: tuple[World, FakeClaude, FakeVoyage]) -> None:

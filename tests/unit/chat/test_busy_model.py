@@ -25,8 +25,8 @@ ANSWER = {"match": "Search.", "text": "Port 8080."}
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with make_world() as made:
-        yield made
+    with make_world() as new_world:
+        yield new_world
 
 
 def turn(world: World, chat: Chat, *, waits: bool = True) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def turn(world: World, chat: Chat, *, waits: bool = True) -> dict[str, Any]:
     return run_turn(replace(ref_of(chat), waits=waits), replace(world.turn_deps, draw=lambda: 1.0))
 
 
-def told(world: World, chat: Chat) -> list[tuple[str, int]]:
+def announced(world: World, chat: Chat) -> list[tuple[str, int]]:
     events = world.stores.log(chat).events()
     return [
         (event.event, event.data.get("seconds", 0)) for event in events if event.event in ("turn", "retrying")
@@ -64,7 +64,7 @@ def test_a_wait_is_announced_and_the_turn_starts_again_after_it(world: World) ->
     assert outcome == {"turn": 1, "next": "answered", "calls": []}
     world.summarise(chat)
     begun = ("turn", 0)
-    assert told(world, chat) == [
+    assert announced(world, chat) == [
         begun, ("retrying", 4), begun, ("retrying", 8), begun, ("retrying", 68), begun,
     ]  # fmt: skip
     after = ended(world, chat)
@@ -78,7 +78,7 @@ def test_a_repeated_step_waits_for_the_rest_without_a_model_call(world: World) -
     world.clock.sleep(1.5)
     assert turn(world, chat)["seconds"] == 3
     assert calls(world) == 1
-    assert told(world, chat) == [("turn", 0), ("retrying", 4)]
+    assert announced(world, chat) == [("turn", 0), ("retrying", 4)]
 
 
 def test_no_chat_fails_while_it_has_time(world: World) -> None:
@@ -119,7 +119,7 @@ def test_a_workflow_of_an_earlier_release_is_never_told_to_wait(world: World) ->
     chat = world.start("Search.")
     with pytest.raises(ModelUnavailable):
         turn(world, chat, waits=False)
-    assert told(world, chat) == [("turn", 0)]
+    assert announced(world, chat) == [("turn", 0)]
     assert turn(world, chat, waits=False)["next"] == "answered"
 
 

@@ -84,9 +84,9 @@ def test_a_conversation_of_an_earlier_release_is_searched(path: Path) -> None:
     chat = world.chats()[-1]
     world.go_on(ref_of(chat), moment.state, moment.turn, moment.calls)
     stores = world.stores(Process(world.quiet, "check"))
-    asked = stores.history.record(USER, chat.conversation_id, "q1")
-    assert asked is not None
-    call: Any = SimpleNamespace(input={"query": asked.content, "limit": 20})
+    query = stores.history.record(USER, chat.conversation_id, "q1")
+    assert query is not None
+    call: Any = SimpleNamespace(input={"query": query.content, "limit": 20})
     running = Running(USER, chat.conversation_id, replace(chat, query=chat.query + 1), call)
     by_words = search_conversation(running, search_needs(stores)).content
     by_both = search_conversation(running, search_needs(stores, local=LocalVectors())).content
@@ -111,10 +111,10 @@ def test_a_conversation_of_an_earlier_release_is_forked(path: Path) -> None:
     known = {other.chat_id for other in world.chats()}
     world.look().ledger.grant(USER, "fork", 100, "test", world.clock())
     world.post("And in the fork?", own.conversation_id)
-    (asked,) = [other for other in world.chats() if other.chat_id not in known]
-    world.machine(ref_of(asked))
-    (asked,) = [other for other in world.chats() if other.chat_id not in known]
-    assert (asked.status, asked.stop, asked.query) == ("done", "complete", chat.query + 1)
+    (new_chat,) = [other for other in world.chats() if other.chat_id not in known]
+    world.machine(ref_of(new_chat))
+    (new_chat,) = [other for other in world.chats() if other.chat_id not in known]
+    assert (new_chat.status, new_chat.stop, new_chat.query) == ("done", "complete", chat.query + 1)
     assert _wrong(world) == []
 
 

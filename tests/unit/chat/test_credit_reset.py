@@ -34,15 +34,15 @@ MIDNIGHT = moment("2026-11-22T00:00:00Z")
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[DynamoDBClient]:
-    with moto_client() as made:
-        yield made
+    with moto_client() as new_client:
+        yield new_client
 
 
 @pytest.fixture
 def ledger(client: DynamoDBClient) -> Iterator[Ledger]:
-    made = make_ledger(client)
-    yield made
-    client.delete_table(TableName=made.table)  # moto copies every table for each transaction
+    new_ledger = make_ledger(client)
+    yield new_ledger
+    client.delete_table(TableName=new_ledger.table)  # moto copies every table for each transaction
 
 
 def use(ledger: Ledger, user: str, now: float, *, settle: bool = True) -> None:

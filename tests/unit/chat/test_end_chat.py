@@ -27,8 +27,8 @@ STOPPED = "(stopped by the user)"
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with make_world(retrieve_documentation=lambda _: ToolResult("Port 8080.")) as made:
-        yield made
+    with make_world(retrieve_documentation=lambda _: ToolResult("Port 8080.")) as new_world:
+        yield new_world
 
 
 def begin(world: World, chat: Chat, turn: int, *pieces: str) -> None:

@@ -12,7 +12,7 @@ from tests.drivers.world import make_world, ref_of
 ASK: dict[str, Any] = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "port"}}
 
 
-def told(content: list[dict[str, Any]]) -> list[float]:
+def emitted(content: list[dict[str, Any]]) -> list[float]:
     seconds: list[float] = []
     with make_world() as world:
         world.model.script.add({"match": "Hello.", "content": content})
@@ -21,9 +21,9 @@ def told(content: list[dict[str, Any]]) -> list[float]:
 
 
 def test_the_first_text_of_a_turn_is_measured_once() -> None:
-    (seconds,) = told([{"type": "text", "text": "A long answer, streamed in pieces. " * 20}])
+    (seconds,) = emitted([{"type": "text", "text": "A long answer, streamed in pieces. " * 20}])
     assert seconds >= 0
 
 
 def test_a_turn_without_text_emits_nothing() -> None:
-    assert told([ASK]) == []
+    assert emitted([ASK]) == []

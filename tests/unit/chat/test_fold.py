@@ -35,10 +35,10 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """A budget of 600 tokens for the past; every answer is long."""
     small = replace(all_profiles()["assistant"], track_tokens=600)
     monkeypatch.setitem(all_profiles(), "assistant", small)
-    with make_world() as made:
-        made.stores.ledger.grant("ann", "g", 100_000, "test", made.clock())
-        answer_all(made)
-        yield made
+    with make_world() as new_world:
+        new_world.stores.ledger.grant("ann", "g", 100_000, "test", new_world.clock())
+        answer_all(new_world)
+        yield new_world
 
 
 def answer_all(world: World) -> None:
@@ -186,8 +186,10 @@ def test_a_late_digest_is_not_written_to_a_deleted_conversation(world: World) ->
     fold_ahead(chat, all_profiles()["assistant"], world.summarise_deps)
     assert deleted
     pages = client.get_paginator("scan").paginate(TableName="history")
-    left = [item["sk"]["S"] for page in pages for item in page["Items"] if item["pk"]["S"] != "DELETIONS"]
-    assert left == []
+    remaining = [
+        item["sk"]["S"] for page in pages for item in page["Items"] if item["pk"]["S"] != "DELETIONS"
+    ]
+    assert remaining == []
 
 
 def test_a_chat_that_has_ended_puts_no_digest_in_force(world: World) -> None:

@@ -28,8 +28,8 @@ FOUND = "Section 4 says that the port is 8080. " * 20
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with make_world(retrieve_documentation=lambda _: ToolResult(FOUND)) as made:
-        yield made
+    with make_world(retrieve_documentation=lambda _: ToolResult(FOUND)) as new_world:
+        yield new_world
 
 
 def answered(world: World, tools: int = 1) -> Chat:
@@ -165,8 +165,8 @@ def test_an_object_is_not_written_for_a_chat_that_has_ended(world: World) -> Non
 def test_a_long_query_is_sent_whole_and_later_as_its_summary(world: World) -> None:
     message = "row 17, column 23\n" * 300 + "What is in row 17?"
     first = world.ask(message)
-    (asked,) = (request.body for request in world.model.requests if request.body.get("stream"))
-    assert asked["messages"][0]["content"][0]["text"] == f"[ID:q1] {message}"
+    (body,) = (request.body for request in world.model.requests if request.body.get("stream"))
+    assert body["messages"][0]["content"][0]["text"] == f"[ID:q1] {message}"
     assert chat_faults(world.stores, first) == []
     _, sent = follow_up(world, first)
     said = sent[0]["content"][0]["text"]

@@ -31,10 +31,10 @@ def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     """A small budget for the past, with each policy."""
     small = replace(all_profiles()[request.param], track_tokens=900)
     monkeypatch.setitem(all_profiles(), request.param, small)
-    with make_world() as made:
-        made.stores.ledger.grant("ann", "g", 100_000, "test", made.clock())
-        made.model.script.add({"match": "turn", "text": ANSWER, "always": True})
-        yield made
+    with make_world() as new_world:
+        new_world.stores.ledger.grant("ann", "g", 100_000, "test", new_world.clock())
+        new_world.model.script.add({"match": "turn", "text": ANSWER, "always": True})
+        yield new_world
 
 
 def converse(world: World, profile: str, queries: int) -> Chat:

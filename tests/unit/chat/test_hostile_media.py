@@ -35,8 +35,8 @@ def world(brought: list[ToolResult]) -> Iterator[World]:
     def tool(running: Running) -> ToolResult:
         return brought.pop(0)
 
-    with make_world(retrieve_documentation=tool) as made:
-        yield made
+    with make_world(retrieve_documentation=tool) as new_world:
+        yield new_world
 
 
 def sent(world: World) -> list[dict[str, Any]]:

@@ -25,8 +25,8 @@ CHAT = Chat("ann", "ch_1", "cv_1", 1, "assistant", "", deadline=10_000 + CHAT_SE
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with make_world() as made:
-        yield made
+    with make_world() as new_world:
+        yield new_world
 
 
 def tool_seconds(world: World, seconds: float) -> None:

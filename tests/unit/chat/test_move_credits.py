@@ -93,8 +93,8 @@ def test_a_record_agrees_with_the_account_after_the_payment(world: World, chat: 
     assert (seen, len(bodies)) == ([1, 2], 1)
     assert decision.account == ledger.load("ann")
     assert world.stores.history.record("ann", chat.conversation_id, "q1-a1") == THOUGHT
-    told = read_events(world.stores.dynamodb, world.stores.chats.table, chat.pk)
-    assert [event.data["available"] for event in told if event.event == "credits"] == [45, 50 - 5 - 5 - 3]
+    events = read_events(world.stores.dynamodb, world.stores.chats.table, chat.pk)
+    assert [event.data["available"] for event in events if event.event == "credits"] == [45, 50 - 5 - 5 - 3]
 
 
 def test_a_refusal_writes_nothing(world: World, chat: Chat) -> None:

@@ -33,8 +33,8 @@ READ: Final = {"type": "tool_use", "name": "retrieve_full_context", "input": {"i
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with make_world() as made:
-        yield made
+    with make_world() as new_world:
+        yield new_world
 
 
 def receipt(world: World, chat: Chat) -> dict[str, Any]:
@@ -68,8 +68,8 @@ def test_a_chat_with_tools_adds_up(world: World) -> None:
     assert len(lines(body, "summary")) == 1
     model = [*lines(body, "model"), *lines(body, "summary")]
     assert all(line["tries"] >= 1 and line["seconds"] >= 0 for line in model)
-    asked = sum(1 for request in world.model.requests if not request.refused)
-    assert sum(line["tries"] for line in model) == asked
+    accepted = sum(1 for request in world.model.requests if not request.refused)
+    assert sum(line["tries"] for line in model) == accepted
     assert body["totals"]["model_dollars"] == pytest.approx(sum(line["dollars"] for line in model))
     assert "answer is written" not in str(body)
 
@@ -102,9 +102,9 @@ def test_a_call_that_was_never_recorded_is_estimated(world: World) -> None:
     world.stores.log(chat).append([turn_begins(1, 15, final=False)])
     body = receipt(world, world.run(chat))
     assert body["differences"] == []
-    made, lost = lines(body, "model")
-    assert (made["tries"], made["estimated"]) in ((2, False), (1, True))
-    told = {line["id"]: line for line in (made, lost)}
+    recorded, lost = lines(body, "model")
+    assert (recorded["tries"], recorded["estimated"]) in ((2, False), (1, True))
+    told = {line["id"]: line for line in (recorded, lost)}
     assert told["turn-1"]["tries"] == 2
     guess = told["turn-1-lost-1"]
     assert guess["estimated"] is True

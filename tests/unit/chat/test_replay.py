@@ -31,10 +31,12 @@ LEFT_OUT = "(The details of this tool call are left out here: retrieve_full_cont
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """Every search finds ``found <query>``."""
-    with make_world(**{SEARCH: lambda running: ToolResult(f"found {running.call.input['query']}")}) as made:
+    with make_world(
+        **{SEARCH: lambda running: ToolResult(f"found {running.call.input['query']}")}
+    ) as new_world:
         use(monkeypatch)
-        made.stores.ledger.grant("ann", "g", 100_000, "test", made.clock())
-        yield made
+        new_world.stores.ledger.grant("ann", "g", 100_000, "test", new_world.clock())
+        yield new_world
 
 
 def use(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:

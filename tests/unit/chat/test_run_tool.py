@@ -30,8 +30,8 @@ CALL = {"type": "tool_use", "name": "retrieve_full_context", "input": {"id": "q1
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
-    with make_world() as made:
-        yield made
+    with make_world() as new_world:
+        yield new_world
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def result(world: World, chat: Chat) -> Record:
     return record
 
 
-def told(world: World, chat: Chat) -> list[str]:
+def event_names(world: World, chat: Chat) -> list[str]:
     events = read_events(world.stores.dynamodb, world.stores.chats.table, chat.pk, consistent=True)
     return [event.event for event in events]
 
@@ -81,7 +81,7 @@ def test_a_tool_that_hangs_gives_an_error_result_within_the_time_of_its_function
     assert record.call is not None
     assert record.call.is_error
     assert record.content == "Tool execution failed: it did not answer within 0 seconds."
-    assert told(world, chat)[-1] == "tool_result"
+    assert event_names(world, chat)[-1] == "tool_result"
 
 
 def test_a_tool_that_raises_gives_an_error_result_without_its_message(world: World, chat: Chat) -> None:
@@ -97,19 +97,19 @@ def test_a_tool_that_raises_gives_an_error_result_without_its_message(world: Wor
     [Contended("busy"), ClientError({"Error": {"Code": "InternalServerError", "Message": ""}}, "GetItem")],
 )
 def test_an_error_of_our_own_stores_is_raised_for_a_retry(world: World, chat: Chat, error: Exception) -> None:
-    before = told(world, chat)
+    before = event_names(world, chat)
     with pytest.raises(type(error)):
         run(world, chat, raises(error))
-    assert told(world, chat) == before
+    assert event_names(world, chat) == before
     assert not world.stores.history.has_record(chat.user, chat.conversation_id, "q1-t1")
 
 
 def test_a_recorded_call_is_not_run_again(world: World, chat: Chat) -> None:
     run(world, chat, lambda running: ToolResult("first"))
-    after = told(world, chat)
+    after = event_names(world, chat)
     run(world, chat, raises(AssertionError("it must not run")))
     assert result(world, chat).content == "first"
-    assert told(world, chat) == after
+    assert event_names(world, chat) == after
 
 
 def test_of_two_concurrent_runs_one_is_recorded(world: World, chat: Chat) -> None:
@@ -124,7 +124,7 @@ def test_of_two_concurrent_runs_one_is_recorded(world: World, chat: Chat) -> Non
         attempt.start()
     for attempt in runs:
         attempt.join()
-    assert told(world, chat).count("tool_result") == 1
+    assert event_names(world, chat).count("tool_result") == 1
 
 
 def test_a_non_repeatable_call_runs_once_and_its_retry_reports_an_unknown_outcome(
@@ -165,7 +165,7 @@ def test_nothing_is_recorded_once_the_chat_has_ended(world: World, chat: Chat) -
         return ToolResult("late")
 
     run(world, chat, ends)
-    assert told(world, chat)[-1] == "error"
+    assert event_names(world, chat)[-1] == "error"
     assert not world.stores.history.has_record(chat.user, chat.conversation_id, "q1-t1")
 
 
@@ -173,4 +173,4 @@ def test_a_call_that_was_not_asked_for_is_not_run(world: World, chat: Chat) -> N
     ref = replace(ref_of(chat), turn=1)
     for call_id in ("q1-t2", "q2-t1", ""):
         assert run_tool(ref, call_id, world.stores, raises(AssertionError("it must not run")), 60.0) == {}
-    assert told(world, chat).count("tool_result") == 0
+    assert event_names(world, chat).count("tool_result") == 0

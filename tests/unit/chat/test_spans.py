@@ -40,8 +40,8 @@ LOG: Final = logging.getLogger("spans")
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with make_world() as made:
-        yield made
+    with make_world() as new_world:
+        yield new_world
 
 
 @pytest.fixture

@@ -85,5 +85,5 @@ def test_it_refuses_an_invalid_span(collector: RealCollector) -> None:
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with make_world() as made:
-        yield made
+    with make_world() as new_world:
+        yield new_world

@@ -40,9 +40,9 @@ def tool(running: Running) -> ToolResult:
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with make_world(retrieve_documentation=tool) as made:
-        made.stores.ledger.grant("ann", "g", 1_000, "x", made.clock())
-        yield replace(made, model_name="claude-haiku-5-5")
+    with make_world(retrieve_documentation=tool) as new_world:
+        new_world.stores.ledger.grant("ann", "g", 1_000, "x", new_world.clock())
+        yield replace(new_world, model_name="claude-haiku-5-5")
 
 
 def summary_calls(world: World) -> list[dict[str, Any]]:
@@ -118,10 +118,10 @@ def test_the_last_call_of_a_chat_is_cached_for_its_summaries(world: World) -> No
     ended_well(world, chat)
     assert chat.stop == "max_turns"
     before, read, written = cached(world, chat)
-    (asked,) = summary_calls(world)
+    (body,) = summary_calls(world)
     assert (read, written) == (before, 0)
     assert before > 15 * 4_000
-    assert asked["tool_choice"] == {"type": "none"}
+    assert body["tool_choice"] == {"type": "none"}
 
 
 def test_the_last_call_is_not_cached_if_nothing_reads_it(world: World) -> None:
@@ -156,8 +156,8 @@ def test_a_plain_answer_is_summarised_alone(world: World) -> None:
     """The prefix would cost more than the answer alone."""
     world.model.script.add({"match": "turn", "text": LONG_ANSWER})
     world.ask("Hello")
-    (asked,) = summary_calls(world)
-    assert "tools" not in asked
+    (body,) = summary_calls(world)
+    assert "tools" not in body
 
 
 def test_a_cold_cache_is_not_relied_on(world: World) -> None:

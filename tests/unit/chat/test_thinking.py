@@ -44,8 +44,8 @@ def image() -> Media:
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with make_world(retrieve_documentation=tool) as made:
-        yield replace(made, model_name="claude-haiku-5-5")
+    with make_world(retrieve_documentation=tool) as new_world:
+        yield replace(new_world, model_name="claude-haiku-5-5")
 
 
 def bodies(world: World) -> list[dict[str, Any]]:

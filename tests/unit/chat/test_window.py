@@ -42,10 +42,10 @@ def world(brought: list[ToolResult]) -> Iterator[World]:
     def tool(_: Running) -> ToolResult:
         return brought[0]
 
-    with make_world(retrieve_documentation=tool) as made:
-        made.model_name = "claude-haiku-5-5"
-        made.stores.ledger.grant("ann", "g", 1_000, "test", made.clock())
-        yield made
+    with make_world(retrieve_documentation=tool) as new_world:
+        new_world.model_name = "claude-haiku-5-5"
+        new_world.stores.ledger.grant("ann", "g", 1_000, "test", new_world.clock())
+        yield new_world
 
 
 def asks(calls: int) -> dict[str, Any]:

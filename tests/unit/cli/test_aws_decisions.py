@@ -145,12 +145,12 @@ def test_a_user_name_is_derived_from_an_address() -> None:
 
 def test_a_temporary_password_fits_the_pools_policy() -> None:
     for _ in range(50):
-        made = new_password()
-        assert len(made) == 16
+        password = new_password()
+        assert len(password) == 16
         assert all(
-            any(test(character) for character in made) for test in (str.islower, str.isupper, str.isdigit)
+            any(test(character) for character in password) for test in (str.islower, str.isupper, str.isdigit)
         )
-        assert set(made) & set("-_.!")
+        assert set(password) & set("-_.!")
 
 
 def test_without_a_terminal_no_question_is_asked() -> None:

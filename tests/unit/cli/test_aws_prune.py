@@ -213,8 +213,8 @@ def test_the_commands_account_is_read_and_pruned(
     done = CliRunner().invoke(main, ["aws", "prune", "--keep", "2", "--yes"])
     assert (done.exit_code, done.output.splitlines()[-1]) == (0, "Deleted.")
     assert function_versions(account.client("lambda"), "turn").published == (2, 4, 5)
-    left, _ = machine_versions(account.client("stepfunctions"), MACHINE)
-    assert sorted(version.number for version in left) == [2, 4, 5]
+    remaining, _ = machine_versions(account.client("stepfunctions"), MACHINE)
+    assert sorted(version.number for version in remaining) == [2, 4, 5]
     again = CliRunner().invoke(main, ["aws", "prune", "--keep", "2"])
     assert again.output.splitlines()[-1] == "Nothing to delete."
 

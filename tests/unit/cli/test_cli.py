@@ -114,8 +114,8 @@ class TestChat:
         result = ask(script, "Again", "--fork", "cv_9", "--before", "q7")
         assert result.exit_code == 0
         assert "Forked before q7: cv_9_fork" in result.stdout
-        made = script.asked("POST", "/v1/conversations/cv_9/fork")
-        assert made == [{"before": "q7"}] * tries
+        forked = script.asked("POST", "/v1/conversations/cv_9/fork")
+        assert forked == [{"before": "q7"}] * tries
         assert script.asked("POST", "/v1/chats") == [{"message": "Again", "conversation_id": "cv_9_fork"}]
 
     @pytest.mark.parametrize(

@@ -28,8 +28,8 @@ B = course("Baking", "Flour and water become dough.")
 
 @pytest.fixture(scope="module")
 def api() -> Iterator[Api]:
-    with make_api() as made:
-        yield made
+    with make_api() as new_api:
+        yield new_api
 
 
 @pytest.fixture
@@ -74,13 +74,13 @@ def test_files_of_folders_are_ingested_and_each_is_reported(
     result = run(url, "ingest", str(_written(tmp_path / "in", files)))
     assert result.exit_code == 0, result.output
     assert sorted(server.puts) == sorted(len(data) for name, data in files.items() if name != "notes.odt")
-    told = result.stderr.splitlines()
-    assert told[:3] == ["a.txt: uploading", "b.txt: uploading", "long.md: uploading"]
-    assert "a.txt: read, 'Sailing' (2 lessons, 2 chunks)" in told
-    progress = [line for line in told if line.startswith("embedded: ")]
+    lines = result.stderr.splitlines()
+    assert lines[:3] == ["a.txt: uploading", "b.txt: uploading", "long.md: uploading"]
+    assert "a.txt: read, 'Sailing' (2 lessons, 2 chunks)" in lines
+    progress = [line for line in lines if line.startswith("embedded: ")]
     assert len(progress) == len(set(progress)) >= 2, "each line once"
     assert progress[-1] == f"embedded: {progress[-1].split()[3]} of {progress[-1].split()[3]} texts"
-    outcomes = [line for line in told if ": added, " in line or ": skipped, " in line]
+    outcomes = [line for line in lines if ": added, " in line or ": skipped, " in line]
     assert outcomes[:2] == [
         "a.txt: added, 'Sailing' (2 lessons, 2 chunks)",
         "b.txt: skipped, 'Baking' (1 lessons, 1 chunks)",

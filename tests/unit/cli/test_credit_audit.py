@@ -74,8 +74,8 @@ def test_a_pack_without_a_grant_line_is_reported(ledger: Ledger) -> None:
         "pack: the account says 900, its ledger 500",
         "User ann, lines of the ledger: 1. The account is not what they add up to.",
     ]
-    told = json.loads(audit("ann", "--json").stdout)
-    assert told["differences"] == ["pack: the account says 900, its ledger 500"]
+    printed = json.loads(audit("ann", "--json").stdout)
+    assert printed["differences"] == ["pack: the account says 900, its ledger 500"]
 
 
 def test_lines_without_an_account_are_reported(ledger: Ledger) -> None:

@@ -107,8 +107,8 @@ class TestLoad:
 
     def test_json_has_the_job_and_the_schema(self, tmp_path: Path) -> None:
         result = run(Published(schema=SCHEMA), "load", file(tmp_path, "nodes.csv", NODES), "--json")
-        told = json.loads(result.stdout)
-        assert (told["job"]["status"], told["refused"], told["schema"]) == ("done", [], SCHEMA)
+        printed = json.loads(result.stdout)
+        assert (printed["job"]["status"], printed["refused"], printed["schema"]) == ("done", [], SCHEMA)
 
     def test_a_user_who_is_no_administrator_is_refused(self, tmp_path: Path) -> None:
         result = run(Published(), "load", file(tmp_path, "nodes.csv", NODES), token="of-somebody-else")

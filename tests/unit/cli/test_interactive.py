@@ -82,7 +82,7 @@ def test_ctrl_c_stops_the_answer_and_not_the_conversation() -> None:
         assert script.streaming.wait(30)
         terminal.until("I will look it up.")
         terminal.type("\x03")
-        told = terminal.until(PROMPT)
+        shown = terminal.until(PROMPT)
         assert script.asked("DELETE", f"/v1/chats/{CHAT_ID}") == [None]
         for expected in (
             "I will look it up.",
@@ -90,7 +90,7 @@ def test_ctrl_c_stops_the_answer_and_not_the_conversation() -> None:
             "5 used, 1,035 left (grace)",
             CHAT_ID,
         ):
-            assert expected in told
+            assert expected in shown
         terminal.type("\x03")
         terminal.until("Ctrl-D or /quit ends.")
         terminal.until(PROMPT)
@@ -108,7 +108,7 @@ def test_after_a_refusal_or_wrong_usage_it_goes_on(tmp_path: Path) -> None:
         records={"cv_7": [{"record_id": "q1", "role": "user", "type": "message", "content": "Far?"}]},
     )
     with api_server(script) as url, Terminal("chat", "--url", url) as terminal:
-        for entered, told in (
+        for entered, expected in (
             ("How?", "5 needed, 0 available; more with: uv run dualtrack credits grant 500"),
             ("/frob", "There is no /frob. /help lists"),
             ("/help", "//."),
@@ -121,7 +121,7 @@ def test_after_a_refusal_or_wrong_usage_it_goes_on(tmp_path: Path) -> None:
         ):
             terminal.until(PROMPT)
             terminal.type(f"{entered}\r")
-            terminal.until(told)
+            terminal.until(expected)
         terminal.until(PROMPT)
         terminal.type("And?\r")
         terminal.until("75 % saved")
@@ -135,7 +135,7 @@ def test_a_file_is_sent_only_with_the_next_question(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("alpha")
     script = Script(events=answered())
     with api_server(script) as url, Terminal("chat", "--url", url) as terminal:
-        for entered, told in (
+        for entered, expected in (
             (f"/file {tmp_path / 'a.txt'}", "Attached to the next question: a.txt"),
             ("Read it", "75 % saved"),
             ("/new graph", "A new conversation with graph."),
@@ -143,7 +143,7 @@ def test_a_file_is_sent_only_with_the_next_question(tmp_path: Path) -> None:
         ):
             terminal.until(PROMPT)
             terminal.type(f"{entered}\r")
-            terminal.until(told)
+            terminal.until(expected)
         terminal.until(PROMPT)
         terminal.type("\x04")
         assert terminal.end() == 0

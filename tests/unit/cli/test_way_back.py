@@ -77,7 +77,7 @@ class TestConversations:
         assert len(json.loads(run(script(), "conversations", "--json").stdout)["conversations"]) == 2
 
     @pytest.mark.parametrize(
-        ("at", "told"),
+        ("at", "expected"),
         [
             ("2026-11-21T21:31:47.000Z", "just now"),
             ("2026-11-21T21:26:47.000Z", "5 min ago"),
@@ -87,8 +87,8 @@ class TestConversations:
             ("2026-09-01T21:30:00.000Z", "2026-09-01"),
         ],
     )
-    def test_ages(self, at: str, told: str) -> None:
-        assert age(at, datetime(2026, 11, 21, 21, 32, tzinfo=UTC)) == told
+    def test_ages(self, at: str, expected: str) -> None:
+        assert age(at, datetime(2026, 11, 21, 21, 32, tzinfo=UTC)) == expected
 
     def test_a_title_is_cut_to_the_terminal_and_has_no_escapes(self) -> None:
         long = conversation("cv_7", "\x1b[2J" + "long " * 40)
@@ -125,7 +125,7 @@ class TestShow:
         assert json.loads(run(script(), "show", "q1-t1", "--json").stdout)["result"] == RESULT
 
     @pytest.mark.parametrize("what", ["cv_8", "cv_7/q9", "q9"])
-    def test_what_is_not_there_is_said(self, what: str) -> None:
+    def test_missing_data_is_reported(self, what: str) -> None:
         result = run(script(), "show", what)
         assert (result.exit_code, "not_found" in result.stderr) == (2, True)
 
@@ -144,10 +144,10 @@ class TestWatch:
         assert result.exit_code == 0
         assert "Use **OAuth 2.0**." in result.stdout
 
-    def test_what_is_not_there_is_said(self) -> None:
+    def test_missing_data_is_reported(self) -> None:
         assert run(script(), "watch", "ch_9").exit_code == 2
 
-    def test_json_is_the_chat_object_alone(self) -> None:
+    def test_json_is_only_the_chat_object(self) -> None:
         assert json.loads(run(script(events=answered()), "watch", CHAT_ID, "--json").stdout) == chat_object()
 
     def test_ctrl_c_leaves_it_running(self) -> None:

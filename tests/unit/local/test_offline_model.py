@@ -421,11 +421,11 @@ def test_a_language_is_the_product_if_no_other_is_named(question: str, library: 
 def test_such_a_question_is_found_in_the_sample_documents() -> None:
     """Not "unknown library Python"."""
     question = "How do I use the X Ads API in Python?"
-    asked = structured.fill(
+    fields = structured.fill(
         {"type": "object", "properties": {"library": {"type": "string"}, "topic": {"type": "string"}}},
         f"<question>\n{question}\n</question>",
     )
-    assert [entry.id for entry in catalogue.search(asked["library"], question)][:1] == ["/sample/x-ads-api"]
+    assert [entry.id for entry in catalogue.search(fields["library"], question)][:1] == ["/sample/x-ads-api"]
 
 
 def test_a_choice_among_listed_ids() -> None:

@@ -97,13 +97,13 @@ def test_full_history_reads_its_past_from_the_cache_until_the_window_is_full() -
 
 
 @pytest.mark.parametrize(
-    ("way", "left"),
+    ("way", "expected"),
     [(last_exchanges, 0), (cleared_tool_uses, 1), (compaction, 2)],
     ids=["window", "clearing", "compaction"],
 )
-def test_how_much_other_policies_keep_of_old_results(way: Any, left: int) -> None:
+def test_how_much_other_policies_keep_of_old_results(way: Any, expected: int) -> None:
     done = way(Service(FIRST, 1_000_000), EXCHANGES)
-    assert (done.recalled, done.old) == (left, 14)
+    assert (done.recalled, done.old) == (expected, 14)
     assert not done.ended
 
 

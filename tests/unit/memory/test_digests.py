@@ -169,8 +169,8 @@ def test_the_input_of_a_digest_is_data(hostile: str) -> None:
     folded = (track(1, hostile),)
     request = digest_call(digest(1, 1, hostile), folded, "claude-haiku-5-5", Thinking())
     assert "[ID:" not in request["messages"][0]["content"][0]["text"]
-    made = digest_of(None, folded, mechanical_digest(None, folded), TrackBudget(4_000), AT)
-    assert made.text.count("[ID:") == 1
+    folded_digest = digest_of(None, folded, mechanical_digest(None, folded), TrackBudget(4_000), AT)
+    assert folded_digest.text.count("[ID:") == 1
 
 
 def test_a_digest_by_the_model_is_one_line_without_copied_ids() -> None:

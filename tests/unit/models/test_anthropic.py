@@ -139,10 +139,10 @@ def test_an_unreachable_service_is_not_busy(way: str) -> None:
 
 
 def test_an_error_inside_a_stream_may_say_that_the_service_is_busy() -> None:
-    told = 'event: error\ndata: {"type": "error", "error": {"type": "%s", "message": "scripted"}}\n\n'
+    event = 'event: error\ndata: {"type": "error", "error": {"type": "%s", "message": "scripted"}}\n\n'
     kinds = {}
     for kind in ("overloaded_error", "rate_limit_error", "api_error"):
-        with answering(Response(told % kind, media_type="text/event-stream")) as (model, _):
+        with answering(Response(event % kind, media_type="text/event-stream")) as (model, _):
             with pytest.raises(ModelUnavailable) as raised:
                 WAYS["stream"](model)
             kinds[kind] = getattr(raised.value, "reason", "")

@@ -26,8 +26,8 @@ def closeness(model: MiniLm, question: str, answer: str) -> float:
 
 
 def test_the_tokenizer_is_the_one_of_the_notice() -> None:
-    (told,) = re.findall(r"`([0-9a-f]{64})`", (FUNCTION / "NOTICE.md").read_text())
-    assert hashlib.sha256((FUNCTION / "tokenizer.json").read_bytes()).hexdigest() == told
+    (documented,) = re.findall(r"`([0-9a-f]{64})`", (FUNCTION / "NOTICE.md").read_text())
+    assert hashlib.sha256((FUNCTION / "tokenizer.json").read_bytes()).hexdigest() == documented
 
 
 def test_client_and_model_agree_on_the_name() -> None:

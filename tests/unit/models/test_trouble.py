@@ -65,14 +65,14 @@ def test_a_chat_with_a_wrong_key_shows_the_services_message() -> None:
     with make_world() as world:
         problem = {"status": 401, "error_type": "authentication_error", "error_message": "invalid x-api-key"}
         world.model.script.add({**problem, "always": True})
-        told: list[ModelRefused] = []
-        deps = replace(world.turn_deps, details=SHOWN, refused=told.append)
+        errors: list[ModelRefused] = []
+        deps = replace(world.turn_deps, details=SHOWN, refused=errors.append)
         chat = world.start("Hello")
         assert run_turn(ref_of(chat), deps)["next"] == "failed"
         ended = world.load(chat)
         assert ended.error is not None
         assert "“invalid x-api-key” (401 authentication_error)" in ended.error["message"]
-        assert [(error.status, error.said) for error in told] == [(401, "invalid x-api-key")]
+        assert [(error.status, error.said) for error in errors] == [(401, "invalid x-api-key")]
         other = world.ask("Hello again", user="bob")
         assert other.error == {"code": "unavailable", "message": NOT_SERVED}
 

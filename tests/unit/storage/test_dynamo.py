@@ -74,9 +74,9 @@ def refused(code: str) -> ClientError:
 def client() -> Iterator[Any]:
     """A table on moto."""
     with mock_aws():
-        made = boto3.client("dynamodb", region_name="us-east-1")
-        make_table(made, TABLE)
-        yield made
+        new_client = boto3.client("dynamodb", region_name="us-east-1")
+        make_table(new_client, TABLE)
+        yield new_client
 
 
 def key(sk: str) -> dict[str, str]:

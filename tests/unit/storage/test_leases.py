@@ -71,9 +71,9 @@ def test_the_limits_are_the_contracts() -> None:
 def client() -> Iterator[Any]:
     """The cache table on moto."""
     with mock_aws():
-        made = boto3.client("dynamodb", region_name="us-east-1")
-        make_table(made, TABLE)
-        yield made
+        new_client = boto3.client("dynamodb", region_name="us-east-1")
+        make_table(new_client, TABLE)
+        yield new_client
 
 
 @pytest.fixture

@@ -25,15 +25,15 @@ NOW = 1795262400.0  # 2026-11-21 12:00 UTC
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[DynamoDBClient]:
-    with moto_client() as made:
-        yield made
+    with moto_client() as new_client:
+        yield new_client
 
 
 @pytest.fixture
 def ledger(client: DynamoDBClient) -> Iterator[Ledger]:
-    made = make_ledger(client)
-    yield made
-    client.delete_table(TableName=made.table)  # moto copies every table for each transaction
+    new_ledger = make_ledger(client)
+    yield new_ledger
+    client.delete_table(TableName=new_ledger.table)  # moto copies every table for each transaction
 
 
 def hold(ledger: Ledger, chat: str, amount: int = 5, user: str = "ann") -> Decision | Refused:

@@ -41,15 +41,15 @@ def vectors_of(texts: list[str]) -> Answer:
 
 @pytest.fixture
 def service() -> Iterator[tuple[Service, LocalEmbedder]]:
-    made = Service()
+    new_service = Service()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             assert self.path.endswith("/invocations")
             assert "function%3Aembed%3Alive" in self.path
             texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["texts"]
-            made.asked.append(texts)
-            headers, payload = made.answers(texts)
+            new_service.asked.append(texts)
+            headers, payload = new_service.answers(texts)
             body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
             self.send_response(200)
             for name, value in {**headers, "Content-Length": str(len(body))}.items():
@@ -70,7 +70,7 @@ def service() -> Iterator[tuple[Service, LocalEmbedder]]:
         aws_secret_access_key="secret",
         config=Config(retries={"total_max_attempts": 1}),
     )
-    yield made, LocalEmbedder(client, ALIAS)
+    yield new_service, LocalEmbedder(client, ALIAS)
     server.shutdown()
     server.server_close()
 
@@ -80,20 +80,20 @@ def embed(embedder: LocalEmbedder, texts: list[str]) -> tuple[bytes, ...]:
 
 
 def test_vectors_are_in_the_order_of_the_texts_however_many(service: tuple[Service, LocalEmbedder]) -> None:
-    made, embedder = service
+    remote, embedder = service
     texts = [f"text {number}" for number in range(TEXTS_AT_ONCE * 3 + 5)]
     assert embed(embedder, texts) == tuple(base64.b64decode(vector(text)) for text in texts)
-    assert sorted(map(len, made.asked)) == [5, TEXTS_AT_ONCE, TEXTS_AT_ONCE, TEXTS_AT_ONCE]
+    assert sorted(map(len, remote.asked)) == [5, TEXTS_AT_ONCE, TEXTS_AT_ONCE, TEXTS_AT_ONCE]
 
 
 def test_texts_that_the_function_had_no_time_for_are_requested_again(
     service: tuple[Service, LocalEmbedder],
 ) -> None:
-    made, embedder = service
-    made.answers = lambda texts: vectors_of(texts[:2])
+    remote, embedder = service
+    remote.answers = lambda texts: vectors_of(texts[:2])
     texts = ["a", "b", "c", "d", "e"]
     assert embed(embedder, texts) == tuple(base64.b64decode(vector(text)) for text in texts)
-    assert made.asked == [texts, ["c", "d", "e"], ["e"]]
+    assert remote.asked == [texts, ["c", "d", "e"], ["e"]]
 
 
 @pytest.mark.parametrize(
@@ -113,8 +113,8 @@ def test_texts_that_the_function_had_no_time_for_are_requested_again(
 def test_anything_but_a_complete_answer_degrades(
     service: tuple[Service, LocalEmbedder], answer: Answer
 ) -> None:
-    made, embedder = service
-    made.answers = lambda _: answer
+    remote, embedder = service
+    remote.answers = lambda _: answer
     with pytest.raises(Degraded):
         embed(embedder, ["a"])
 

@@ -37,9 +37,11 @@ LONG = "The manual's page 12. " * 200
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with make_world(retrieve_documentation=lambda running: ToolResult(running.call.input["query"])) as made:
-        made.stores.ledger.grant("ann", "g", 10_000, "test", made.clock())
-        yield made
+    with make_world(
+        retrieve_documentation=lambda running: ToolResult(running.call.input["query"])
+    ) as new_world:
+        new_world.stores.ledger.grant("ann", "g", 10_000, "test", new_world.clock())
+        yield new_world
 
 
 @contextmanager
@@ -325,5 +327,5 @@ def test_a_late_search_writes_nothing_to_a_deleted_conversation(world: World) ->
     with meaning(world, FakeVoyage(embed=deleted_meanwhile)):
         world.tool(chat, outcome["turn"], outcome["calls"][0]["id"])
     assert not held
-    left = list(items_of(stores.dynamodb, stores.history.table, f"CONV#ann#{conversation}"))
-    assert left == []
+    remaining = list(items_of(stores.dynamodb, stores.history.table, f"CONV#ann#{conversation}"))
+    assert remaining == []

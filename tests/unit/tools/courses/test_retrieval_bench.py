@@ -33,12 +33,13 @@ def test_only_the_first_five_hits_count() -> None:
 
 def test_every_label_of_the_sample_courses_is_unique() -> None:
     whole = "\n".join(file.read_text() for file in SAMPLES.glob("*.[tm]*"))
-    asked = samples().questions
+    questions = samples().questions
 
-    assert len({question.text for question in asked}) == len(asked) >= 60
-    assert [label for question in asked for label in question.relevant if whole.count(label) != 1] == []
+    assert len({question.text for question in questions}) == len(questions) >= 60
+    assert [label for question in questions for label in question.relevant if whole.count(label) != 1] == []
     assert all(
-        set(question.relevant.values()) <= {1, 2} and 2 in question.relevant.values() for question in asked
+        set(question.relevant.values()) <= {1, 2} and 2 in question.relevant.values()
+        for question in questions
     )
 
 

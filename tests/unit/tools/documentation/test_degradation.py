@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with documentation_world() as made:
-        yield made
+    with documentation_world() as new_world:
+        yield new_world
 
 
 async def never(_: Request) -> Response:
@@ -143,9 +143,9 @@ def test_after_malformed_json_text_is_requested(world: World) -> None:
 
     assert not result.is_error
     assert "oauth.setup()" in result.content
-    asked = [(context["query"], context["type"]) for context in world.context7.contexts()]
-    phrasings = {query for query, _ in asked}
-    assert sorted(asked) == sorted((query, kind) for query in phrasings for kind in ("json", "txt"))
+    requests = [(context["query"], context["type"]) for context in world.context7.contexts()]
+    phrasings = {query for query, _ in requests}
+    assert sorted(requests) == sorted((query, kind) for query in phrasings for kind in ("json", "txt"))
 
 
 def test_text_instead_of_json_is_read_as_text(world: World) -> None:
@@ -164,9 +164,9 @@ def test_a_failed_phrasing_is_left_out_and_the_result_is_not_cached(world: World
     world.context7.context_answers.append(error(402, "spending_limit_exceeded"))
 
     assert not world.ask().is_error
-    asked = len(world.context7.contexts())
+    before = len(world.context7.contexts())
     world.ask()
-    assert len(world.context7.contexts()) == asked + 1, "only the failed phrasing is requested again"
+    assert len(world.context7.contexts()) == before + 1, "only the failed phrasing is requested again"
 
 
 @pytest.mark.parametrize("where", ["search_answers", "context_answers"])
@@ -423,13 +423,13 @@ def test_a_missing_choice_is_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"), [(error(500, "internal"), ("context7",)), (JSONResponse({"results": []}), ())]
+    ("answer", "reported"), [(error(500, "internal"), ("context7",)), (JSONResponse({"results": []}), ())]
 )
 def test_unavailable_documentation_is_reported_but_an_unknown_library_is_not(
-    world: World, answer: Response, told: tuple[str, ...]
+    world: World, answer: Response, reported: tuple[str, ...]
 ) -> None:
     world.context7.search_answers.extend([answer] * 4)
-    assert world.ask().left_out == told
+    assert world.ask().left_out == reported
 
 
 def test_a_search_without_a_key_is_not_degraded() -> None:

@@ -28,8 +28,8 @@ HANDLER = Path(__file__).parents[4] / "functions" / "search" / "handler.py"
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with documentation_world() as made:
-        yield made
+    with documentation_world() as new_world:
+        yield new_world
 
 
 @pytest.fixture
@@ -85,12 +85,12 @@ def written(text: str) -> list[tuple[str, dict[str, str], float]]:
     """The metrics among log lines: name, dimensions, value."""
     metrics = []
     for line in text.splitlines():
-        told = json.loads(line) if line.startswith('{"_aws"') else {}
-        for directive in told.get("_aws", {}).get("CloudWatchMetrics", []):
+        entry = json.loads(line) if line.startswith('{"_aws"') else {}
+        for directive in entry.get("_aws", {}).get("CloudWatchMetrics", []):
             (names,) = directive["Dimensions"]
-            dimensions = {name: told[name] for name in names}
+            dimensions = {name: entry[name] for name in names}
             metrics += [
-                (metric["Name"], dimensions, told[metric["Name"]][0]) for metric in directive["Metrics"]
+                (metric["Name"], dimensions, entry[metric["Name"]][0]) for metric in directive["Metrics"]
             ]
     return metrics
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with documentation_world() as made:
-        yield made
+    with documentation_world() as new_world:
+        yield new_world
 
 
 def test_the_example_question_gives_sections_with_their_sources(world: World) -> None:
@@ -73,11 +73,11 @@ def test_the_same_question_again_makes_no_context7_and_no_embedding_call(world: 
 
 def test_cached_results_expire(world: World) -> None:
     world.ask()
-    asked = len(world.context7.requests)
+    before = len(world.context7.requests)
     world.now[0] += world.deps.settings.response_ttl + 1
     world.ask()
 
-    assert len(world.context7.requests) == 2 * asked
+    assert len(world.context7.requests) == 2 * before
 
 
 def test_another_question_embeds_only_sections_it_has_not_seen(world: World) -> None:

@@ -35,8 +35,8 @@ def works() -> GraphNeeds:
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
     """A world with the sample loaded; each test has a user of its own."""
-    with make_world() as made:
-        yield replace(made, tools=graph_tools(works()))
+    with make_world() as new_world:
+        yield replace(new_world, tools=graph_tools(works()))
 
 
 def asked(world: World, message: str, **more: Any) -> tuple[dict[str, Any], list[Record]]:

@@ -43,11 +43,11 @@ def counts(groups: Any) -> dict[str, int]:
 
 
 def test_the_files_are_what_the_script_writes(tmp_path: Path) -> None:
-    made = water_works()
-    for path, rows in ((NODES, made.nodes), (EDGES, made.edges)):
+    sample = water_works()
+    for path, rows in ((NODES, sample.nodes), (EDGES, sample.edges)):
         write(tmp_path / path.name, rows)
         assert (tmp_path / path.name).read_bytes() == path.read_bytes()
-    assert len(made.nodes) == 565
+    assert len(sample.nodes) == 565
 
 
 def test_find_node() -> None:
