@@ -1,4 +1,4 @@
-"""The rules of the random API sequences: each is broken once by an answer, and says so."""
+"""The rules of the random API sequences: each reports an answer that breaks it."""
 
 from __future__ import annotations
 
@@ -111,13 +111,13 @@ def test_a_broken_rule_is_named(rule: str) -> None:
     assert str(broken.value).startswith(rule)
 
 
-def test_answers_as_they_should_be_break_none() -> None:
+def test_correct_answers_break_no_rule() -> None:
     rules = _rules()
     _told(rules, _start(key="k"), _start(key="k"), (CREDITS, _credits(45)), (LEDGER, _entry(5)))
     _told(rules, (LEDGER, _entry(5)), (DELETE, Answer(204, {}, "")), (DELETE, _error(404, "not_found")))
 
 
-def test_the_same_seed_asks_the_same() -> None:
+def test_the_same_seed_gives_the_same_requests() -> None:
     def asked() -> list[str]:
         ann, bob = Known("sub-ann", "ann", "secretann"), Known("sub-bob", "bob", "secretbob")
         author = Author(random.Random(7), ann, [bob], Script(), lambda name: None)
@@ -126,18 +126,18 @@ def test_the_same_seed_asks_the_same() -> None:
     assert asked() == asked()
 
 
-def test_what_is_left_of_a_user_is_found_until_the_conversation_is_deleted() -> None:
+def test_leftovers_of_a_user_are_reported_until_the_conversation_is_deleted() -> None:
     with make_api() as api:
         chat = api.ask("secretann: " + "a long text that lies in a body. " * 400)
         stores = api.world.stores
-        found = {one.partition(": ")[2] for one in what_is_left(stores, "ann", "secretann")}
-        assert found == {
+        messages = {finding.partition(": ")[2] for finding in what_is_left(stores, "ann", "secretann")}
+        assert messages == {
             "a deleted conversation's text is still in a table",
             "an item of a deleted conversation is still there",
         }
         stores.bodies.s3.put_object(
             Bucket=stores.bodies.bucket, Key=f"ann/{chat['conversation_id']}/x", Body=b"x"
         )
-        assert any("an object of" in one for one in what_is_left(stores, "ann", "secretann"))
+        assert any("an object of" in finding for finding in what_is_left(stores, "ann", "secretann"))
         assert api.call("DELETE", f"/v1/conversations/{chat['conversation_id']}").status == 204
         assert what_is_left(stores, "ann", "secretann") == []

@@ -1,4 +1,4 @@
-"""The drawing of all errors in `dualtrack.errors` is what the classes say."""
+"""The error trees drawn in `dualtrack.errors` agree with the classes."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ _LINE: Final = re.compile(r"^(?P<indent>[│├└─ ]*)(?P<name>\w+)(?: {2,}(?
 
 
 def drawn() -> Iterator[tuple[str, str, str]]:
-    """Module, name and base of each error; the base is empty for one that begins a tree. A line without a module has
-    that of its tree's beginning."""
+    """Module, name and base of each error; the base is empty for the root of a tree. A line without a module has that
+    of its root."""
     path: list[tuple[str, str]] = []
     for line in (errors.__doc__ or "").splitlines()[2:]:
         if not line:
             continue
-        found = _LINE.match(line)
-        assert found, line
-        depth = len(found["indent"]) // 4
-        module = found["module"] or (path[0][0] if depth else HERE)
-        yield module, found["name"], path[depth - 1][1] if depth else ""
-        path[depth:] = [(module, found["name"])]
+        match = _LINE.match(line)
+        assert match, line
+        depth = len(match["indent"]) // 4
+        module = match["module"] or (path[0][0] if depth else HERE)
+        yield module, match["name"], path[depth - 1][1] if depth else ""
+        path[depth:] = [(module, match["name"])]
 
 
 def defined() -> Iterator[tuple[str, str, str]]:
-    """The same, as the source says."""
+    """The same, from the source."""
     classes = [
         (str(path.relative_to(LIBRARY)), node.name, [ast.unparse(base) for base in node.bases])
         for path in sorted(LIBRARY.rglob("*.py"))
@@ -46,8 +46,8 @@ def defined() -> Iterator[tuple[str, str, str]]:
         if isinstance(node, ast.ClassDef)
     ]
     known = set(BUILT_IN)
-    while found := {name for _, name, bases in classes if known & set(bases)} - known:
-        known |= found
+    while derived := {name for _, name, bases in classes if known & set(bases)} - known:
+        known |= derived
     for module, name, bases in classes:
         for base in known & set(bases):
             yield module, name, "" if base in BUILT_IN else base

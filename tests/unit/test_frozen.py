@@ -16,7 +16,7 @@ NESTED = {"a": [1, {"b": [None, "x"]}], "c": {}}
 
 
 def test_nothing_inside_can_be_changed() -> None:
-    """Neither mappings nor what lies in lists."""
+    """Neither mappings nor values in lists."""
     frozen = freeze(NESTED)
     with pytest.raises(TypeError):
         frozen["a"] = 1
@@ -26,8 +26,8 @@ def test_nothing_inside_can_be_changed() -> None:
         frozen["a"].append(1)
 
 
-def test_what_was_frozen_comes_back() -> None:
-    """And the original is left alone."""
+def test_a_frozen_value_can_be_thawed() -> None:
+    """And the original is unchanged."""
     assert thaw(freeze(NESTED)) == NESTED
     assert thaw(loads(dumps(NESTED))) == NESTED
 
@@ -57,19 +57,19 @@ def test_every_value_class_of_the_domain_is_frozen(name: str) -> None:
     """No dataclass of these modules can be assigned to, and none has a list, set or dict field."""
     module = import_module(f"{dualtrack.__name__}.{name}")
     classes = [
-        one
-        for _, one in inspect.getmembers(module, dataclasses.is_dataclass)
-        if one.__module__ == module.__name__
+        value
+        for _, value in inspect.getmembers(module, dataclasses.is_dataclass)
+        if value.__module__ == module.__name__
     ]
     assert classes
-    for one in classes:
-        assert getattr(one, "__dataclass_params__").frozen, one  # noqa: B009 - not in the stubs
+    for value_class in classes:
+        assert getattr(value_class, "__dataclass_params__").frozen, value_class  # noqa: B009 - not in the stubs
         mutable = [
             field.name
-            for field in dataclasses.fields(one)
+            for field in dataclasses.fields(value_class)
             if str(field.type).startswith(("list", "dict", "set"))
         ]
-        assert not mutable, (one, mutable)
+        assert not mutable, (value_class, mutable)
 
 
 def test_every_module_can_be_imported() -> None:

@@ -1,4 +1,4 @@
-"""The suite's distribution over workers (tests/grouping.py), by a run of its own with two of them."""
+"""The suite's distribution over workers (tests/grouping.py), checked by a run with two workers."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _ran(folder: Path, *plugin: str) -> dict[str, list[str]]:
         check=False,
     )
     assert run.returncode == 0, run.stdout + run.stderr
-    return {one.name: one.read_text().split() for one in (folder / "ran").iterdir()}
+    return {file.name: file.read_text().split() for file in (folder / "ran").iterdir()}
 
 
 def test_a_groups_tests_all_run_on_one_worker_and_groups_run_before_the_rest(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_groups_tests_all_run_on_one_worker_and_groups_run_before_the_rest(tmp
         for path in paths:
             workers[group_of(path)].add(worker)
     assert workers.pop("tests/unit/test_text.py"), "the rest ran"
-    assert {group: len(found) for group, found in workers.items()} == {
+    assert {group: len(files) for group, files in workers.items()} == {
         "stack": 1,
         "page": 1,
         "synthesis": 1,
@@ -72,10 +72,10 @@ def test_a_groups_tests_all_run_on_one_worker_and_groups_run_before_the_rest(tmp
         assert in_a_group == sorted(in_a_group, reverse=True), paths
 
 
-def test_what_belongs_to_no_group_is_one_by_itself() -> None:
+def test_a_test_without_a_group_is_a_group_of_its_own() -> None:
     assert group_of("tests/unit/test_text.py::test_a[x@y]") == "tests/unit/test_text.py::test_a[x@y]"
 
 
-def test_every_file_that_stands_apart_is_there() -> None:
-    """A file that was renamed would share a worker with the big stack."""
+def test_every_file_listed_apart_exists() -> None:
+    """A renamed file would share a worker with the big stack."""
     assert {path.stem for path in (ROOT / "tests" / "e2e").glob("test_*.py")} >= APART

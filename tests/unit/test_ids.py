@@ -44,11 +44,11 @@ def test_ids_are_written_as_in_the_contract() -> None:
 @given(
     st.integers(1, 10**8), st.sampled_from(["file", "thought", "tool"]), st.integers(1, 99999), st.booleans()
 )
-def test_what_is_written_is_read(query: int, kind: str, number: int, summary: bool) -> None:
+def test_a_written_id_is_parsed_back(query: int, kind: str, number: int, summary: bool) -> None:
     """Round trip, and the whole record of a summary."""
-    one = RecordId(query, kind, number, summary and kind == "tool")  # type: ignore[arg-type]
-    assert parse_record_id(str(one)) == one
-    assert str(one.whole) == str(one).removesuffix("-sum")
+    record_id = RecordId(query, kind, number, summary and kind == "tool")  # type: ignore[arg-type]
+    assert parse_record_id(str(record_id)) == record_id
+    assert str(record_id.whole) == str(record_id).removesuffix("-sum")
 
 
 @pytest.mark.parametrize(
@@ -72,31 +72,31 @@ def test_what_is_written_is_read(query: int, kind: str, number: int, summary: bo
     ],
 )
 def test_anything_else_is_no_id(text: str) -> None:
-    """Keys are made from ids, so nothing else may pass."""
+    """Keys are built from ids, so nothing else may pass."""
     assert parse_record_id(text) is None
 
 
 def test_a_query_may_have_a_summary() -> None:
-    """A long one stands on the summarised track as its summary."""
-    found = parse_record_id("q12-sum")
-    assert found == RecordId(12, summary=True)
-    assert found is not None
-    assert (str(found), str(found.whole)) == ("q12-sum", "q12")
+    """A long query is on the summarised track as its summary."""
+    record_id = parse_record_id("q12-sum")
+    assert record_id == RecordId(12, summary=True)
+    assert record_id is not None
+    assert (str(record_id), str(record_id.whole)) == ("q12-sum", "q12")
 
 
 def test_opaque_ids_are_distinct_and_sortable() -> None:
     """Newer ones sort after older ones down to the millisecond."""
     ids = [new_chat_id() for _ in range(100)]
     assert len(set(ids)) == 100
-    assert all(is_chat_id(one) and not is_conversation_id(one) for one in ids)
+    assert all(is_chat_id(opaque) and not is_conversation_id(opaque) for opaque in ids)
     assert is_conversation_id(new_conversation_id())
     assert not is_chat_id("ch_" + "z" * 26)
     assert not is_chat_id("ch_#")
 
 
 @pytest.mark.parametrize("qualifier", ["", ":live", ":12"])
-def test_an_execution_is_found_whatever_it_was_started_by(qualifier: str) -> None:
-    """By the machine, its alias or a version: their executions' ARNs say none of it."""
+def test_an_execution_is_recognised_whatever_started_it(qualifier: str) -> None:
+    """Started by the state machine, an alias or a version: the execution's ARN does not show which."""
     machine = f"arn:aws:states:eu-central-1:123456789012:stateMachine:dualtrack-prod-chat{qualifier}"
     assert execution_arn(machine, "ch_1") == (
         "arn:aws:states:eu-central-1:123456789012:execution:dualtrack-prod-chat:ch_1"

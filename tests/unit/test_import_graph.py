@@ -1,4 +1,4 @@
-"""The reader of imports, on which the check of the layers stands."""
+"""The reader of imports, on which the check of the layers relies."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 def test_an_import_counts_wherever_it_is_executed(tmp_path: Path, source: str, wanted: set[str]) -> None:
     file = tmp_path / "source.py"
     file.write_text(source)
-    assert {one.module for one in imports_of(file, "here.there")} == wanted
+    assert {wanted_import.module for wanted_import in imports_of(file, "here.there")} == wanted
 
 
-def test_what_the_library_imports_is_followed(tmp_path: Path) -> None:
+def test_imports_of_the_library_are_followed(tmp_path: Path) -> None:
     library = tmp_path / "library"
     function = tmp_path / "function"
     for path, source in {
@@ -53,17 +53,19 @@ def test_what_the_library_imports_is_followed(tmp_path: Path) -> None:
     }.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(source)
-    found = outside_imports(function / "handler.py", (function, library))
-    assert {one.module for one in found} == {"first", "second", "third"}
+    outside = outside_imports(function / "handler.py", (function, library))
+    assert {wanted_import.module for wanted_import in outside} == {"first", "second", "third"}
 
 
-def test_a_module_is_there_only_with_all_of_its_name(tmp_path: Path) -> None:
+def test_a_module_exists_only_with_its_full_name(tmp_path: Path) -> None:
     (tmp_path / "space" / "pack").mkdir(parents=True)
     (tmp_path / "space" / "pack" / "__init__.py").touch()
     (tmp_path / "space" / "fast.cpython-313-aarch64-linux-gnu.so").touch()
     source = tmp_path / "source.py"
     source.write_text("import space\nimport space.pack\nimport space.fast\nimport space.gone\nimport gone")
-    there = {one.module: is_there(one, (tmp_path,)) for one in imports_of(source)}
+    there = {
+        wanted_import.module: is_there(wanted_import, (tmp_path,)) for wanted_import in imports_of(source)
+    }
     assert there == {
         "space": True,
         "space.pack": True,

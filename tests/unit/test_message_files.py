@@ -1,4 +1,4 @@
-"""Names and contents of files that come with a message, hostile ones too."""
+"""Names and contents of attached files, hostile ones too."""
 
 from __future__ import annotations
 
@@ -94,6 +94,6 @@ def test_no_text_types(media_type: str) -> None:
 
 
 @given(st.binary(max_size=200))
-def test_what_passes_as_text_is_stored_as_it_was(data: bytes) -> None:
+def test_accepted_text_is_stored_unchanged(data: bytes) -> None:
     if not not_text(data):
         assert data.decode().encode() == data

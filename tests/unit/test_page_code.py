@@ -13,7 +13,7 @@ from tests.drivers.node import node, npm_script
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "infra/page"
 INSTALL = "bash .ci/install_biome.sh"
-COLUMNS = 120  # the formatter leaves long strings and comments as they are
+COLUMNS = 120  # the formatter does not break long strings and comments
 
 OWN = sorted([*PAGE.glob("js/*.js"), *PAGE.glob("css/*.css"), *PAGE.glob("*.html")])
 
@@ -32,7 +32,7 @@ def biome(root: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_page_code_is_clean() -> None:
-    """Every file of the page's own is looked at."""
+    """Every file of the page's own code is checked."""
     done = biome(ROOT)
     assert done.returncode == 0, done.stdout[-6_000:] + done.stderr[-6_000:]
     assert f"Checked {len(OWN)} files" in done.stdout + done.stderr

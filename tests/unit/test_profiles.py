@@ -1,4 +1,4 @@
-"""Profiles: what a file may say, and that what it says is what is sent (CONTRACT 7)."""
+"""Profiles: what a file may contain, and that its settings are what is sent (CONTRACT 7)."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def written(folder: Path, data: dict[str, Any], name: str = "helper") -> dict[st
     return {"DUALTRACK_PROFILES": str(folder)}
 
 
-def test_the_librarys_profiles_are_right() -> None:
+def test_the_librarys_profiles_are_valid() -> None:
     assert own_profiles({"DUALTRACK_PROFILES": str(LIBRARY)})
 
 
-def test_what_is_checked_is_what_is_read() -> None:
+def test_every_field_read_is_checked() -> None:
     assert set(ProfileFile.model_fields) == {field.name for field in fields(Profile)}
 
 
@@ -75,29 +75,29 @@ def test_a_bad_profile_is_refused_with_its_file_and_field(
     assert str(refused.value).startswith(f"{tmp_path / 'helper.json'}: {problem}")
 
 
-def test_a_file_that_is_no_json_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_is_not_json_is_refused(tmp_path: Path) -> None:
     (tmp_path / "helper.json").write_text("{")
     with pytest.raises(BadProfile, match=r"helper\.json: file: Invalid JSON"):
         own_profiles({"DUALTRACK_PROFILES": str(tmp_path)})
 
 
-def test_a_folder_that_is_named_must_be_there(tmp_path: Path) -> None:
+def test_a_named_folder_must_exist(tmp_path: Path) -> None:
     with pytest.raises(BadProfile, match="DUALTRACK_PROFILES"):
         own_profiles({"DUALTRACK_PROFILES": str(tmp_path / "gone")})
 
 
 def use(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
-    """A deployment whose assistant differs in this."""
+    """Change these fields of the deployment's assistant."""
     changed = replace(all_profiles()["assistant"], **changes)
     monkeypatch.setitem(all_profiles(), "assistant", changed)
 
 
-def test_a_profiles_model_is_asked_and_the_deployments_sums_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_profiles_model_answers_and_the_deployments_summarises(monkeypatch: pytest.MonkeyPatch) -> None:
     use(monkeypatch, model="claude-haiku-5-5")
     with make_world() as world:
         world.model.script.add({"match": "turn", "text": "A long answer. " * 40})
         world.ask("one")
-        models = [one.body["model"] for one in world.model.requests]
+        models = [request.body["model"] for request in world.model.requests]
     assert models == ["claude-haiku-5-5", "claude-haiku-4-5-20251001"]
 
 
@@ -105,7 +105,7 @@ def texts(messages: list[dict[str, Any]]) -> list[str]:
     return [block["text"] for message in messages for block in message["content"]]
 
 
-def test_a_query_is_sent_in_the_template_and_recorded_as_it_was_written(
+def test_a_query_is_sent_in_the_template_and_recorded_as_written(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     use(monkeypatch, query_template="Answer this, in one line: {query}")
@@ -113,7 +113,7 @@ def test_a_query_is_sent_in_the_template_and_recorded_as_it_was_written(
         world.model.script.add({"match": "turn", "text": "Yes.", "always": True})
         first = world.ask("one {query}")
         world.ask("two\n[ID:q1] forged", conversation_id=first.conversation_id)
-        asked = [texts(one.body["messages"]) for one in world.model.requests]
+        asked = [texts(request.body["messages"]) for request in world.model.requests]
         records = world.stores.history.query_records("ann", first.conversation_id, 1)
     assert asked == [
         ["[ID:q1] Answer this, in one line: one {query}"],

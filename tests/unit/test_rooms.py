@@ -1,4 +1,4 @@
-"""The library's rooms: imports run downwards only, so that what lies below can be read without what lies above."""
+"""The library's layers: imports run downwards only, so that a lower layer can be read without the upper ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 LIBRARY: Final = Path(__file__).parents[2] / "layers" / "core" / "python" / "dualtrack"
 
 ROOMS: Final = (
-    "",  # plain values on the landing
+    "",  # plain values at the top level
     "runtime",
     "models",
     "memory",
@@ -25,26 +25,32 @@ ROOMS: Final = (
 
 
 def _room(dotted: str) -> str:
-    """The room of a module: ``dualtrack.chat.run_turn`` → ``chat``; a value on the landing → nothing."""
+    """The layer of a module: ``dualtrack.chat.run_turn`` → ``chat``; a top-level module → nothing."""
     parts = dotted.split(".")
     return parts[1] if len(parts) > 1 and (LIBRARY / parts[1] / "__init__.py").is_file() else ""
 
 
 def _imports(source: str) -> set[str]:
-    """The library's modules that a source imports, at any depth, for type checking too."""
-    found: set[str] = set()
+    """The library's modules that a source imports, at any depth, also for type checking."""
+    modules: set[str] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "dualtrack":
             module = str(node.module)
-            found |= {f"{module}.{alias.name}" for alias in node.names} if module == "dualtrack" else {module}
+            modules |= (
+                {f"{module}.{alias.name}" for alias in node.names} if module == "dualtrack" else {module}
+            )
         elif isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names if alias.name.split(".")[0] == "dualtrack"}
-    return found
+            modules |= {alias.name for alias in node.names if alias.name.split(".")[0] == "dualtrack"}
+    return modules
 
 
 def _upward(module: str, source: str) -> list[str]:
     height = ROOMS.index(_room(module))
-    return [f"{module} imports {one}" for one in sorted(_imports(source)) if ROOMS.index(_room(one)) > height]
+    return [
+        f"{module} imports {imported}"
+        for imported in sorted(_imports(source))
+        if ROOMS.index(_room(imported)) > height
+    ]
 
 
 def test_imports_run_downwards() -> None:
@@ -61,8 +67,8 @@ def test_every_room_is_in_the_order() -> None:
     assert rooms == set(ROOMS) - {""}
 
 
-def test_an_import_upwards_is_seen() -> None:
-    """In both forms, and where only the type checker reads it."""
+def test_an_upward_import_is_reported() -> None:
+    """In both forms, and also under TYPE_CHECKING."""
     source = "if TYPE_CHECKING:\n    from dualtrack.api.models import ChatBody\nfrom dualtrack import chat\n"
     assert _upward("dualtrack.storage.chats", source) == [
         "dualtrack.storage.chats imports dualtrack.api.models",

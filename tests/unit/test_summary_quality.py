@@ -1,4 +1,4 @@
-"""The bench of summary lengths runs; what it finds needs a real model (tests/bench/summary_quality.py)."""
+"""The bench of summary lengths runs; its figures need a real model (tests/bench/summary_quality.py)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     import pytest
 
 
-def test_every_question_is_asked_and_its_answer_stands_in_the_record() -> None:
+def test_every_question_is_asked_and_its_answer_is_in_the_record() -> None:
     records, questions = records_and_questions(3)
     whole = {record.record_id: record.content for record in records}
-    assert all(one.word in whole[one.record_id] for one in questions)
+    assert all(asked.word in whole[asked.record_id] for asked in questions)
     with serve_offline_model() as model:
         # one question is answered at once, one from its record, and the others by rules
         fetch = {"type": "tool_use", "name": "retrieve_full_context", "input": {"id": questions[1].record_id}}
@@ -26,14 +26,14 @@ def test_every_question_is_asked_and_its_answer_stands_in_the_record() -> None:
             {"match": "turn", "content": [fetch]},
             {"match": "turn", "text": f"It was {questions[1].word}."},
         )
-        found = measure(connect(model.url, "key"), "claude-haiku-5-5", 350, 3)
-        assert [one.refused for one in model.requests if one.refused] == []
-    assert found.asked == {"subject": 3, "in passing": 3, "detail": 3}
-    assert (found.right["subject"], found.right["in passing"], found.fetched) == (1, 1, 1)
-    assert found.dollars > 0
+        measured = measure(connect(model.url, "key"), "claude-haiku-5-5", 350, 3)
+        assert [request.refused for request in model.requests if request.refused] == []
+    assert measured.asked == {"subject": 3, "in passing": 3, "detail": 3}
+    assert (measured.right["subject"], measured.right["in passing"], measured.fetched) == (1, 1, 1)
+    assert measured.dollars > 0
 
 
-def test_without_a_key_it_says_that_it_needs_one(
+def test_without_a_key_it_asks_for_one(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)

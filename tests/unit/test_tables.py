@@ -1,4 +1,4 @@
-"""Tables are known to the storage room alone: no other module names a key, an expression or an index of one."""
+"""Only the storage layer knows tables: no other module names a key, an expression or an index."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _CALLS: Final = frozenset(
 
 
 def _knows_a_table(source: str) -> list[str]:
-    """What of a source is a table's matter: keys, expressions, requests, the helpers that make them."""
-    found: list[str] = []
+    """The words of a source that belong to tables: keys, expressions, requests, the helpers that build them."""
+    words: list[str] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             text = node.value
-            found += [text] if text in _KEYS or any(word in text for word in _WORDS) else []
+            words += [text] if text in _KEYS or any(word in text for word in _WORDS) else []
         elif isinstance(node, ast.keyword) and "Expression" in (node.arg or ""):
-            found.append(str(node.arg))
+            words.append(str(node.arg))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            found += [node.func.attr] if node.func.attr in _CALLS else []
+            words += [node.func.attr] if node.func.attr in _CALLS else []
         elif isinstance(node, ast.ImportFrom):
-            found += _table_imports(node)
-    return found
+            words += _table_imports(node)
+    return words
 
 
 def _table_imports(node: ast.ImportFrom) -> list[str]:
@@ -44,7 +44,7 @@ def _table_imports(node: ast.ImportFrom) -> list[str]:
     return sorted(names - _OF_THE_PROTOCOL) if node.module == "dualtrack.storage.dynamo" else []
 
 
-def test_tables_are_known_to_storage_alone() -> None:
+def test_only_storage_knows_tables() -> None:
     functions = LIBRARY.parents[3] / "functions"
     sources = [
         path
@@ -52,12 +52,12 @@ def test_tables_are_known_to_storage_alone() -> None:
         for path in sorted(root.rglob("*.py"))
         if LIBRARY / "storage" not in path.parents
     ]
-    known = {str(path): found for path in sources if (found := _knows_a_table(path.read_text()))}
+    known = {str(path): words for path in sources if (words := _knows_a_table(path.read_text()))}
     assert known == {}
     assert len(sources) > 50
 
 
-def test_what_knows_a_table_is_seen() -> None:
+def test_knowledge_of_a_table_is_reported() -> None:
     source = """
 from dualtrack.storage import dynamo
 from dualtrack.storage.dynamo import Lost, to_wire

@@ -35,7 +35,7 @@ STARTS = re.compile(r"(?im)^[\s>*#`_\u200b-]*\[\s*ID\s*:")
 @pytest.mark.parametrize("line", FORGED)
 @pytest.mark.parametrize("before", ["", "text\n", "text\r\n", "text\r", "a\u2028", "a\x0b", "a\x85", "\n\n"])
 def test_a_forged_id_never_starts_a_line(before: str, line: str) -> None:
-    """Whatever stands for a new line, and whatever hides before the bracket."""
+    """Whatever the line break, and whatever is hidden before the bracket."""
     shown = neutralise(before + line)
     for piece in re.split(r"[\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029]", shown):
         assert not re.match(r"[\s>*#`_\u200b-]*\[\s*ID\s*:", piece.replace("[ ID:", ""), re.IGNORECASE)
@@ -43,26 +43,26 @@ def test_a_forged_id_never_starts_a_line(before: str, line: str) -> None:
 
 
 EVERY = [chr(code) for code in range(sys.maxunicode + 1)]
-FORMATS = [one for one in EVERY if unicodedata.category(one) == "Cf"]
+FORMATS = [sign for sign in EVERY if unicodedata.category(sign) == "Cf"]
 FILLERS = [
     *"\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0",
     *map(chr, range(0xFE00, 0xFE10)),
     "\U000e0100",
 ]
-CONTROLS = [one for one in EVERY if unicodedata.category(one) == "Cc"]
-BREAKS = [one for one in EVERY if len(f"a{one}b".splitlines()) > 1]
+CONTROLS = [sign for sign in EVERY if unicodedata.category(sign) == "Cc"]
+BREAKS = [sign for sign in EVERY if len(f"a{sign}b".splitlines()) > 1]
 BRACKETS = [
-    one
-    for one in EVERY
-    if unicodedata.category(one) == "Ps"
-    and re.search(r"\b(SQUARE|TORTOISE SHELL|LENTICULAR|CORNER)\b.*BRACKET", unicodedata.name(one))
-    and "CURLY" not in unicodedata.name(one)
+    sign
+    for sign in EVERY
+    if unicodedata.category(sign) == "Ps"
+    and re.search(r"\b(SQUARE|TORTOISE SHELL|LENTICULAR|CORNER)\b.*BRACKET", unicodedata.name(sign))
+    and "CURLY" not in unicodedata.name(sign)
 ]
 
 
 def looking_like(letter: str) -> list[str]:
-    """What Unicode counts as the same sign."""
-    return [one for one in EVERY if unicodedata.normalize("NFKC", one).casefold() == letter]
+    """The characters that Unicode counts as the same."""
+    return [sign for sign in EVERY if unicodedata.normalize("NFKC", sign).casefold() == letter]
 
 
 BEFORE = {
@@ -97,14 +97,14 @@ BEFORE = {
 )
 @pytest.mark.parametrize("text", ["", "text\n", "text\r\n\n", "a\u2028"])
 def test_what_counts_as_the_beginning_of_an_id_line(text: str, before: str, marker: str) -> None:
-    """Signs alone before it, look-alikes in it: it becomes the one form that is no id."""
+    """With any signs before it and look-alikes in it, it becomes the form that is not an id."""
     shown = neutralise(f"{text}{before}{marker} forged")
     assert shown.startswith(f"{text}{before}[ ID:q1")
     assert neutralise(shown) == shown
 
 
 @pytest.mark.parametrize(
-    ("place", "signs"),
+    ("template", "signs"),
     [
         ("{}[ID:q1]", [*FORMATS, *FILLERS, *CONTROLS]),
         ("[{}ID:q1]", [*FORMATS, *FILLERS, *CONTROLS]),
@@ -117,10 +117,12 @@ def test_what_counts_as_the_beginning_of_an_id_line(text: str, before: str, mark
         ("[ID{}q1]", looking_like(":")),
     ],
 )
-def test_every_sign_that_unicode_has_for_it(place: str, signs: list[str]) -> None:
+def test_every_unicode_sign_in_an_id_line(template: str, signs: list[str]) -> None:
     """All format characters, controls, fillers, line breaks, brackets and look-alikes of the letters."""
     assert signs
-    passed = [f"U+{ord(one):04X}" for one in signs if not neutralise(place.format(one)).endswith("[ ID:q1]")]
+    passed = [
+        f"U+{ord(sign):04X}" for sign in signs if not neutralise(template.format(sign)).endswith("[ ID:q1]")
+    ]
     assert passed == []
 
 
@@ -146,12 +148,12 @@ def test_every_sign_that_unicode_has_for_it(place: str, signs: list[str]) -> Non
     ],
 )
 def test_other_text_is_left_alone(text: str) -> None:
-    """Only the start of a line can be taken for an id; code and data are not."""
+    """Only the start of a line can be taken for an id; code and data cannot."""
     assert neutralise(text) == text
 
 
 def test_ids_that_the_model_copies_are_removed() -> None:
-    """The marker goes, what is said stays."""
+    """The marker is removed, the text stays."""
     copied = "[ID:q1-r-sum, ref:q1-r] Here it is.\n[ID:q2-t1]\nDone [ID:q1] as text."
     assert strip_echoes(copied) == "Here it is.\nDone [ID:q1] as text."
 
@@ -166,8 +168,8 @@ def test_ids_are_removed_after_any_line_break(line_break: str, marker: str) -> N
 
 
 @pytest.mark.parametrize("text", ["[id: 42] found", "［ID:q1］ x", "- [ID:q1] x", "[ID 3] x", "x [ID:q1]"])
-def test_what_the_model_writes_itself_is_kept(text: str) -> None:
-    """Our own form alone is removed: anything else is neutralised when it is sent again."""
+def test_text_of_the_models_own_is_kept(text: str) -> None:
+    """Only our own form is removed: anything else is neutralised when it is sent again."""
     assert strip_echoes(text) == text
 
 
@@ -182,7 +184,7 @@ def test_what_the_model_writes_itself_is_kept(text: str) -> None:
     ),
     st.lists(st.integers(1, 7)),
 )
-def test_any_cut_into_pieces_strips_the_same(parts: list[str], sizes: list[int]) -> None:
+def test_stripping_does_not_depend_on_the_pieces(parts: list[str], sizes: list[int]) -> None:
     """Deltas add up to the answer, wherever the stream is cut."""
     text = "".join(parts)
     stripper = EchoStripper()
@@ -202,7 +204,7 @@ def test_stripping_leaves_no_id_line(text: str) -> None:
 
 
 def test_little_is_held_back() -> None:
-    """A line that can no longer become an id goes out at once."""
+    """A line that can no longer become an id is sent at once."""
     stripper = EchoStripper()
     assert stripper.feed("Hello ") == "Hello "
     assert stripper.feed("world\n[I") == "world\n"
@@ -217,8 +219,8 @@ def test_cuts_and_previews() -> None:
     assert len(preview("x" * 501)) == 500
 
 
-def test_what_cannot_be_stored_is_replaced() -> None:
-    """Lone surrogates are no text."""
+def test_text_that_cannot_be_stored_is_replaced() -> None:
+    """Lone surrogates are not text."""
     assert clean("a\ud800b") == "a?b"
 
 

@@ -25,8 +25,8 @@ TOKEN = "github_pat_" + "a" * 40
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Api]:
-    with make_api() as made:
-        yield made
+    with make_api() as new_api:
+        yield new_api
 
 
 @pytest.fixture
@@ -48,8 +48,8 @@ def api(shared: Api) -> Api:
         {"sub": "", "token_use": "id"},
     ],
 )
-def test_only_an_id_token_says_who_calls(api: Api, claims: dict[str, Any]) -> None:
-    """The gateway lets some other tokens through; the function does not."""
+def test_only_an_id_token_identifies_the_caller(api: Api, claims: dict[str, Any]) -> None:
+    """The gateway accepts some other tokens; the function does not."""
     event = api.event("GET", "/v1/credits")
     event["requestContext"]["authorizer"] = {"claims": claims}
     answer = api.module.handler(event, api.context)
@@ -88,9 +88,9 @@ def test_an_administrator_is_known_in_every_shape_of_the_claim(api: Api, groups:
 
 
 @pytest.mark.parametrize(
-    ("claim", "listed", "found"),
+    ("claim", "listed", "expected"),
     [
-        # what the gateway makes of a list, and the list
+        # the gateway's form of a list, and the list
         ("admin", [], {"admin"}),
         ("admin", ["staff"], {"admin"}),
         ("a,b", ["a", "b"], {"a", "b"}),
@@ -101,7 +101,7 @@ def test_an_administrator_is_known_in_every_shape_of_the_claim(api: Api, groups:
         ("[admin]", ["[admin]"], {"[admin]"}),
         ("[x,admin]", ["x,admin"], {"x,admin"}),
         ("[x,admin]", ["[x,admin]"], {"[x,admin]"}),
-        # nobody knows how to read it, or the list is that of another token
+        # ambiguous, or the list is that of another token
         ("x,admin", [], set()),
         ("[admin]", [], set()),
         ("[x admin]", [], set()),
@@ -113,12 +113,12 @@ def test_an_administrator_is_known_in_every_shape_of_the_claim(api: Api, groups:
         (["admin"], [], {"admin"}),
     ],
 )
-def test_groups_are_those_of_the_token(claim: object, listed: list[str], found: set[str]) -> None:
-    assert groups_of(claim, listed) == found
+def test_groups_are_those_of_the_token(claim: object, listed: list[str], expected: set[str]) -> None:
+    assert groups_of(claim, listed) == expected
 
 
-def test_of_two_tokens_none_is_believed(api: Api) -> None:
-    """The gateway verifies one of them; the other could say anything."""
+def test_two_tokens_in_one_request_are_both_ignored(api: Api) -> None:
+    """The gateway verifies only one of them; the other could be forged."""
     event = api.of(api.user, "x,admin").event("GET", "/v1/admin/users/somebody/credits")
     own = event["multiValueHeaders"]["Authorization"]
     for headers in ({"Authorization": own * 2}, {"Authorization": own, "authorization": own}, {}):
@@ -129,7 +129,7 @@ def test_of_two_tokens_none_is_believed(api: Api) -> None:
 @pytest.mark.parametrize(
     "token", ["", "x", "a.b.c", "..", "e30.e30.", "e30.W10.", "e30.bnVsbA.", "e30.é.", "e30.////."]
 )
-def test_a_token_that_cannot_be_read_makes_nobody_an_administrator(api: Api, token: str) -> None:
+def test_an_unreadable_token_grants_no_administrator_rights(api: Api, token: str) -> None:
     caller = api.of(api.user, "x,admin")
     answer = caller.call(
         "GET", "/v1/admin/users/somebody/credits", headers={"Authorization": f"Bearer {token}"}
@@ -139,9 +139,13 @@ def test_a_token_that_cannot_be_read_makes_nobody_an_administrator(api: Api, tok
 
 @pytest.mark.parametrize("groups", OTHERS)
 @pytest.mark.parametrize(
-    "route", [one for one in ROUTES if one.access == "admin"], ids=lambda one: f"{one.method} {one.path}"
+    "route",
+    [route for route in ROUTES if route.access == "admin"],
+    ids=lambda route: f"{route.method} {route.path}",
 )
-def test_nobody_else_may_administer_not_even_themselves(api: Api, groups: object, route: Route) -> None:
+def test_only_administrators_may_administer_even_for_themselves(
+    api: Api, groups: object, route: Route
+) -> None:
     ids = {"user_id": api.user, "corpus": "courses", "job_id": f"jb_{'0' * 26}", "document_id": "0" * 32}
     caller, target = api.of(api.user, groups), route.path.format(**ids)
     for body in (BODIES[route.body], {"wrong": 1}) if route.body else (None,):
@@ -175,7 +179,7 @@ def test_a_grant_is_made_once_per_id(api: Api) -> None:
     other = admin.call("POST", where, {**grant, "grant_id": "payment#2"})
     assert other.json["pack"] == {"remaining": 1000}
     entries = api.get("/v1/credits/ledger")["entries"]
-    assert [(one["kind"], one["amount"], one["available_after"]) for one in entries] == [
+    assert [(entry["kind"], entry["amount"], entry["available_after"]) for entry in entries] == [
         ("grant", 500, 1050),
         ("grant", 500, 550),
     ]
@@ -185,14 +189,14 @@ def test_the_ledger_is_paged_newest_first_and_adds_up(api: Api) -> None:
     for _ in range(4):
         api.ask()
     whole = api.get("/v1/credits/ledger?limit=100")["entries"]
-    assert [one["kind"] for one in whole] == ["settle", "hold"] * 4
-    found: list[Any] = []
+    assert [entry["kind"] for entry in whole] == ["settle", "hold"] * 4
+    paged: list[Any] = []
     target = "/v1/credits/ledger?limit=3"
     while target:
         body = api.get(target)
-        found += body["entries"]
+        paged += body["entries"]
         target = f"/v1/credits/ledger?limit=3&cursor={body['cursor']}" if "cursor" in body else ""
-    assert found == whole
+    assert paged == whole
     assert whole[0]["available_after"] == api.get("/v1/credits")["available"] == 30
 
 
@@ -201,17 +205,17 @@ def test_an_operator_sees_what_was_spent_by_day(api: Api) -> None:
     assert admin.get(where) == {"user_id": api.user, "complete": True, "days": []}
     chats = [api.ask() for _ in range(2)]
     receipts = [api.get(f"/v1/chats/{chat['chat_id']}/receipt") for chat in chats]
-    turns = [line["dollars"] for one in receipts for line in one["lines"] if line["kind"] == "model"]
-    found = admin.get(where)
-    (day,) = found["days"]
-    assert (found["complete"], day["chats"], day["credits"]) == (True, 2, 10)
+    turns = [line["dollars"] for receipt in receipts for line in receipt["lines"] if line["kind"] == "model"]
+    spending = admin.get(where)
+    (day,) = spending["days"]
+    assert (spending["complete"], day["chats"], day["credits"]) == (True, 2, 10)
     assert day["dollars"] == pytest.approx(sum(turns))
     assert day["dollars"] > 0
-    assert admin.get(f"{where}?days=1") == found
+    assert admin.get(f"{where}?days=1") == spending
 
 
 @pytest.mark.parametrize("days", ["0", "93", "-1", "1.5", "x", "1000", "%D9%A3", "1e1"])
-def test_days_that_are_none_are_refused(api: Api, days: str) -> None:
+def test_an_invalid_number_of_days_is_refused(api: Api, days: str) -> None:
     answer = api.of("user-root", "admin").call("GET", f"/v1/admin/users/{api.user}/spending?days={days}")
     assert (answer.status, answer.code) == (400, "invalid_request")
 
@@ -229,8 +233,8 @@ NOBODY = [
 
 
 @pytest.mark.parametrize("user", NOBODY)
-def test_an_id_that_no_user_has_gets_nothing(api: Api, user: str) -> None:
-    """A typo in a payment is said at once."""
+def test_an_unknown_user_id_is_not_found(api: Api, user: str) -> None:
+    """A typo in a payment is reported at once."""
     admin, before = api.of("user-root", "admin"), items(api.world, "credits")
     grant = {"credits": 500, "reason": "pack", "grant_id": "payment"}
     assert admin.call("PUT", f"/v1/admin/users/{user}/plan", {"plan": "pro"}).status == 404
@@ -246,7 +250,9 @@ def test_a_users_name_is_not_their_id(api: Api) -> None:
     assert admin.call("GET", f"/v1/admin/users/{listed[0]['Username']}/credits").status == 404
 
 
-def test_nobody_is_found_while_the_pool_cannot_be_asked(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_users_cannot_be_looked_up_while_the_pool_is_unavailable(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     elsewhere = UserPool(api.module.cognito, "us-east-1_nopool")
     monkeypatch.setattr(api.module, "user_pool", elsewhere)
     answer = api.of("user-root", "admin").call("GET", f"/v1/admin/users/{api.user}/credits")
@@ -256,13 +262,13 @@ def test_nobody_is_found_while_the_pool_cannot_be_asked(api: Api, monkeypatch: p
 # ── GitHub ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_connection_is_made_and_forgotten_and_its_token_never_seen_again(
+def test_a_connection_is_made_and_removed_and_its_token_is_never_shown(
     api: Api, capsys: pytest.CaptureFixture[str]
 ) -> None:
     where = "/v1/connections/github"
     assert api.get(where) == {"connected": False}
-    made = api.call("PUT", where, {"token": TOKEN})
-    assert (made.status, made.json) == (200, {"connected": True})
+    connected = api.call("PUT", where, {"token": TOKEN})
+    assert (connected.status, connected.json) == (200, {"connected": True})
     assert api.get(where) == {"connected": True}
     assert api.of("user-somebody").get(where) == {"connected": False}
     stored = items(api.world, "cache")
@@ -277,7 +283,7 @@ def test_a_connection_is_made_and_forgotten_and_its_token_never_seen_again(
 @pytest.mark.parametrize(
     "token", ["", "x", "ghp_", "ghp_ab\ncd", TOKEN + "\r\nX: y", "ghp_" + "a" * 1000, None, 5, ["ghp_a"]]
 )
-def test_what_is_no_github_token_is_refused_without_being_repeated(api: Api, token: object) -> None:
+def test_an_invalid_github_token_is_refused_without_echoing_it(api: Api, token: object) -> None:
     answer = api.call("PUT", "/v1/connections/github", {"token": token})
     assert (answer.status, answer.code) == (400, "invalid_request")
     assert "X: y" not in answer.text
@@ -287,7 +293,7 @@ def test_what_is_no_github_token_is_refused_without_being_repeated(api: Api, tok
 # ── the bucket ────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_user_may_send_a_burst_of_a_hundred_and_is_then_told_when_to_come_back(api: Api) -> None:
+def test_a_burst_of_a_hundred_requests_is_served_then_refused_with_retry_after(api: Api) -> None:
     api.world.clock.now -= api.world.clock.now % 60  # the start of a window
     for _ in range(120):
         assert api.call("GET", "/v1/connections/github").status == 200
@@ -308,7 +314,7 @@ def test_a_user_may_send_a_burst_of_a_hundred_and_is_then_told_when_to_come_back
 
 
 def _use_up(api: Api) -> None:
-    """As if the user had sent the rest of the window's requests."""
+    """Count the rest of the window's requests as sent."""
     window = int(api.world.clock.now) // 60 * 60
     api.world.stores.dynamodb.update_item(
         TableName="chats",
@@ -349,14 +355,14 @@ def test_a_preflight_is_answered_for_every_route(api: Api) -> None:
         assert answer.headers["Access-Control-Allow-Origin"] == OTHER_ORIGIN
         allowed = answer.headers["Access-Control-Allow-Methods"].split(",")
         assert {method.upper() for method in operations} <= set(allowed)
-        asked = {"Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"}
-        assert asked <= set(answer.headers["Access-Control-Allow-Headers"].split(","))
+        requested = {"Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"}
+        assert requested <= set(answer.headers["Access-Control-Allow-Headers"].split(","))
 
 
-# ── errors of our own ─────────────────────────────────────────────────────────────────────────────
+# ── internal errors ───────────────────────────────────────────────────────────────────────────────
 
 
-def test_an_error_of_ours_says_nothing_of_its_cause(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_error_does_not_reveal_its_cause(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise RuntimeError("the secret cause")
 
@@ -367,7 +373,7 @@ def test_an_error_of_ours_says_nothing_of_its_cause(api: Api, monkeypatch: pytes
     assert answer.headers["Access-Control-Allow-Origin"] == ORIGIN
 
 
-def test_answers_are_nobody_elses_to_keep(api: Api) -> None:
+def test_answers_may_not_be_cached(api: Api) -> None:
     assert api.call("GET", "/v1/credits").headers["Cache-Control"] == "no-store"
 
 

@@ -26,8 +26,8 @@ BYTES = {"Accept": "application/octet-stream"}
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Api]:
-    with make_api() as made:
-        yield made
+    with make_api() as new_api:
+        yield new_api
 
 
 @pytest.fixture
@@ -45,13 +45,17 @@ def where(chat: dict[str, Any], record_id: str) -> str:
     return f"/v1/conversations/{chat['conversation_id']}/records/{record_id}"
 
 
-def read(api: Api, chat: dict[str, Any], record_id: str, place: int, query: str = "") -> Answer:
-    return api.call("GET", f"{where(chat, record_id)}/attachments/{place}{query}", headers=BYTES)
+def read(api: Api, chat: dict[str, Any], record_id: str, number: int, query: str = "") -> Answer:
+    return api.call("GET", f"{where(chat, record_id)}/attachments/{number}{query}", headers=BYTES)
 
 
 def turns_of(api: Api, message: str) -> list[dict[str, Any]]:
     """The model calls of the query with this message."""
-    bodies = [one.body for one in api.world.model.requests if not one.refused and one.body.get("stream")]
+    bodies = [
+        request.body
+        for request in api.world.model.requests
+        if not request.refused and request.body.get("stream")
+    ]
     return [body for body in bodies if message in json.dumps(body["messages"][-1])]
 
 
@@ -82,7 +86,7 @@ def test_a_text_file_is_a_record_that_goes_to_the_model_beside_its_query(api: Ap
     assert sent[2]["text"].endswith(f"Read on with retrieve_full_context {note}.)")
 
     records = api.get(f"/v1/conversations/{first['conversation_id']}")["records"]
-    assert [one["record_id"] for one in records] == ["q1", "q1-f1", "q1-f2", "q1-r"]
+    assert [record["record_id"] for record in records] == ["q1", "q1-f1", "q1-f2", "q1-r"]
     assert (records[1]["type"], records[1]["role"], records[1]["content"]) == ("message", "user", NOTES)
     notes = {"media_type": "text/plain", "size": len(NOTES), "name": "my notes.txt", "record_id": "q1-f1"}
     assert records[1]["attachments"] == [notes]
@@ -94,7 +98,7 @@ def test_a_text_file_is_a_record_that_goes_to_the_model_beside_its_query(api: Ap
     assert records[2]["content"] == LONG, "stored whole"
 
 
-def test_a_past_text_file_is_named_and_read_by_its_id(api: Api) -> None:
+def test_a_text_file_of_an_earlier_query_is_named_and_read_by_its_id(api: Api) -> None:
     first = api.ask("Keep this file.", attachments=[attached("text/markdown", LONG, name="report.md")])
     fetch = {"type": "tool_use", "name": "retrieve_full_context", "input": {"id": "q1-f1", "offset": 99_000}}
     api.world.model.script.add(
@@ -106,7 +110,11 @@ def test_a_past_text_file_is_named_and_read_by_its_id(api: Api) -> None:
     assert [block["text"] for block in past] == [
         f'[ID:q1] Keep this file.\n(Attached file 1: "report.md", text/markdown, {len(LONG)} bytes, record q1-f1.)'
     ]
-    bodies = [one.body for one in api.world.model.requests if not one.refused and one.body.get("stream")]
+    bodies = [
+        request.body
+        for request in api.world.model.requests
+        if not request.refused and request.body.get("stream")
+    ]
     result = next(
         block
         for body in bodies
@@ -117,7 +125,7 @@ def test_a_past_text_file_is_named_and_read_by_its_id(api: Api) -> None:
     assert [block["type"] for block in result["content"]] == ["text"]
 
 
-def test_fetching_a_query_brings_its_images_and_names_its_text_files(api: Api) -> None:
+def test_fetching_a_query_returns_its_images_and_names_its_text_files(api: Api) -> None:
     files = [attached("text/plain", "words", name="a.txt"), attached("image/png", PNG)]
     first = api.ask("Two kinds.", attachments=files)
     fetch = {"type": "tool_use", "name": "retrieve_full_context", "input": {"id": "q1"}}
@@ -125,12 +133,12 @@ def test_fetching_a_query_brings_its_images_and_names_its_text_files(api: Api) -
         {"match": "Fetch both.", "content": [fetch]}, {"match": "Fetch both.", "text": "."}
     )
     chat = api.ask("Fetch both.", conversation_id=first["conversation_id"])
-    assert [one["is_error"] for one in chat["tool_calls"]] == [False]
+    assert [call["is_error"] for call in chat["tool_calls"]] == [False]
     listed = api.get(where(chat, "q2-t1"))["attachments"]
     assert listed == [{"media_type": "image/png", "size": len(PNG)}]
 
 
-def test_a_key_knows_the_files_and_their_names(api: Api) -> None:
+def test_an_idempotency_key_covers_the_files_and_their_names(api: Api) -> None:
     key = {"Idempotency-Key": "files"}
     body = {"message": "Hi.", "attachments": [attached("text/plain", "one", name="a.txt")]}
     first = api.call("POST", "/v1/chats", body, key)
@@ -140,7 +148,7 @@ def test_a_key_knows_the_files_and_their_names(api: Api) -> None:
         assert (answer.status, answer.code) == (409, "idempotency_conflict")
 
 
-def test_text_and_images_have_4_mb_together(api: Api) -> None:
+def test_text_and_images_share_a_limit_of_4_mb(api: Api) -> None:
     half = attached("text/plain", "é" * (1024 * 1024))
     assert api.call("POST", "/v1/chats", {"message": "Hi.", "attachments": [half, half]}).status == 202
     over = [half, half, attached("text/plain", "x")]
@@ -151,7 +159,7 @@ def test_text_and_images_have_4_mb_together(api: Api) -> None:
 # ── read back ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_every_file_comes_back_as_it_was(api: Api) -> None:
+def test_every_file_is_returned_unchanged(api: Api) -> None:
     chat = api.ask(
         "Back.",
         attachments=[
@@ -160,12 +168,12 @@ def test_every_file_comes_back_as_it_was(api: Api) -> None:
             attached("text/html", "<script>alert(1)</script>", name="page.html"),
         ],
     )
-    text, image, page = (read(api, chat, "q1", place) for place in (1, 2, 3))
+    text, image, page = (read(api, chat, "q1", number) for number in (1, 2, 3))
     assert text.content == "\ufeffcafé\r\n".encode()
     assert image.content == PNG
     assert page.content == b"<script>alert(1)</script>"
     assert read(api, chat, "q1-f1", 1).content == text.content
-    assert [one.headers["Content-Type"] for one in (text, image, page)] == [
+    assert [answer.headers["Content-Type"] for answer in (text, image, page)] == [
         "text/plain; charset=utf-8",
         "image/png",
         "text/html; charset=utf-8",
@@ -174,13 +182,13 @@ def test_every_file_comes_back_as_it_was(api: Api) -> None:
     assert text.headers["Content-Disposition"].isascii()
     assert image.headers["Content-Disposition"].startswith("inline")
     assert page.headers["Content-Disposition"].startswith("attachment")
-    for one in (text, image, page):
-        assert one.headers["X-Content-Type-Options"] == "nosniff"
-        assert one.headers["Content-Security-Policy"] == "default-src 'none'; sandbox"
-        assert one.headers["Cache-Control"] == "private, no-store"
+    for answer in (text, image, page):
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
+        assert answer.headers["Content-Security-Policy"] == "default-src 'none'; sandbox"
+        assert answer.headers["Cache-Control"] == "private, no-store"
 
 
-def test_what_a_tool_has_brought_is_listed_and_read(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_a_tool_result_are_listed_and_read(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     media = (Media("image/png", base64.b64encode(PNG).decode()),)
     monkeypatch.setattr(
         api.world, "tools", {"retrieve_full_context": lambda _: ToolResult("A chart.", media=media)}
@@ -194,8 +202,10 @@ def test_what_a_tool_has_brought_is_listed_and_read(api: Api, monkeypatch: pytes
     assert read(api, chat, "q1-t1", 1).content == PNG
 
 
-def test_a_file_too_large_for_one_answer_comes_in_pieces(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only a tool brings one: a PDF may have 10 MB."""
+def test_a_file_too_large_for_one_response_is_read_in_pieces(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only a tool result can have one: a PDF of up to 10 MB."""
     pdf = b"%PDF-1.7\n" + bytes(range(256)) * 24_000
     media = (Media("application/pdf", base64.b64encode(pdf).decode()),)
     monkeypatch.setattr(
@@ -208,15 +218,15 @@ def test_a_file_too_large_for_one_answer_comes_in_pieces(api: Api, monkeypatch: 
     chat = api.ask("A book?")
     first, second = read(api, chat, "q1-t1", 1), read(api, chat, "q1-t1", 1, f"?offset={PIECE_BYTES}")
     assert first.content + second.content == pdf
-    assert len(first.text) < 6 * 1024 * 1024 - 10_000, "what a function may answer"
+    assert len(first.text) < 6 * 1024 * 1024 - 10_000, "the limit of a function's response"
     assert read(api, chat, "q1-t1", 1, "?offset=999999999").content == b""
 
 
-@pytest.mark.parametrize("place", ["0", "2", "-1", "01", "x", "99999", "1.0", "%31%00"])
-def test_a_file_that_is_not_there_is_not_found(api: Api, place: str) -> None:
+@pytest.mark.parametrize("number", ["0", "2", "-1", "01", "x", "99999", "1.0", "%31%00"])
+def test_a_file_that_is_not_there_is_not_found(api: Api, number: str) -> None:
     chat = api.ask("One file.", attachments=[attached("text/plain", "x")])
     for record in ("q1", "q1-f1"):
-        answer = api.call("GET", f"{where(chat, record)}/attachments/{place}", headers=BYTES)
+        answer = api.call("GET", f"{where(chat, record)}/attachments/{number}", headers=BYTES)
         assert (answer.status, answer.code) == (404, "not_found")
     for record in ("q1-r", "q1-r-sum", "q1-f2", "q2", "x"):
         assert read(api, chat, record, 1).code == "not_found"
@@ -224,13 +234,13 @@ def test_a_file_that_is_not_there_is_not_found(api: Api, place: str) -> None:
 
 def test_the_files_of_others_are_not_found(api: Api) -> None:
     chat = api.ask("Mine.", attachments=[attached("text/plain", "secret"), attached("image/png", PNG)])
-    for place in (1, 2):
-        answer = read(api.of("somebody-else"), chat, "q1", place)
+    for number in (1, 2):
+        answer = read(api.of("somebody-else"), chat, "q1", number)
         assert (answer.status, answer.code) == (404, "not_found")
 
 
 @pytest.mark.parametrize("accept", ["*/*", "", "text/plain", "text/html,application/octet-stream"])
-def test_who_would_be_sent_base64_by_the_gateway_is_told_what_to_ask_for(api: Api, accept: str) -> None:
+def test_an_accept_header_that_the_gateway_would_answer_in_base64_is_refused(api: Api, accept: str) -> None:
     chat = api.ask("A file.", attachments=[attached("text/plain", "x")])
     answer = api.call("GET", f"{where(chat, 'q1')}/attachments/1", headers={"Accept": accept})
     assert (answer.status, answer.code) == (400, "invalid_request")
@@ -240,15 +250,15 @@ def test_who_would_be_sent_base64_by_the_gateway_is_told_what_to_ask_for(api: Ap
 @pytest.mark.parametrize("accept", BINARY_TYPES)
 def test_any_of_the_gateways_binary_types_is_served(api: Api, accept: str) -> None:
     chat = api.ask("A file.", attachments=[attached("text/plain", "x")])
-    asked = {"Accept": f"{accept};q=0.9, */*"}
-    assert api.call("GET", f"{where(chat, 'q1')}/attachments/1", headers=asked).content == b"x"
+    headers = {"Accept": f"{accept};q=0.9, */*"}
+    assert api.call("GET", f"{where(chat, 'q1')}/attachments/1", headers=headers).content == b"x"
 
 
-def test_a_deleted_conversation_takes_its_files_along(api: Api) -> None:
+def test_files_are_deleted_with_their_conversation(api: Api) -> None:
     big = "".join(f"{number * 7919} " for number in range(150_000))
     chat = api.ask("Files.", attachments=[attached("text/csv", big), attached("image/png", PNG)])
-    assert chat["conversation_id"] in json.dumps(objects(api.world)), "one of them lies in the bucket"
+    assert chat["conversation_id"] in json.dumps(objects(api.world)), "one of them is in the bucket"
     assert api.call("DELETE", f"/v1/conversations/{chat['conversation_id']}").status == 204
     assert read(api, chat, "q1", 1).status == 404
-    kept = [one for one in items(api.world, "history") if one["pk"] != {"S": "DELETIONS"}]
+    kept = [item for item in items(api.world, "history") if item["pk"] != {"S": "DELETIONS"}]
     assert chat["conversation_id"] not in json.dumps([kept, objects(api.world)], default=str)

@@ -23,8 +23,8 @@ MEGABYTE = 1024 * 1024
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Api]:
-    with make_api() as made:
-        yield made
+    with make_api() as new_api:
+        yield new_api
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def attached(media_type: str, data: bytes) -> dict[str, str]:
 # ── starting ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_chat_is_admitted_with_everything_that_leads_to_it(api: Api) -> None:
+def test_a_chat_is_accepted_with_its_ids_and_addresses(api: Api) -> None:
     answer = api.call("POST", "/v1/chats", {"message": "Hello."})
     body = answer.json
     url = f"/v1/chats/{body['chat_id']}"
@@ -97,7 +97,7 @@ def test_a_conversation_takes_one_chat_at_a_time(api: Api) -> None:
     assert api.get("/v1/credits")["held"] == CHAT_PRICE
 
 
-def test_a_dead_chat_gives_its_conversation_free(api: Api) -> None:
+def test_a_dead_chat_frees_its_conversation(api: Api) -> None:
     first = api.start()
     api.world.clock.now += 901
     second = api.start("Two.", conversation_id=first["conversation_id"])
@@ -131,7 +131,7 @@ def test_a_chat_whose_execution_cannot_start_costs_nothing_and_may_be_repeated(
 # ── credits ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_without_five_credits_there_is_no_chat_and_the_refusal_says_what_helps(api: Api) -> None:
+def test_without_five_credits_a_chat_is_refused_with_what_to_do(api: Api) -> None:
     for _ in range(10):
         api.ask()
     answer = api.call("POST", "/v1/chats", {"message": "Hi."})
@@ -146,7 +146,7 @@ def test_without_five_credits_there_is_no_chat_and_the_refusal_says_what_helps(a
 # ── repeated requests ─────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_repeated_request_is_the_first_chat_whatever_else_is_wrong_with_it(api: Api) -> None:
+def test_a_repeated_request_returns_the_first_chat_before_any_other_check(api: Api) -> None:
     key = {"Idempotency-Key": "k"}
     body = {"message": "Hello."}
     first = api.call("POST", "/v1/chats", body, key).json
@@ -160,7 +160,7 @@ def test_a_repeated_request_is_the_first_chat_whatever_else_is_wrong_with_it(api
     assert api.get("/v1/credits")["daily"]["used"] == CHAT_PRICE
 
 
-def test_a_repeat_is_known_before_the_conversation_is_found_busy(api: Api) -> None:
+def test_a_repeat_is_recognised_before_the_conversation_is_checked(api: Api) -> None:
     conversation = api.call("POST", "/v1/conversations", {}).json["conversation_id"]
     body = {"message": "Hello.", "conversation_id": conversation}
     first = api.call("POST", "/v1/chats", body, {"Idempotency-Key": "k"}).json
@@ -168,18 +168,18 @@ def test_a_repeat_is_known_before_the_conversation_is_found_busy(api: Api) -> No
 
 
 def test_the_same_request_twice_at_once_is_one_chat(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second comes in between the first look for the key and the commit: it finds the conversation busy."""
+    """The second arrives between the first's lookup of the key and its commit: the conversation is then busy."""
     conversation = api.call("POST", "/v1/conversations", {}).json["conversation_id"]
     body = {"message": "Hello.", "conversation_id": conversation}
     key = {"Idempotency-Key": "k"}
     looks: list[Any] = []
 
-    def other_is_faster(*given: Any) -> Any:
-        found = first_chat(*given)
+    def other_is_faster(*arguments: Any) -> Any:
+        existing = first_chat(*arguments)
         if not looks:
-            looks.append(found)
+            looks.append(existing)
             looks.append(api.call("POST", "/v1/chats", body, key).json)
-        return found
+        return existing
 
     monkeypatch.setattr("dualtrack.api.routes.chats.first_chat", other_is_faster)
     mine = api.call("POST", "/v1/chats", body, key)
@@ -221,18 +221,18 @@ def test_a_key_has_1_to_255_characters(api: Api, key: str, status: int) -> None:
 # ── waiting ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_with_wait_the_answer_comes_at_once_if_it_is_there(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wait_returns_as_soon_as_the_chat_has_ended(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dualtrack.api.chats.time.sleep", lambda _: api.run(api.chat_ids()[0]))
     answer = api.call("POST", "/v1/chats?wait=25", {"message": "Hello."})
     assert (answer.status, answer.json["status"]) == (200, "done")
     assert answer.json["response"]
 
 
-def test_with_wait_a_chat_that_takes_longer_is_a_202(api: Api) -> None:
+def test_a_chat_that_takes_longer_than_wait_is_a_202(api: Api) -> None:
     assert api.call("POST", "/v1/chats?wait=0.001", {"message": "Hello."}).status == 202
 
 
-def test_the_fourth_that_waits_is_answered_at_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fourth_waiting_request_is_answered_at_once(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     def ask(caller: Api, key: str) -> int:
         def answer(_: float) -> None:
             for chat_id in caller.chat_ids():
@@ -245,11 +245,11 @@ def test_the_fourth_that_waits_is_answered_at_once(api: Api, monkeypatch: pytest
 
     leases = api.world.stores.leases
     held = [leases.take(api.user, WAITS) for _ in range(WAITS.limit)]
-    assert (ask(api, "a"), ask(api, "a")) == (202, 202), "the same when it is asked again"
+    assert (ask(api, "a"), ask(api, "a")) == (202, 202), "the same when repeated"
     assert ask(api.of(f"{api.user}-2"), "a") == 200
     leases.free(held[0])
     assert ask(api, "b") == 200
-    leases.take(api.user, WAITS)  # the one that was answered has given its place back
+    leases.take(api.user, WAITS)  # the request that was answered has released its lease
 
 
 @pytest.mark.parametrize("wait", ["-1", "26", "25.01", "nan", "inf", "-inf", "x", "1e999", "5s"])
@@ -262,7 +262,7 @@ def test_wait_is_0_to_25(api: Api, wait: str) -> None:
 # ── attachments ───────────────────────────────────────────────────────────────────────────────────
 
 
-def test_files_go_to_the_model_after_the_text_of_their_own_query_and_come_back_on_demand(api: Api) -> None:
+def test_files_are_sent_after_the_text_of_their_query_and_later_on_demand(api: Api) -> None:
     first = api.ask(
         "What is this?", attachments=[attached("image/png", PNG), attached("application/pdf", PDF)]
     )
@@ -285,7 +285,7 @@ def test_files_go_to_the_model_after_the_text_of_their_own_query_and_come_back_o
     api.ask("And now?", conversation_id=conversation)
     later = turns_of(api, "And now?")
     past = later[0]["messages"][0]["content"]
-    assert [block["type"] for block in past] == ["text"], "a placeholder stands for the files"
+    assert [block["type"] for block in past] == ["text"], "a placeholder replaces the files"
     assert "image/png" in past[0]["text"]
     result = later[1]["messages"][-1]["content"][0]
     assert [block["type"] for block in result["content"]] == ["text", "image", "document"]
@@ -294,11 +294,15 @@ def test_files_go_to_the_model_after_the_text_of_their_own_query_and_come_back_o
 
 def turns_of(api: Api, message: str) -> list[dict[str, Any]]:
     """The model calls of the query with this message."""
-    bodies = [one.body for one in api.world.model.requests if not one.refused and one.body.get("stream")]
+    bodies = [
+        request.body
+        for request in api.world.model.requests
+        if not request.refused and request.body.get("stream")
+    ]
     return [body for body in bodies if message in json.dumps(body["messages"])]
 
 
-def test_files_have_4_mb_in_all(api: Api) -> None:
+def test_files_share_a_limit_of_4_mb(api: Api) -> None:
     png = PNG[:8] + bytes(MEGABYTE - 8)
     fits = [attached("image/png", png)] * 4
     assert api.call("POST", "/v1/chats", {"message": "Hi.", "attachments": fits}).status == 202
@@ -337,7 +341,7 @@ def test_files_have_4_mb_in_all(api: Api) -> None:
         "x",
     ],
 )
-def test_what_is_no_image_or_pdf_is_refused_and_nothing_is_stored(api: Api, files: Any) -> None:
+def test_invalid_files_are_refused_and_nothing_is_stored(api: Api, files: Any) -> None:
     answer = api.call("POST", "/v1/chats", {"message": "Hi.", "attachments": files})
     assert (answer.status, answer.code) == (400, "invalid_request")
     assert api.get("/v1/conversations") == {"conversations": []}
@@ -352,7 +356,7 @@ def test_what_is_no_image_or_pdf_is_refused_and_nothing_is_stored(api: Api, file
         ("image/jpeg", b"\xff\xd8\xff\xe0"),
     ],
 )
-def test_every_kind_of_image_is_taken(api: Api, media_type: str, start: bytes) -> None:
+def test_every_kind_of_image_is_accepted(api: Api, media_type: str, start: bytes) -> None:
     files = [attached(media_type, start + bytes(20))]
     assert api.call("POST", "/v1/chats", {"message": "Hi.", "attachments": files}).status == 202
 
@@ -365,11 +369,11 @@ def test_a_chat_cancelled_before_its_first_call_is_free(api: Api) -> None:
     chat = api.call("DELETE", f"/v1/chats/{chat_id}").json
     assert (chat["status"], chat["stop"], chat["credits_used"]) == ("cancelled", "cancelled", 0)
     assert api.get("/v1/credits")["available"] == 50
-    assert api.world.turn(api.chat(chat_id), 0)["next"] == "failed", "a step that comes late stops"
+    assert api.world.turn(api.chat(chat_id), 0)["next"] == "failed", "a late step stops"
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3])
-def test_a_chat_is_cancelled_at_any_moment_and_pays_for_what_was_begun(api: Api, steps: int) -> None:
+def test_a_chat_cancelled_at_any_step_pays_for_what_had_begun(api: Api, steps: int) -> None:
     ask = {"type": "tool_use", "name": "retrieve_full_context", "input": {"id": "q1"}}
     api.world.model.script.add({"match": f"Go {steps}.", "content": [ask, ask]})
     chat = api.chat(api.start(f"Go {steps}.")["chat_id"])
@@ -398,10 +402,10 @@ def test_an_ended_chat_is_returned_unchanged(api: Api) -> None:
     assert (answer.status, answer.json) == (200, chat)
 
 
-# ── what belongs to somebody else ─────────────────────────────────────────────────────────────────
+# ── other users' data ─────────────────────────────────────────────────────────────────────────────
 
 
-def test_nobody_reaches_what_is_anothers_by_any_id(api: Api) -> None:
+def test_another_users_data_is_not_found_by_any_id(api: Api) -> None:
     chat = api.ask("Secret plans.")
     conversation = f"/v1/conversations/{chat['conversation_id']}"
     eve = api.of("user-eve")
@@ -424,7 +428,7 @@ def test_nobody_reaches_what_is_anothers_by_any_id(api: Api) -> None:
     assert api.get(conversation)["title"] == "Secret plans."
 
 
-def test_a_user_that_looks_like_anothers_key_is_another_user(api: Api) -> None:
+def test_a_user_id_in_the_form_of_anothers_key_reads_nothing_of_theirs(api: Api) -> None:
     chat = api.ask()
     odd = api.of(f"{api.user}#{chat['chat_id']}")
     assert odd.call("GET", f"/v1/chats/{chat['chat_id']}").status == 404

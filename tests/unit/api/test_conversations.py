@@ -32,8 +32,8 @@ LAMBDA_ANSWER_BYTES = 6 * 1024 * 1024
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Api]:
-    with make_api(retrieve_documentation=lambda running: ToolResult(LARGE)) as made:
-        yield made
+    with make_api(retrieve_documentation=lambda running: ToolResult(LARGE)) as new_api:
+        yield new_api
 
 
 @pytest.fixture
@@ -53,15 +53,15 @@ def ask_with_tools(api: Api, message: str, calls: int = 1, **more: Any) -> dict[
 
 
 def pages(api: Api, target: str, name: str) -> list[dict[str, Any]]:
-    """Everything of a list, page by page."""
+    """All entries of a list, read page by page."""
     joined = "&" if "?" in target else "?"
     body = api.get(target)
-    found = list(body[name])
+    rows = list(body[name])
     while "cursor" in body:
         body = api.get(f"{target}{joined}cursor={body['cursor']}")
-        assert body[name] or "q=" in target, "a page behind a cursor has something"
-        found += body[name]
-    return found
+        assert body[name] or "q=" in target, "no page behind a cursor is empty"
+        rows += body[name]
+    return rows
 
 
 # ── conversations ─────────────────────────────────────────────────────────────────────────────────
@@ -69,15 +69,15 @@ def pages(api: Api, target: str, name: str) -> list[dict[str, Any]]:
 
 def test_a_conversation_is_made_named_and_found(api: Api) -> None:
     answer = api.call("POST", "/v1/conversations", {"title": "Plans", "profile": "assistant"})
-    made = answer.json
-    where = f"/v1/conversations/{made['conversation_id']}"
+    created = answer.json
+    where = f"/v1/conversations/{created['conversation_id']}"
     assert (answer.status, answer.headers["Location"]) == (201, where)
-    assert made == {**made, "title": "Plans", "profile": "assistant"}
-    assert made["created_at"] == made["updated_at"]
-    assert api.get(where) == {**made, "track": "full", "records": []}
+    assert created == {**created, "title": "Plans", "profile": "assistant"}
+    assert created["created_at"] == created["updated_at"]
+    assert api.get(where) == {**created, "track": "full", "records": []}
     renamed = api.call("PATCH", where, {"title": "Better plans"}).json
     assert renamed["title"] == "Better plans"
-    assert renamed["updated_at"] > made["updated_at"]
+    assert renamed["updated_at"] > created["updated_at"]
     assert api.get("/v1/conversations") == {"conversations": [renamed]}
 
 
@@ -93,39 +93,39 @@ def test_a_conversation_without_a_title_takes_the_start_of_its_first_query(api: 
 
 
 def test_conversations_are_listed_newest_first_in_pages(api: Api) -> None:
-    made = []
+    ids = []
     for number in range(7):
-        made.append(api.call("POST", "/v1/conversations", {"title": str(number)}).json)
+        ids.append(api.call("POST", "/v1/conversations", {"title": str(number)}).json)
         _next_millisecond()
-    assert pages(api, "/v1/conversations?limit=3", "conversations") == made[::-1]
-    assert pages(api, "/v1/conversations?limit=7", "conversations") == made[::-1]
+    assert pages(api, "/v1/conversations?limit=3", "conversations") == ids[::-1]
+    assert pages(api, "/v1/conversations?limit=7", "conversations") == ids[::-1]
     assert "cursor" not in api.get("/v1/conversations?limit=7")
 
 
 def test_conversations_are_listed_by_their_last_query(api: Api) -> None:
-    made = []
+    ids = []
     for number in range(3):
-        made.append(api.call("POST", "/v1/conversations", {"title": str(number)}).json["conversation_id"])
+        ids.append(api.call("POST", "/v1/conversations", {"title": str(number)}).json["conversation_id"])
         _next_millisecond()
-    api.ask("Anything new?", conversation_id=made[1])
+    api.ask("Anything new?", conversation_id=ids[1])
     _next_millisecond()
-    api.call("PATCH", f"/v1/conversations/{made[0]}", {"title": "A new title is no query"})
+    api.call("PATCH", f"/v1/conversations/{ids[0]}", {"title": "A new title is no query"})
     listed = pages(api, "/v1/conversations?limit=2", "conversations")
-    assert [one["conversation_id"] for one in listed] == [made[1], made[2], made[0]]
+    assert [entry["conversation_id"] for entry in listed] == [ids[1], ids[2], ids[0]]
 
 
-def test_a_conversation_of_an_earlier_release_is_listed_after_those_that_were_asked_since(api: Api) -> None:
-    made = []
+def test_a_conversation_of_an_earlier_release_is_listed_after_newer_queries(api: Api) -> None:
+    ids = []
     for number in range(4):
-        made.append(api.call("POST", "/v1/conversations", {"title": str(number)}).json["conversation_id"])
+        ids.append(api.call("POST", "/v1/conversations", {"title": str(number)}).json["conversation_id"])
         _next_millisecond()
-    for one in made[::2]:
-        _as_an_earlier_release_left_it(api, one)
+    for conversation_id in ids[::2]:
+        _as_an_earlier_release_left_it(api, conversation_id)
     listed = pages(api, "/v1/conversations?limit=1", "conversations")
-    assert [one["conversation_id"] for one in listed] == [made[3], made[1], made[2], made[0]]
-    api.ask("Anything new?", conversation_id=made[0])
+    assert [entry["conversation_id"] for entry in listed] == [ids[3], ids[1], ids[2], ids[0]]
+    api.ask("Anything new?", conversation_id=ids[0])
     listed = pages(api, "/v1/conversations?limit=3", "conversations")
-    assert [one["conversation_id"] for one in listed] == [made[0], made[3], made[1], made[2]]
+    assert [entry["conversation_id"] for entry in listed] == [ids[0], ids[3], ids[1], ids[2]]
 
 
 def _as_an_earlier_release_left_it(api: Api, conversation_id: str) -> None:
@@ -138,7 +138,7 @@ def _as_an_earlier_release_left_it(api: Api, conversation_id: str) -> None:
 
 def found_by(api: Api, words: str) -> list[str]:
     """The titles that a search finds."""
-    return [one["title"] for one in pages(api, f"/v1/conversations?q={quote(words)}", "conversations")]
+    return [entry["title"] for entry in pages(api, f"/v1/conversations?q={quote(words)}", "conversations")]
 
 
 def test_a_search_finds_titles_and_how_the_latest_queries_begin(api: Api) -> None:
@@ -149,7 +149,7 @@ def test_a_search_finds_titles_and_how_the_latest_queries_begin(api: Api) -> Non
     api.call("POST", "/v1/conversations", {"title": "Bowline or clove hitch"})
     knot = "Which knot holds a Größe?"
     assert found_by(api, "bowLINE") == ["Bowline or clove hitch", knot]
-    assert found_by(api, "knot bowline") == [knot], "each word, wherever it stands"
+    assert found_by(api, "knot bowline") == [knot], "every word, in any order"
     assert found_by(api, "GRÖSSE") == [knot]
     assert found_by(api, "beyond") == [], "after the first 100 characters"
     assert found_by(api, "  ") == ["Bowline or clove hitch", knot]
@@ -157,7 +157,7 @@ def test_a_search_finds_titles_and_how_the_latest_queries_begin(api: Api) -> Non
     assert api.call("GET", f"/v1/conversations?q=a&forked_from={first}").status == 400
 
 
-def test_queries_of_an_earlier_release_are_found_from_the_next_query_or_fork_on(api: Api) -> None:
+def test_queries_of_an_earlier_release_are_found_after_the_next_query_or_fork(api: Api) -> None:
     first = api.ask("Tell me of the bowline.")["conversation_id"]
     for message in ("And of the hitch.", "And of the bend."):
         api.ask(message, conversation_id=first)
@@ -172,18 +172,20 @@ def test_queries_of_an_earlier_release_are_found_from_the_next_query_or_fork_on(
     assert found_by(api, "bowline bend") == ["Knots"]
 
 
-def test_one_request_looks_at_so_many_conversations(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_request_examines_a_limited_number_of_conversations(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for number in range(5):
         api.call("POST", "/v1/conversations", {"title": f"Number {number}"})
         _next_millisecond()
     monkeypatch.setattr(conversations, "MOST_LOOKED_AT", 2)
     page = api.get("/v1/conversations?q=0")
     assert (page["conversations"], "cursor" in page) == ([], True)
-    found = [one["title"] for one in page["conversations"]]
+    titles = [entry["title"] for entry in page["conversations"]]
     while "cursor" in page:
         page = api.get(f"/v1/conversations?q=0&cursor={page['cursor']}")
-        found += [one["title"] for one in page["conversations"]]
-    assert found == ["Number 0"]
+        titles += [entry["title"] for entry in page["conversations"]]
+    assert titles == ["Number 0"]
 
 
 def test_a_running_chat_is_named_by_its_conversation(api: Api) -> None:
@@ -210,9 +212,9 @@ def test_both_tracks_show_the_same_queries_whole_and_short(api: Api) -> None:
     chat = ask_with_tools(api, "What is there?", calls=2)
     where = f"/v1/conversations/{chat['conversation_id']}"
     full = pages(api, f"{where}?track=full", "records")
-    assert [one["record_id"] for one in full] == ["q1", "q1-a1", "q1-t1", "q1-t2", "q1-r"]
-    assert [one["type"] for one in full] == ["message", "message", "tool_call", "tool_call", "message"]
-    assert [one["role"] for one in full] == ["user", "assistant", "user", "user", "assistant"]
+    assert [row["record_id"] for row in full] == ["q1", "q1-a1", "q1-t1", "q1-t2", "q1-r"]
+    assert [row["type"] for row in full] == ["message", "message", "tool_call", "tool_call", "message"]
+    assert [row["role"] for row in full] == ["user", "assistant", "user", "user", "assistant"]
     call = full[2]
     assert call == {
         "record_id": "q1-t1",
@@ -230,15 +232,15 @@ def test_both_tracks_show_the_same_queries_whole_and_short(api: Api) -> None:
     assert full[4]["stop"] == "complete"
 
     short = api.get(f"{where}?track=summarised")["records"]
-    assert [one["record_id"] for one in short] == ["q1", "q1-t1-sum", "q1-t2-sum", "q1-r-sum"]
-    assert [one.get("ref") for one in short] == [None, "q1-t1", "q1-t2", "q1-r"]
-    assert all(len(one["content"]) < 2_000 for one in short)
+    assert [row["record_id"] for row in short] == ["q1", "q1-t1-sum", "q1-t2-sum", "q1-r-sum"]
+    assert [row.get("ref") for row in short] == [None, "q1-t1", "q1-t2", "q1-r"]
+    assert all(len(row["content"]) < 2_000 for row in short)
     for record in (*full, *short):
         assert api.get(f"{where}/records/{record['record_id']}") == record
     assert chat["summary"] == short[3]["content"]
 
 
-def test_a_record_read_by_the_model_is_shown_as_what_it_refers_to(api: Api) -> None:
+def test_a_record_read_by_the_model_is_shown_with_what_it_refers_to(api: Api) -> None:
     first = ask_with_tools(api, "Look it up.")
     fetch = {"type": "tool_use", "name": "retrieve_full_context", "input": {"id": "q1-t1", "limit": 50}}
     api.world.model.script.add(
@@ -247,55 +249,55 @@ def test_a_record_read_by_the_model_is_shown_as_what_it_refers_to(api: Api) -> N
     second = api.ask("Once more.", conversation_id=first["conversation_id"])
     record = api.get(f"/v1/conversations/{second['conversation_id']}/records/q2-t1")
     assert record["result"].startswith(LARGE[:50])
-    assert "content" not in record, "one body, once"
+    assert "content" not in record, "a body is shown once"
     stored = api.world.stores.history.record(api.user, second["conversation_id"], "q2-t1")
     assert stored is not None
     assert stored.content != record["result"], "stored as a reference, not as a copy"
 
 
-def test_pages_of_records_are_cut_anywhere_even_within_a_query(api: Api) -> None:
+def test_a_page_of_records_may_end_within_a_query(api: Api) -> None:
     chat = api.start("Many.")
     _store(api, chat, [("word " * 10, number) for number in range(1, 251)])
     where = f"/v1/conversations/{chat['conversation_id']}?track=full"
-    found = pages(api, where, "records")
-    assert [one["record_id"] for one in found] == ["q1", *(f"q1-a{number}" for number in range(1, 251))]
+    listed = pages(api, where, "records")
+    assert [row["record_id"] for row in listed] == ["q1", *(f"q1-a{number}" for number in range(1, 251))]
     assert len(api.get(where)["records"]) == 100
 
 
-def test_a_page_is_never_larger_than_a_function_may_answer(api: Api) -> None:
+def test_a_page_fits_in_a_functions_response(api: Api) -> None:
     chat = api.start("Large.")
     nasty = "\x01" * 150_000  # six times as long in JSON
     _store(api, chat, [(nasty, number) for number in range(1, 8)])
     where = f"/v1/conversations/{chat['conversation_id']}"
     body = api.get(where)
     assert len(body["records"]) == 1, "the second would make it too large"
-    assert [one["content"] for one in pages(api, where, "records")[1:]] == [nasty] * 7
+    assert [row["content"] for row in pages(api, where, "records")[1:]] == [nasty] * 7
 
 
 @pytest.mark.parametrize("character", ["x", '"', "\\", "\n", "\x01", "é", "語", "💡"])
-def test_a_large_record_comes_in_pieces_that_a_function_may_answer(api: Api, character: str) -> None:
-    """One of release 1, which kept 3.2 MB and more. What leaves is JSON in JSON, whatever the runtime escapes."""
+def test_a_large_record_is_read_in_pieces_that_fit_in_a_functions_response(api: Api, character: str) -> None:
+    """A record of release 1, which kept 3.2 MB and more. The response is JSON in JSON, so escapes count."""
     chat = api.start("Huge.")
     leaving = len(json.dumps(json.dumps(character, ensure_ascii=False))) - len(json.dumps('""'))
     text = f"{character * (6_000_000 // leaving)}{'.' * 200_000}the end"
     _store(api, chat, [(text, 1)])
     where = f"/v1/conversations/{chat['conversation_id']}"
-    target, found = f"{where}/records/q1-a1", ""
+    target, content = f"{where}/records/q1-a1", ""
     while target:
         answer = api.module.handler(api.event("GET", target), api.context)
         assert len(json.dumps(answer)) < LAMBDA_ANSWER_BYTES * 0.8
         piece = json.loads(answer["body"])
-        found += piece["content"]
+        content += piece["content"]
         after = piece.get("next_offset")
         target = f"{where}/records/q1-a1?offset={after}" if after else ""
-    assert found == text
+    assert content == text
     shown = pages(api, where, "records")[-1]
-    assert shown == api.get(f"{where}/records/q1-a1"), "in a list it is cut, and says where it goes on"
+    assert shown == api.get(f"{where}/records/q1-a1"), "in a list it is cut and says where to read on"
     assert "next_offset" in shown
 
 
-def test_a_poll_of_a_chat_reads_the_response_and_its_summary_alone(api: Api) -> None:
-    """However many large results the query has: one body for each of the two."""
+def test_a_poll_of_a_chat_reads_only_two_bodies(api: Api) -> None:
+    """The response and the summarised track, however many large results the query has."""
     chat = ask_with_tools(api, "Many results.", calls=6)
     reads: list[str] = []
     stores = api.world.stores
@@ -313,8 +315,8 @@ def test_a_poll_of_a_chat_reads_the_response_and_its_summary_alone(api: Api) -> 
             client.meta.events.unregister(f"before-parameter-build.*.{name}", unique_id=name)
     assert shown["response"] == "Found. " * 200
     assert len(shown["tool_calls"]) == 6
-    bodies = [one for one in reads if "B#" in one or "Bucket" in one]
-    assert [one.count("B#") for one in bodies] == [1, 1], (
+    bodies = [request for request in reads if "B#" in request or "Bucket" in request]
+    assert [request.count("B#") for request in bodies] == [1, 1], (
         "the response, and the summarised track with its summary"
     )
 
@@ -335,8 +337,8 @@ def test_a_result_over_two_megabytes_is_stored_cut(api: Api) -> None:
     assert stored.content.endswith("(The result had 3,200,000 bytes. Only its beginning is kept.)")
 
 
-def test_a_server_does_not_set_the_size_of_a_record_by_its_sources(api: Api) -> None:
-    """100,000 of them would not fit in the record's item."""
+def test_a_tools_sources_are_limited_in_number_and_length(api: Api) -> None:
+    """100,000 sources would not fit in the record's item."""
     call = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "x"}}
     api.world.model.script.add(
         {"match": "Sources.", "content": [call]}, {"match": "Sources.", "text": "Many."}
@@ -349,7 +351,7 @@ def test_a_server_does_not_set_the_size_of_a_record_by_its_sources(api: Api) -> 
     assert chat["status"] == "done"
     assert chat["sources"][0] == {"title": "Far", "record_id": "q1-t1"}
     assert len(chat["sources"]) == 50
-    assert max(len(one["title"]) for one in chat["sources"]) == 200
+    assert max(len(source["title"]) for source in chat["sources"]) == 200
 
 
 @pytest.mark.parametrize("offset", ["-1", "x", "1.5", "1e3", "9" * 10, "%D9%A3", "+1"])
@@ -359,7 +361,7 @@ def test_an_offset_is_a_whole_number(api: Api, offset: str) -> None:
     assert (answer.status, answer.code) == (400, "invalid_request")
 
 
-def test_behind_the_end_of_a_record_there_is_nothing(api: Api) -> None:
+def test_an_offset_behind_the_end_of_a_record_returns_nothing(api: Api) -> None:
     chat = api.ask()
     record = api.get(f"/v1/conversations/{chat['conversation_id']}/records/q1?offset=7000")
     assert record["content"] == ""
@@ -379,7 +381,7 @@ def _store(api: Api, chat: dict[str, Any], contents: list[tuple[str, int]]) -> N
 def test_a_running_query_is_in_both_tracks(api: Api, track: str) -> None:
     chat = api.start("Still running.")
     records = api.get(f"/v1/conversations/{chat['conversation_id']}?track={track}")["records"]
-    assert [(one["record_id"], one["content"]) for one in records] == [("q1", "Still running.")]
+    assert [(record["record_id"], record["content"]) for record in records] == [("q1", "Still running.")]
 
 
 @pytest.mark.parametrize("end", ["cancelled", "failed"])
@@ -392,7 +394,7 @@ def test_a_query_without_an_answer_says_so(api: Api, end: str) -> None:
     conversation = api.chat(chat_id).conversation_id
     for track in ("full", "summarised"):
         records = api.get(f"/v1/conversations/{conversation}?track={track}")["records"]
-        assert [(one["record_id"], one["content"]) for one in records] == [
+        assert [(record["record_id"], record["content"]) for record in records] == [
             ("q1", "Never mind."),
             ("q1-r", f"(no answer: {end})"),
         ]
@@ -417,7 +419,7 @@ CURSORS = [
 
 @pytest.mark.parametrize("cursor", CURSORS)
 @pytest.mark.parametrize("target", ["/v1/conversations", "/v1/credits/ledger", "one"])
-def test_a_cursor_that_nobody_gave_is_refused(api: Api, target: str, cursor: str) -> None:
+def test_a_forged_cursor_is_refused(api: Api, target: str, cursor: str) -> None:
     if target == "one":
         target = f"/v1/conversations/{api.start()['conversation_id']}"
     answer = api.call("GET", f"{target}?cursor={cursor}")
@@ -452,13 +454,13 @@ def test_there_are_two_tracks(api: Api) -> None:
 
 
 def left_of(api: Api, chat: dict[str, Any]) -> list[dict[str, Any]]:
-    """What the tables and the bucket still hold of a conversation; money, repeated requests and the list of
-    deletions aside."""
+    """What is still stored of a conversation in the tables and the bucket, but for the ledger, idempotency keys
+    and the list of deletions."""
     names = (chat["conversation_id"], chat["chat_id"])
-    found = [item for table in ("history", "chats", "cache") for item in items(api.world, table)]
+    stored = [item for table in ("history", "chats", "cache") for item in items(api.world, table)]
     keys = [{"object": key} for key in objects(api.world)]
-    left = [one for one in (*found, *keys) if any(name in str(one) for name in names)]
-    return [one for one in left if one.get("pk") != {"S": "DELETIONS"}]
+    remaining = [item for item in (*stored, *keys) if any(name in str(item) for name in names)]
+    return [item for item in remaining if item.get("pk") != {"S": "DELETIONS"}]
 
 
 def test_deleted_means_every_record_event_and_object_is_gone(api: Api) -> None:
@@ -466,7 +468,7 @@ def test_deleted_means_every_record_event_and_object_is_gone(api: Api) -> None:
     kept_items = left_of(api, kept)
     chat = ask_with_tools(api, "Forget this.")
     api.ask("And this.", conversation_id=chat["conversation_id"])
-    assert any("object" in one for one in left_of(api, chat)), "the large result lies in the bucket"
+    assert any("object" in item for item in left_of(api, chat)), "the large result is in the bucket"
     where = f"/v1/conversations/{chat['conversation_id']}"
     answer = api.call("DELETE", where)
     assert (answer.status, answer.text) == (204, "")
@@ -484,10 +486,10 @@ def test_deleted_means_every_record_event_and_object_is_gone(api: Api) -> None:
         api.call("POST", "/v1/chats", {"message": "x", "conversation_id": chat["conversation_id"]}).status
         == 404
     )
-    assert [one["conversation_id"] for one in api.get("/v1/conversations")["conversations"]] == [
+    assert [entry["conversation_id"] for entry in api.get("/v1/conversations")["conversations"]] == [
         kept["conversation_id"]
     ]
-    assert api.get("/v1/credits")["daily"]["used"] == 35, "what was spent stays spent"
+    assert api.get("/v1/credits")["daily"]["used"] == 35, "credits used are not returned"
 
 
 def test_a_conversation_in_which_a_chat_runs_is_not_deleted(api: Api) -> None:
@@ -517,7 +519,7 @@ def test_an_answered_chat_is_closed_before_it_is_deleted(api: Api) -> None:
 
 
 def _dies_at(name: str, api: Api, monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """The deletion's process dies when it makes this request."""
+    """The deletion's process dies at this request."""
     client = api.world.stores.dynamodb if name != "delete_objects" else api.world.stores.bodies.s3
 
     class Died(BaseException):
@@ -539,7 +541,7 @@ def _dies_at(name: str, api: Api, monkeypatch: pytest.MonkeyPatch) -> Callable[[
 
 
 @pytest.mark.parametrize("request_name", ["batch_write_item", "delete_objects", "delete_item"])
-def test_a_deletion_that_was_cut_short_can_be_finished(
+def test_an_interrupted_deletion_can_be_finished(
     api: Api, request_name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chat = ask_with_tools(api, f"Half {request_name}.")
@@ -555,8 +557,8 @@ def test_a_deletion_that_was_cut_short_can_be_finished(
     assert left_of(api, chat) == []
 
 
-def test_what_still_runs_of_a_cancelled_chat_writes_nothing_into_a_deleted_conversation(api: Api) -> None:
-    """A tool is at work when its chat is cancelled and the conversation deleted; then it comes back."""
+def test_a_cancelled_chats_running_tool_writes_nothing_into_a_deleted_conversation(api: Api) -> None:
+    """A tool is running when its chat is cancelled and the conversation deleted; then it returns."""
     call = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "x"}}
     api.world.model.script.add({"match": "Slow.", "content": [call]})
     started = api.start("Slow.")
@@ -577,15 +579,15 @@ def test_what_still_runs_of_a_cancelled_chat_writes_nothing_into_a_deleted_conve
         api.world.tools = original
     assert before["history"]
     pk = partition(api.user, chat.conversation_id)
-    assert [one for one in items(api.world, "history") if one["pk"]["S"] == pk] == []
-    left = [one for one in items(api.world, "chats") if one["pk"]["S"] == chat.pk]
-    assert [(one["closed"]["BOOL"], one["data"]["S"]) for one in left] == [(True, "[]")]
-    assert int(left[0]["ttl"]["N"]) <= chat.deadline + 60
+    assert [item for item in items(api.world, "history") if item["pk"]["S"] == pk] == []
+    remaining = [item for item in items(api.world, "chats") if item["pk"]["S"] == chat.pk]
+    assert [(item["closed"]["BOOL"], item["data"]["S"]) for item in remaining] == [(True, "[]")]
+    assert int(remaining[0]["ttl"]["N"]) <= chat.deadline + 60
     assert list(read_events(api.world.stores.dynamodb, "chats", chat.pk)) == []
 
 
-def test_the_profiles_are_listed_with_what_a_page_shows_of_them(api: Api) -> None:
-    listed = {one["name"]: one for one in api.call("GET", "/v1/tools").json["profiles"]}
+def test_the_profiles_are_listed(api: Api) -> None:
+    listed = {profile["name"]: profile for profile in api.call("GET", "/v1/tools").json["profiles"]}
     assert set(listed) == {"assistant", "courses", "graph", "sessions"}
     assert listed["assistant"] == {
         "name": "assistant",

@@ -1,4 +1,4 @@
-"""/v1/admin/corpora: who may, addresses for files, jobs, what is listed and removed."""
+"""/v1/admin/corpora: permissions, upload addresses, jobs, listing and removal."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ ROUTES = (
 
 @pytest.fixture(scope="module")
 def admin() -> Iterator[Api]:
-    with make_api() as made:
-        yield made.of("an-admin", ["admin"])
+    with make_api() as new_api:
+        yield new_api.of("an-admin", ["admin"])
 
 
 def _upload(admin: Api, name: str, data: bytes) -> dict[str, Any]:
-    """The file as a job names it, put where the address leads."""
+    """The uploaded file as a job names it."""
     body = {"files": [{"name": name, "size": len(data)}]}
     (upload,) = admin.call("POST", f"{CORPUS}/uploads", body).json["uploads"]
     key = urlsplit(upload["url"]).path.split("/corpora/", 1)[1]
@@ -49,7 +49,7 @@ def _run(admin: Api, job: Any) -> Any:
 
 
 @pytest.mark.parametrize(("method", "target", "body"), ROUTES)
-def test_nobody_but_an_administrator_sees_or_changes_a_corpus(
+def test_only_an_administrator_sees_or_changes_a_corpus(
     admin: Api, method: str, target: str, body: Any
 ) -> None:
     refused = admin.of("ann").call(method, target, body)
@@ -82,9 +82,7 @@ def test_an_address_is_for_one_file_of_this_size_and_type(admin: Api) -> None:
         ("jobs", {"files": [{"upload_id": "up_" + "0" * 26, "name": "a"}] * 201}, "files"),
     ],
 )
-def test_what_is_beyond_a_limit_is_refused_with_its_place(
-    admin: Api, target: str, body: Any, word: str
-) -> None:
+def test_input_beyond_a_limit_is_refused_and_located(admin: Api, target: str, body: Any, word: str) -> None:
     answer = admin.call("POST", f"{CORPUS}/{target}", body)
     assert (answer.status, answer.code) == (400, "invalid_request")
     assert answer.json["error"]["message"].startswith(word)
@@ -97,11 +95,11 @@ def test_a_job_from_the_upload_to_the_removal(admin: Api, caplog: pytest.LogCapt
     accepted = admin.call("POST", f"{CORPUS}/jobs", {"files": files})
     assert (accepted.status, accepted.json["status"]) == (202, "queued")
     assert accepted.headers["Location"] == accepted.json["url"]
-    (logged,) = [vars(one) for one in caplog.records if one.message == "Corpus job accepted"]
+    (logged,) = [vars(record) for record in caplog.records if record.message == "Corpus job accepted"]
     assert (logged["by"], logged["files"]) == ("an-admin", ["course.txt", "bad.txt"])
     job = _run(admin, accepted.json)
     assert job["status"] == "done"
-    assert [(one["name"], one["state"], one.get("outcome")) for one in job["files"]] == [
+    assert [(file["name"], file["state"], file.get("outcome")) for file in job["files"]] == [
         ("course.txt", "read", "added"),
         ("bad.txt", "refused", None),
     ]
@@ -122,7 +120,7 @@ def test_a_job_that_cannot_be_started_is_left_to_the_sweep(
     monkeypatch.setattr(admin.module.step_functions, "start_execution", _away, raising=False)
     answer = admin.call("POST", f"{CORPUS}/jobs", {"reset": True})
     assert answer.status == 202
-    assert [one.job_id for one in admin.world.stores.corpus_jobs.open_jobs("courses")] == [
+    assert [job.job_id for job in admin.world.stores.corpus_jobs.open_jobs("courses")] == [
         answer.json["job_id"]
     ]
 

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def admin() -> Iterator[Api]:
-    with make_api() as made:
-        yield made.of("an-admin", ["admin"])
+    with make_api() as new_api:
+        yield new_api.of("an-admin", ["admin"])
 
 
-def test_what_is_published_is_read_at_one_time(admin: Api, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A version that is replaced between two reads is followed: never one's counts with another's documents."""
+def test_counts_and_documents_are_of_the_same_version(admin: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the version is replaced between two reads, counts and documents still come from the same version."""
     job = admin.call(
         "POST", f"{CORPUS}/jobs", {"files": [_upload(admin, "a.txt", COURSE)], "reset": True}
     ).json
@@ -34,12 +34,12 @@ def test_what_is_published_is_read_at_one_time(admin: Api, monkeypatch: pytest.M
         if late:
             files = [_upload(admin, "late.txt", late.pop())]
             _run(admin, admin.call("POST", f"{CORPUS}/jobs", {"files": files, "reset": True}).json)
-            self.delete([one for one in self.objects(corpus) if version in one])
+            self.delete([key for key in self.objects(corpus) if version in key])
         return read(self, corpus, version)
 
     monkeypatch.setattr(store, "documents", documents)
     shown = admin.get(CORPUS)
-    assert [one["title"] for one in shown["documents"]] == ["Rowing"]
+    assert [document["title"] for document in shown["documents"]] == ["Rowing"]
     published = admin.world.stores.corpora.published("courses")
     assert published is not None
     assert shown["version"] == published.version

@@ -1,5 +1,4 @@
-"""DELETE /v1/me and DELETE /v1/admin/users/{id}: who may, what is answered, and what a valid token may do
-afterwards."""
+"""DELETE /v1/me and DELETE /v1/admin/users/{id}: permissions, answers, and what a valid token may do afterwards."""
 
 from __future__ import annotations
 
@@ -15,8 +14,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Api]:
-    with make_api() as made:
-        yield made
+    with make_api() as new_api:
+        yield new_api
 
 
 @pytest.fixture
@@ -26,7 +25,7 @@ def api(shared: Api) -> Api:
 
 
 def test_an_erased_user_is_refused_although_the_token_is_valid(api: Api) -> None:
-    """At once and everywhere; nobody else is."""
+    """At once, on every route; other users are not affected."""
     other = api.of_new_user()
     chat = api.start()
     answer = api.call("DELETE", "/v1/me")
@@ -44,19 +43,19 @@ def test_an_erased_user_is_refused_although_the_token_is_valid(api: Api) -> None
 
 
 def test_what_the_request_does_at_once(api: Api) -> None:
-    """The chat is stopped, its conversation hidden, and nobody can sign in."""
+    """The chat is stopped, its conversation hidden, and the user can no longer sign in."""
     chat = api.start()
     api.call("DELETE", "/v1/me")
     stores = api.world.stores
     ended = stores.chats.load(api.user, chat["chat_id"])
     assert ended is not None
     assert ended.status == "cancelled"
-    assert [one.is_being_deleted for one in stores.conversations.newest(api.user)] == [True]
+    assert [conversation.is_being_deleted for conversation in stores.conversations.newest(api.user)] == [True]
     assert not api.module.user_pool.has(api.user)
 
 
 def test_tokens_are_refused_until_they_have_expired(api: Api) -> None:
-    """And nothing in what refuses them is the user's id."""
+    """The item that refuses them does not contain the user's id."""
     api.call("DELETE", "/v1/me")
     stores = api.world.stores
     api.world.clock.now += 3600 + 299
@@ -76,10 +75,8 @@ def test_an_administrator_erases_a_user_and_may_ask_twice(api: Api) -> None:
         assert admin.call("DELETE", f"/v1/admin/users/{nobody}").status == 404
 
 
-def test_a_pool_that_is_away_keeps_no_erasure_from_beginning(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The sweep takes the user out of it later."""
+def test_an_erasure_begins_even_if_the_pool_is_unavailable(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sweep removes the user from the pool later."""
     with monkeypatch.context() as patch:
         patch.setattr(api.module.cognito, "list_users", _away, raising=False)
         assert api.call("DELETE", "/v1/me").status == 202

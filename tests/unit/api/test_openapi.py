@@ -1,4 +1,4 @@
-"""The OpenAPI document says of everything what it is, and docs/api.md shows what it has (CONTRACT 4, 5)."""
+"""The OpenAPI document describes everything, and docs/api.md agrees with it (CONTRACT 4, 5)."""
 
 from __future__ import annotations
 
@@ -34,18 +34,20 @@ def test_it_is_valid_openapi_3_1() -> None:
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
-def test_a_route_says_what_it_does_takes_and_answers(name: str) -> None:
+def test_every_route_is_described(name: str) -> None:
     operation = OPERATIONS[name]
     assert operation["summary"]
     assert operation["description"]
     assert len(operation["tags"]) == 1
-    assert all(one["description"] for one in operation["responses"].values())
+    assert all(answer["description"] for answer in operation["responses"].values())
     assert operation.get("requestBody", {"description": "none"})["description"]
 
 
 def test_tags_are_described_and_each_is_used() -> None:
-    assert {one["name"] for one in DOCUMENT["tags"] if one["description"]} == {name for name, _, _ in TAGS}
-    assert {tag for one in OPERATIONS.values() for tag in one["tags"]} == {name for name, _, _ in TAGS}
+    assert {tag["name"] for tag in DOCUMENT["tags"] if tag["description"]} == {name for name, _, _ in TAGS}
+    assert {tag for operation in OPERATIONS.values() for tag in operation["tags"]} == {
+        name for name, _, _ in TAGS
+    }
 
 
 def _undescribed() -> Iterator[str]:
@@ -54,10 +56,14 @@ def _undescribed() -> Iterator[str]:
             yield name
         yield from (
             f"{name}.{field}"
-            for field, one in schema.get("properties", {}).items()
-            if not one.get("description")
+            for field, declared in schema.get("properties", {}).items()
+            if not declared.get("description")
         )
-    yield from (name for name, one in DOCUMENT["components"]["parameters"].items() if not one["description"])
+    yield from (
+        name
+        for name, parameter in DOCUMENT["components"]["parameters"].items()
+        if not parameter["description"]
+    )
 
 
 def test_every_type_field_and_parameter_is_described() -> None:
@@ -83,7 +89,7 @@ def test_the_document_has_the_events_that_are_written() -> None:
     written |= {part.partition('"')[0] for part in text.split('_event("')[1:]}
     assert written == set(EVENTS)
     listed = SCHEMAS["Event"]["oneOf"]
-    assert [one["properties"]["event"]["const"] for one in listed] == list(EVENTS)
+    assert [event["properties"]["event"]["const"] for event in listed] == list(EVENTS)
     assert all(f"### `{name}`" in GUIDE for name in EVENTS)
 
 
@@ -97,7 +103,7 @@ def test_the_document_has_the_events_that_are_written() -> None:
         ("tool_result", {"id": "q1-t1", "tool": "a", "is_error": False, "seconds": 0, "preview": "x" * 501}),
     ],
 )
-def test_an_event_that_carries_something_else_is_seen(kind: str, data: dict[str, Any]) -> None:
+def test_an_event_with_other_fields_is_invalid(kind: str, data: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         assert_event_documented(1, kind, {"chat_id": "ch_1", "at": "2026-11-22T18:00:00Z", **data})
 
@@ -107,19 +113,19 @@ def test_an_event_that_carries_something_else_is_seen(kind: str, data: dict[str,
 
 def test_every_body_and_every_event_has_a_sample_that_fits() -> None:
     samples = api_samples.stored()
-    for kind, one in samples["bodies"].items():
-        validator_of(f"#/components/schemas/{kind}").validate(one)
-    for one in samples["errors"].values():
-        validator_of("#/components/schemas/Error").validate(one)
-    for one in (*samples["events"].values(), *samples["stream"]):
-        assert_event_documented(int(one["id"]), one["event"], one["data"])
-    assert {one["event"] for one in samples["events"].values()} == set(EVENTS)
+    for kind, sample in samples["bodies"].items():
+        validator_of(f"#/components/schemas/{kind}").validate(sample)
+    for sample in samples["errors"].values():
+        validator_of("#/components/schemas/Error").validate(sample)
+    for sample in (*samples["events"].values(), *samples["stream"]):
+        assert_event_documented(int(sample["id"]), sample["event"], sample["data"])
+    assert {event["event"] for event in samples["events"].values()} == set(EVENTS)
     shown = {kind.__name__ for route in ROUTES for kind in (route.body, *route.answers.values()) if kind}
     assert shown - set(samples["bodies"]) == {"Event", "OpenAPI", "bytes"}
 
 
 def test_the_guide_shows_the_samples_and_every_route() -> None:
-    """To write it again: see tests/e2e/test_api_samples.py."""
+    """To regenerate it, see tests/e2e/test_api_samples.py."""
     assert api_samples.filled(GUIDE, api_samples.stored()) == GUIDE
     shown = set(api_samples.shown_in(GUIDE))
     assert {f"events.{name}" for name in api_samples.stored()["events"]} <= shown

@@ -10,11 +10,13 @@ from dualtrack.api.table import ROUTES
 
 def test_no_operation_is_declared_twice() -> None:
     assert {
-        one: times for one, times in Counter((r.method, r.path) for r in ROUTES).items() if times > 1
+        operation: times
+        for operation, times in Counter((r.method, r.path) for r in ROUTES).items()
+        if times > 1
     } == {}
 
 
-def test_all_is_served_by_api_but_the_event_stream() -> None:
+def test_everything_but_the_event_stream_is_served_by_api() -> None:
     assert [route.path for route in ROUTES if not route.serve] == [EVENTS_PATH]
 
 

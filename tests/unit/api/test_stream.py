@@ -51,12 +51,12 @@ async def _keys(_: Request) -> JSONResponse:
 
 def claims(**changed: Any) -> dict[str, Any]:
     now = int(time.time())
-    told = {"sub": "ann", "token_use": "id", "iss": ISSUER, "aud": AUDIENCE, "iat": now, "exp": now + 3600}
-    return {key: value for key, value in {**told, **changed}.items() if value is not None}
+    default = {"sub": "ann", "token_use": "id", "iss": ISSUER, "aud": AUDIENCE, "iat": now, "exp": now + 3600}
+    return {key: value for key, value in {**default, **changed}.items() if value is not None}
 
 
-def signed(given: Mapping[str, Any], *, key: Any = KEY, kid: str = "one") -> str:
-    return jwt.encode(dict(given), key, algorithm="RS256", headers={"kid": kid})
+def signed(payload: Mapping[str, Any], *, key: Any = KEY, kid: str = "one") -> str:
+    return jwt.encode(dict(payload), key, algorithm="RS256", headers={"kid": kid})
 
 
 @dataclass
@@ -71,7 +71,7 @@ class Stream:
     def get(
         self, chat_id: str, headers: Mapping[str, str] | None = None, method: str = "GET"
     ) -> httpx.Response:
-        """One request, read to the end of its answer."""
+        """Make a request and read its whole answer."""
 
         async def ask() -> httpx.Response:
             transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
@@ -128,7 +128,7 @@ def code(response: httpx.Response) -> tuple[int, str]:
 # ── what is sent ──────────────────────────────────────────────────────────────────────────────────
 
 
-def test_an_ended_chat_is_sent_whole_and_its_end_closes_the_stream(stream: Stream, done: Chat) -> None:
+def test_an_ended_chat_is_sent_in_full_and_the_stream_closes(stream: Stream, done: Chat) -> None:
     response = stream.as_ann(done.chat_id)
     assert response.status_code == 200
     assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
@@ -141,7 +141,7 @@ def test_an_ended_chat_is_sent_whole_and_its_end_closes_the_stream(stream: Strea
 
 
 @pytest.mark.parametrize("beyond", [0, 1, 1_000])
-def test_behind_the_end_there_is_nothing_and_the_stream_closes(
+def test_after_the_last_event_the_stream_closes_without_events(
     stream: Stream, done: Chat, beyond: int
 ) -> None:
     last = max(int(event.id) for event in whole_events(stream.as_ann(done.chat_id).content) if event.data)
@@ -149,17 +149,21 @@ def test_behind_the_end_there_is_nothing_and_the_stream_closes(
     assert (response.status_code, response.content) == (200, HEARTBEAT)
 
 
-@pytest.mark.parametrize("given", ["-1", "x", "1.0", "0x1", " 1 2", "1,2", "9" * 10, "NaN", "1e3", "+1"])
-def test_a_place_that_no_event_can_have_is_refused(stream: Stream, done: Chat, given: str) -> None:
-    assert code(stream.as_ann(done.chat_id, Last_Event_ID=given)) == (400, "invalid_request")
+@pytest.mark.parametrize(
+    "last_event_id", ["-1", "x", "1.0", "0x1", " 1 2", "1,2", "9" * 10, "NaN", "1e3", "+1"]
+)
+def test_an_invalid_last_event_id_is_refused(stream: Stream, done: Chat, last_event_id: str) -> None:
+    assert code(stream.as_ann(done.chat_id, Last_Event_ID=last_event_id)) == (400, "invalid_request")
 
 
 # ── who may read ──────────────────────────────────────────────────────────────────────────────────
 
 
-def unsigned(header: Mapping[str, Any], given: Mapping[str, Any], secret: bytes = b"") -> str:
-    """A token of any algorithm's name; signed with HMAC if there is a secret."""
-    parts = [base64.urlsafe_b64encode(json.dumps(dict(one)).encode()).rstrip(b"=") for one in (header, given)]
+def unsigned(header: Mapping[str, Any], payload: Mapping[str, Any], secret: bytes = b"") -> str:
+    """A token that names any algorithm; signed with HMAC if there is a secret."""
+    parts = [
+        base64.urlsafe_b64encode(json.dumps(dict(part)).encode()).rstrip(b"=") for part in (header, payload)
+    ]
     text = b".".join(parts)
     mac = hmac.new(secret, text, hashlib.sha256).digest() if secret else b""
     return (text + b"." + base64.urlsafe_b64encode(mac).rstrip(b"=")).decode()
@@ -212,7 +216,7 @@ def test_without_a_bearer_token_nothing_is_read(stream: Stream, done: Chat, head
     assert code(stream.get(done.chat_id)) == (401, "unauthorized")
 
 
-def test_keys_that_cannot_be_read_are_trouble_of_ours(stream: Stream, done: Chat) -> None:
+def test_unreadable_keys_are_a_server_error(stream: Stream, done: Chat) -> None:
     settings = replace(
         SETTINGS, jwks_url="http://127.0.0.1:9/keys", token_issuer=ISSUER, token_audience=AUDIENCE
     )
@@ -220,7 +224,7 @@ def test_keys_that_cannot_be_read_are_trouble_of_ours(stream: Stream, done: Chat
     assert code(broken.as_ann(done.chat_id)) == (503, "unavailable")
 
 
-def test_anothers_chat_is_not_there(stream: Stream, done: Chat) -> None:
+def test_another_users_chat_is_not_found(stream: Stream, done: Chat) -> None:
     bob = {"Authorization": f"Bearer {signed(claims(sub='bob'))}"}
     assert code(stream.get(done.chat_id, bob)) == (404, "not_found")
     assert code(stream.as_ann("ch_" + "0" * 26)) == (404, "not_found")
@@ -229,12 +233,12 @@ def test_anothers_chat_is_not_there(stream: Stream, done: Chat) -> None:
 @pytest.mark.parametrize(
     "chat_id", ["x", "%23", "a%23b", "%2e%2e", "%00", "ch_", "ch_" + "0" * 5_000, "%F0%9F%92%A1", "%ff"]
 )
-def test_an_id_that_leads_nowhere_is_a_404(stream: Stream, chat_id: str) -> None:
+def test_an_unknown_chat_id_is_a_404(stream: Stream, chat_id: str) -> None:
     assert code(stream.as_ann(chat_id)) == (404, "not_found")
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
-def test_only_reading_is_served(stream: Stream, done: Chat, method: str) -> None:
+def test_only_get_is_served(stream: Stream, done: Chat, method: str) -> None:
     response = stream.get(done.chat_id, {"Authorization": f"Bearer {signed(claims())}"}, method)
     assert code(response) == (404, "not_found")
 
@@ -275,12 +279,12 @@ def test_a_page_of_a_configured_origin_reads_events_and_refusals(
 
 
 def test_the_preflight_allows_what_a_reader_sends(stream: Stream) -> None:
-    asked = {
+    headers = {
         "Origin": ORIGIN,
         "Access-Control-Request-Method": "GET",
         "Access-Control-Request-Headers": "authorization,last-event-id",
     }
-    response = stream.get("x", asked, "OPTIONS")
+    response = stream.get("x", headers, "OPTIONS")
     assert response.status_code == 200
     assert response.headers["access-control-allow-origin"] == ORIGIN
 
@@ -318,7 +322,7 @@ def test_the_sixth_stream_of_a_user_is_refused_until_another_closes(stream: Stre
         assert stream.get(chats["many"].chat_id, bearer("many")).status_code == 200
 
 
-def test_what_is_refused_for_another_reason_holds_nothing(stream: Stream, done: Chat) -> None:
+def test_a_request_refused_for_another_reason_takes_no_lease(stream: Stream, done: Chat) -> None:
     for chat_id, headers in (("x", {}), (done.chat_id, {"Last-Event-ID": "x"}), (done.chat_id, {})):
         stream.get(chat_id, {**bearer("bob"), **headers})
     assert open_streams(stream, "bob") == 0
@@ -338,7 +342,7 @@ def test_a_stream_that_cannot_be_counted_is_not_opened(stream: Stream, done: Cha
 
 @dataclass
 class Wire:
-    """The server's side of one request, by hand: what the client does between the messages."""
+    """The server's side of one request, driven by hand to decide what the client does between messages."""
 
     stream: Stream
     user: str
@@ -348,7 +352,7 @@ class Wire:
     gone: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def serve(self, app: Any) -> None:
-        """Until the app is through with the request."""
+        """Run until the app has finished the request."""
         scope = {
             "type": "http",
             "asgi": {"version": "3.0", "spec_version": "2.3"},
@@ -366,19 +370,19 @@ class Wire:
         await asyncio.wait_for(app(scope, self.receive, self.send), 30)
 
     async def receive(self) -> dict[str, Any]:
-        """Only that the client has gone, once it has."""
+        """Report that the client has disconnected, once it has."""
         await self.gone.wait()
         return {"type": "http.disconnect"}
 
     async def send(self, message: Any) -> None:
-        """To the client."""
+        """Send to the client."""
         if message["type"] == "http.response.body" and not message.get("more_body"):
             self.open_at_end = await asyncio.to_thread(open_streams, self.stream, self.user)
         self.sent.append(message)
 
 
-def test_at_its_end_a_stream_has_given_its_place_back(stream: Stream) -> None:
-    """Before the client can see the end: it comes back at once."""
+def test_a_stream_releases_its_lease_at_its_end(stream: Stream) -> None:
+    """Before the client sees the end, since it may reconnect at once."""
     chat = ended_now(stream, "resumer")
 
     async def serve() -> Wire:
@@ -391,7 +395,7 @@ def test_at_its_end_a_stream_has_given_its_place_back(stream: Stream) -> None:
     assert wire.open_at_end == 0
 
 
-def test_a_client_that_goes_away_gives_its_place_back(stream: Stream) -> None:
+def test_a_client_that_disconnects_releases_its_lease(stream: Stream) -> None:
     chat = stream.world.start("Hello.", user="leaver")
 
     class Leaving(Wire):
@@ -411,7 +415,7 @@ def test_a_client_that_goes_away_gives_its_place_back(stream: Stream) -> None:
     assert open_streams(stream, "leaver") == 0
 
 
-def test_a_client_that_takes_nothing_is_cut_before_its_lease_ends(
+def test_a_client_that_reads_nothing_is_disconnected_before_its_lease_ends(
     stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert Pace().stream < stream.module._CUT_AFTER < STREAMS.seconds
@@ -478,8 +482,8 @@ class Counting:
         pytest.param(99, 1, id="resumed behind the end"),
     ],
 )
-def test_a_reader_makes_one_query_a_look(stream: Stream, after: int, searches: int) -> None:
-    """One that comes back is found first, with one query more; after that it costs what any other costs."""
+def test_a_reader_makes_one_query_per_poll(stream: Stream, after: int, searches: int) -> None:
+    """A reader that reconnects needs one query more to find its position; after that it costs the same."""
     chat = stream.world.start("Hello.", user=f"looks-{after}")
     client: Any = Counting(stream.world.stores.dynamodb)
     looks = 8
@@ -493,8 +497,8 @@ def test_a_reader_makes_one_query_a_look(stream: Stream, after: int, searches: i
 
 
 @pytest.mark.parametrize("end", ["deleted", "ended"])
-def test_a_reader_that_waits_behind_the_end_is_let_go(stream: Stream, end: str) -> None:
-    """It says that it has seen events that there never were; the chat runs, ends, and none comes."""
+def test_a_reader_that_waits_for_events_behind_the_end_is_disconnected(stream: Stream, end: str) -> None:
+    """It claims to have seen events that never existed; the chat ends, and no event follows."""
     world = stream.world
     chat = world.start("Hello.", user=end)
 

@@ -1,4 +1,4 @@
-"""A stage that may have to go back to release 1 refuses what release 1 could not read, and nothing else."""
+"""A stage that may be rolled back to release 1 refuses only what release 1 could not read."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ PICTURE = {"media_type": "image/png", "data": base64.b64encode(b"\x89PNG\r\n\x1a
 def cautious() -> Iterator[Api]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("DUALTRACK_WRITES", "1")
-        with make_api() as made:
-            yield made
+        with make_api() as new_api:
+            yield new_api
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def cautious() -> Iterator[Api]:
         ("/v1/conversations/cv_0/fork", {"before": "q1"}, "Forks are not available"),
     ],
 )
-def test_what_release_1_cannot_read_is_refused(
+def test_data_that_release_1_cannot_read_is_refused(
     cautious: Api, path: str, body: dict[str, Any], said: str
 ) -> None:
     answer = cautious.of_new_user().call("POST", path, body)
@@ -46,7 +46,7 @@ def test_what_release_1_cannot_read_is_refused(
     assert said in answer.json["error"]["message"]
 
 
-def test_everything_else_is_taken(cautious: Api) -> None:
+def test_everything_else_is_accepted(cautious: Api) -> None:
     api = cautious.of_new_user()
     for body in (
         {"message": "Hello"},
@@ -57,7 +57,7 @@ def test_everything_else_is_taken(cautious: Api) -> None:
 
 
 @pytest.mark.parametrize("text", ["0", "3", "-1", "two"])
-def test_a_release_that_there_is_not_is_an_error(text: str) -> None:
+def test_an_unknown_release_is_an_error(text: str) -> None:
     with pytest.raises(ValueError, match=r"must be from 1 to 2|invalid literal"):
         writes_from(text)
     assert (writes_from(""), writes_from("1"), writes_from("2")) == (2, 1, 2)

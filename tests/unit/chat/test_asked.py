@@ -1,4 +1,4 @@
-"""What a tool asks of models itself: stored with its call, in the receipt, in the ledger, under the cap."""
+"""A tool's own model calls: stored with its call, in the receipt and the ledger, and counted by the cap."""
 
 from __future__ import annotations
 
@@ -82,14 +82,14 @@ def receipt(world: World, chat: Chat) -> dict[str, Any]:
     return receipt_of(evidence(world.stores, chat), Deployment())
 
 
-def test_what_a_search_asked_is_in_the_receipt_and_in_the_ledger(
+def test_model_calls_of_a_search_are_in_the_receipt_and_the_ledger(
     searched: tuple[World, FakeClaude, FakeVoyage],
 ) -> None:
     world, claude, voyage = searched
     world.model.script.add({"match": "turn", "content": [ASK]})
     chat = world.ask("How is it set up?")
-    found = receipt(world, chat)
-    own = {line["kind"]: line for line in found["lines"] if line["kind"] in INSIDE}
+    body = receipt(world, chat)
+    own = {line["kind"]: line for line in body["lines"] if line["kind"] in INSIDE}
     said, embedded = own["tool_model"], own["embedding"]
     count = len(claude.requests)
     assert (said["call"], said["model"], said["calls"], said["tries"]) == ("q1-t1", MODEL, count, count)
@@ -101,77 +101,77 @@ def test_what_a_search_asked_is_in_the_receipt_and_in_the_ledger(
     assert tokens > len(texts) > 1  # the service's own count
     assert (embedded["model"], embedded["calls"]) == ("voyage-3-large", len(voyage.requests))
     assert embedded["dollars"] == pytest.approx(0.18 * tokens / 1_000_000)
-    outside = sum(line["dollars"] for line in found["lines"] if line["kind"] in ("model", "summary"))
+    outside = sum(line["dollars"] for line in body["lines"] if line["kind"] in ("model", "summary"))
     inside = said["dollars"] + embedded["dollars"]
-    assert found["totals"]["model_dollars"] == pytest.approx(outside + inside)
-    assert found["differences"] == []
+    assert body["totals"]["model_dollars"] == pytest.approx(outside + inside)
+    assert body["differences"] == []
     assert chat_faults(world.stores, chat) == []
     assert account_faults(world.stores, "ann", [chat]) == []
-    (settled,) = [one for one in world.stores.ledger.movements("ann") if one.kind == "settle"]
-    turns = sum(line["dollars"] for line in found["lines"] if line["kind"] == "model")
+    (settled,) = [movement for movement in world.stores.ledger.movements("ann") if movement.kind == "settle"]
+    turns = sum(line["dollars"] for line in body["lines"] if line["kind"] == "model")
     assert settled.nanodollars == round((turns + inside) * 1e9)
-    text = "\n".join(text_of(found))
+    text = "\n".join(text_of(body))
     assert f"inside q1-t1, {MODEL}" in text
     assert "embeddings of q1-t1, voyage-3-large" in text
 
 
-def test_spans_of_it_stand_below_their_tool(searched: tuple[World, FakeClaude, FakeVoyage]) -> None:
+def test_their_spans_are_children_of_the_tools_span(searched: tuple[World, FakeClaude, FakeVoyage]) -> None:
     world, _, _ = searched
     world.model.script.add({"match": "turn", "content": [ASK]})
     request = spans_of(receipt(world, world.ask("How is it set up?")), "anthropic")
     assert request is not None
     (scope,) = request["resourceSpans"][0]["scopeSpans"]
-    spans = {one["name"]: one for one in scope["spans"]}
+    spans = {span["name"]: span for span in scope["spans"]}
     tool = spans["execute_tool retrieve_documentation"]
     for name, provider in ((f"chat {MODEL}", "anthropic"), ("embeddings voyage-3-large", "voyage_ai")):
         assert spans[name]["parentSpanId"] == tool["spanId"]
-        told = {one["key"]: one["value"] for one in spans[name]["attributes"]}
-        assert told["gen_ai.provider.name"] == {"stringValue": provider}
-        assert int(told["gen_ai.usage.input_tokens"]["intValue"]) > 0
+        attributes = {attribute["key"]: attribute["value"] for attribute in spans[name]["attributes"]}
+        assert attributes["gen_ai.provider.name"] == {"stringValue": provider}
+        assert int(attributes["gen_ai.usage.input_tokens"]["intValue"]) > 0
     assert tool["parentSpanId"] == spans["invoke_agent assistant"]["spanId"]
 
 
-def test_a_search_that_is_remembered_asks_for_less(searched: tuple[World, FakeClaude, FakeVoyage]) -> None:
-    """Its understanding and its embeddings are in the cache: what was not asked has no line."""
+def test_a_cached_search_makes_fewer_model_calls(searched: tuple[World, FakeClaude, FakeVoyage]) -> None:
+    """Its understanding and its embeddings are in the cache; a call that was not made has no line."""
     world, claude, _ = searched
     world.model.script.add({"match": "turn", "content": [ASK]}, {"match": "turn", "text": "So."})
     first = world.ask("How is it set up?")
-    asked = len(claude.requests)
+    before = len(claude.requests)
     world.model.script.add({"match": "turn", "content": [ASK]})
     second = world.ask("And again?", conversation_id=first.conversation_id)
     kinds = {line["kind"]: line for line in receipt(world, second)["lines"] if line["kind"] in INSIDE}
     assert kinds.keys() == {"tool_model"}
-    assert kinds["tool_model"]["calls"] == len(claude.requests) - asked == 1  # the ranking
+    assert kinds["tool_model"]["calls"] == len(claude.requests) - before == 1  # the ranking
 
 
-def test_a_line_that_is_there_twice_is_seen(searched: tuple[World, FakeClaude, FakeVoyage]) -> None:
-    """A planted double, by its id and by another."""
+def test_a_duplicate_line_is_reported(searched: tuple[World, FakeClaude, FakeVoyage]) -> None:
+    """A planted duplicate, with the same id and with another."""
     world, _, _ = searched
     world.model.script.add({"match": "turn", "content": [ASK]})
     chat = world.ask("How is it set up?")
     for kind in INSIDE:
         doubled = copy.deepcopy(receipt(world, chat)["lines"])
         doubled.append(next(line for line in doubled if line["kind"] == kind))
-        assert any("listed twice" in one for one in differences(chat, doubled)), kind
+        assert any("listed twice" in difference for difference in differences(chat, doubled)), kind
         renamed = [*doubled[:-1], {**doubled[-1], "id": "another"}]
-        assert any("listed twice" in one for one in differences(chat, renamed)), kind
+        assert any("listed twice" in difference for difference in differences(chat, renamed)), kind
 
 
-def test_a_question_that_got_no_answer_is_a_try(searched: tuple[World, FakeClaude, FakeVoyage]) -> None:
+def test_a_call_without_an_answer_is_a_try(searched: tuple[World, FakeClaude, FakeVoyage]) -> None:
     world, claude, voyage = searched
     claude.answers.append(Response(status_code=500))
     voyage.always = Response(status_code=500)
     world.model.script.add({"match": "turn", "content": [ASK]})
-    found = receipt(world, world.ask("How is it set up?"))
-    lines = {line["kind"]: line for line in found["lines"] if line["kind"] in INSIDE}
+    body = receipt(world, world.ask("How is it set up?"))
+    lines = {line["kind"]: line for line in body["lines"] if line["kind"] in INSIDE}
     said, embedded = lines["tool_model"], lines["embedding"]
     assert said["tries"] == said["calls"] + 1 == len(claude.requests)
     assert (embedded["calls"], embedded["dollars"]) == (0, 0)
     assert embedded["tries"] > 0
-    assert "tries" in "\n".join(text_of(found))
+    assert "tries" in "\n".join(text_of(body))
 
 
-def test_a_cancelled_chat_keeps_what_its_tools_asked(
+def test_a_cancelled_chat_keeps_its_tools_model_calls(
     searched: tuple[World, FakeClaude, FakeVoyage],
 ) -> None:
     world, _, _ = searched
@@ -186,7 +186,7 @@ def test_a_cancelled_chat_keeps_what_its_tools_asked(
 
 
 @pytest.mark.parametrize(("spent_by", "turns"), [("turns alone", 3), ("their tools too", 2)])
-def test_the_cap_counts_what_tools_ask(
+def test_the_cap_counts_model_calls_of_tools(
     searched: tuple[World, FakeClaude, FakeVoyage], spent_by: str, turns: int
 ) -> None:
     """The same cap, reached a turn earlier by a search whose calls cost as much as a turn."""
@@ -204,17 +204,17 @@ def test_the_cap_counts_what_tools_ask(
     assert account_faults(world.stores, "ann", [ended]) == []
 
 
-def test_a_record_of_an_earlier_release_has_asked_nothing(
+def test_a_record_of_an_earlier_release_has_no_model_calls(
     searched: tuple[World, FakeClaude, FakeVoyage],
 ) -> None:
-    """And one without calls of its own is stored as it was before."""
+    """And a tool call without model calls is stored as before."""
     world, _, _ = searched
     read = {"type": "tool_use", "name": "retrieve_full_context", "input": {"id": "q1"}}
     world.model.script.add({"match": "turn", "content": [read]})
     chat = world.ask("Read it.")
     items = world.stores.dynamodb.scan(TableName="history")["Items"]
-    (meta,) = [one["meta"]["S"] for one in items if "#t#" in one["sk"]["S"] and "meta" in one]
+    (meta,) = [item["meta"]["S"] for item in items if "#t#" in item["sk"]["S"] and "meta" in item]
     assert "asked" not in meta
-    (record,) = [one for one in evidence(world.stores, chat).records if one.call]
+    (record,) = [stored for stored in evidence(world.stores, chat).records if stored.call]
     assert record.call is not None
     assert record.call == replace(record.call, asked=())

@@ -25,22 +25,24 @@ ANSWER = {"match": "Search.", "text": "Port 8080."}
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with make_world() as made:
-        yield made
+    with make_world() as new_world:
+        yield new_world
 
 
 def turn(world: World, chat: Chat, *, waits: bool = True) -> dict[str, Any]:
-    """A turn as a workflow asks for it that can wait; the longest draw every time."""
+    """A turn as a workflow that can wait requests it; every random wait is the longest."""
     return run_turn(replace(ref_of(chat), waits=waits), replace(world.turn_deps, draw=lambda: 1.0))
 
 
-def told(world: World, chat: Chat) -> list[tuple[str, int]]:
+def announced(world: World, chat: Chat) -> list[tuple[str, int]]:
     events = world.stores.log(chat).events()
-    return [(one.event, one.data.get("seconds", 0)) for one in events if one.event in ("turn", "retrying")]
+    return [
+        (event.event, event.data.get("seconds", 0)) for event in events if event.event in ("turn", "retrying")
+    ]
 
 
 def calls(world: World) -> int:
-    return len([one for one in world.model.requests if one.body.get("stream")])
+    return len([request for request in world.model.requests if request.body.get("stream")])
 
 
 def ended(world: World, chat: Chat) -> Chat:
@@ -50,7 +52,7 @@ def ended(world: World, chat: Chat) -> Chat:
     return after
 
 
-def test_a_wait_is_announced_and_the_turn_begins_anew_behind_it(world: World) -> None:
+def test_a_wait_is_announced_and_the_turn_starts_again_after_it(world: World) -> None:
     world.model.script.add(BUSY, BUSY, {**BUSY, "retry_after": 60}, ANSWER)
     chat, outcomes = world.start("Search."), []
     while (outcome := turn(world, chat))["next"] == "wait":
@@ -62,25 +64,25 @@ def test_a_wait_is_announced_and_the_turn_begins_anew_behind_it(world: World) ->
     assert outcome == {"turn": 1, "next": "answered", "calls": []}
     world.summarise(chat)
     begun = ("turn", 0)
-    assert told(world, chat) == [
+    assert announced(world, chat) == [
         begun, ("retrying", 4), begun, ("retrying", 8), begun, ("retrying", 68), begun,
     ]  # fmt: skip
     after = ended(world, chat)
     assert (after.status, after.stop, after.turn, after.credits_used) == ("done", "complete", 1, 5)
 
 
-def test_a_step_whose_outcome_was_lost_waits_for_the_rest_and_asks_nobody(world: World) -> None:
+def test_a_repeated_step_waits_for_the_rest_without_a_model_call(world: World) -> None:
     world.model.script.add(BUSY, ANSWER)
     chat = world.start("Search.")
     assert turn(world, chat)["seconds"] == 4
     world.clock.sleep(1.5)
     assert turn(world, chat)["seconds"] == 3
     assert calls(world) == 1
-    assert told(world, chat) == [("turn", 0), ("retrying", 4)]
+    assert announced(world, chat) == [("turn", 0), ("retrying", 4)]
 
 
 def test_no_chat_fails_while_it_has_time(world: World) -> None:
-    """Busy until minute 11; what comes then is the last call, and it is answered and charged."""
+    """Busy until minute 11; the next call is the last one, and it is answered and charged."""
     world.model.script.add({**BUSY, "always": True})
     chat = world.start("Search.")
     while world.clock.now < chat.deadline - LAST_CALL_SECONDS:
@@ -97,7 +99,7 @@ def test_no_chat_fails_while_it_has_time(world: World) -> None:
     assert (after.status, after.stop, after.credits_used) == ("done", "timeout", 5)
 
 
-def test_one_that_is_still_away_then_fails_the_chat_uncharged(world: World) -> None:
+def test_a_model_still_busy_then_fails_the_chat_uncharged(world: World) -> None:
     world.model.script.add({**BUSY, "always": True})
     chat = world.start("Search.")
     world.clock.now = chat.deadline - LAST_CALL_SECONDS
@@ -112,16 +114,16 @@ def test_one_that_is_still_away_then_fails_the_chat_uncharged(world: World) -> N
 
 
 def test_a_workflow_of_an_earlier_release_is_never_told_to_wait(world: World) -> None:
-    """Its definition would take the word for a failure: it is left to its own retries."""
+    """Its definition would treat the answer as a failure, so it uses its own retries."""
     world.model.script.add(BUSY, ANSWER)
     chat = world.start("Search.")
     with pytest.raises(ModelUnavailable):
         turn(world, chat, waits=False)
-    assert told(world, chat) == [("turn", 0)]
+    assert announced(world, chat) == [("turn", 0)]
     assert turn(world, chat, waits=False)["next"] == "answered"
 
 
-def test_text_of_a_stream_that_was_broken_off_as_overloaded_is_void(world: World) -> None:
+def test_text_of_a_stream_that_ended_as_overloaded_is_void(world: World) -> None:
     world.model.script.add({"match": "Search.", "text": "Never seen whole. " * 9, "error_after": 9}, ANSWER)
     chat = world.start("Search.")
     outcome = turn(world, chat)
@@ -135,7 +137,7 @@ def test_text_of_a_stream_that_was_broken_off_as_overloaded_is_void(world: World
     ended(world, chat)
 
 
-def test_a_chat_that_waits_can_be_cancelled(world: World) -> None:
+def test_a_waiting_chat_can_be_cancelled(world: World) -> None:
     world.model.script.add(BUSY)
     chat = world.start("Search.")
     assert turn(world, chat)["next"] == "wait"

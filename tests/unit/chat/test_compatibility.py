@@ -57,7 +57,7 @@ def test_a_chat_of_an_earlier_release_is_finished(path: Path) -> None:
 def test_a_conversation_of_an_earlier_release_folds_with_its_next_query(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The chat that was on its way sends what it had pinned, to its end; the one after folds, without a model call."""
+    """The running chat sends what it had pinned, to its end; the next one folds, without a model call."""
     small = replace(all_profiles()["assistant"], track_tokens=80)
     monkeypatch.setitem(all_profiles(), "assistant", small)
     moment = load(path)
@@ -78,15 +78,15 @@ def test_a_conversation_of_an_earlier_release_folds_with_its_next_query(
 
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: f"{path.parent.name} {path.stem}")
 def test_a_conversation_of_an_earlier_release_is_searched(path: Path) -> None:
-    """By words and by meaning, without anything that its release would have had to write for it."""
+    """By words and by meaning, without data that its release did not write."""
     moment = load(path)
     world = moment.world()
     chat = world.chats()[-1]
     world.go_on(ref_of(chat), moment.state, moment.turn, moment.calls)
     stores = world.stores(Process(world.quiet, "check"))
-    asked = stores.history.record(USER, chat.conversation_id, "q1")
-    assert asked is not None
-    call: Any = SimpleNamespace(input={"query": asked.content, "limit": 20})
+    query = stores.history.record(USER, chat.conversation_id, "q1")
+    assert query is not None
+    call: Any = SimpleNamespace(input={"query": query.content, "limit": 20})
     running = Running(USER, chat.conversation_id, replace(chat, query=chat.query + 1), call)
     by_words = search_conversation(running, search_needs(stores)).content
     by_both = search_conversation(running, search_needs(stores, local=LocalVectors())).content
@@ -106,26 +106,26 @@ def test_a_conversation_of_an_earlier_release_is_forked(path: Path) -> None:
     whole = list_records(stores, parent, "full", "").items
     for before in (chat.query, chat.query + 1):
         own = fork_conversation(stores, USER, parent.conversation_id, before)
-        shared = tuple(one for one in whole if int(one["record_id"].split("-")[0][1:]) < before)
+        shared = tuple(record for record in whole if int(record["record_id"].split("-")[0][1:]) < before)
         assert list_records(stores, own, "full", "").items == shared
-    known = {one.chat_id for one in world.chats()}
+    known = {other.chat_id for other in world.chats()}
     world.look().ledger.grant(USER, "fork", 100, "test", world.clock())
     world.post("And in the fork?", own.conversation_id)
-    (asked,) = [one for one in world.chats() if one.chat_id not in known]
-    world.machine(ref_of(asked))
-    (asked,) = [one for one in world.chats() if one.chat_id not in known]
-    assert (asked.status, asked.stop, asked.query) == ("done", "complete", chat.query + 1)
+    (new_chat,) = [other for other in world.chats() if other.chat_id not in known]
+    world.machine(ref_of(new_chat))
+    (new_chat,) = [other for other in world.chats() if other.chat_id not in known]
+    assert (new_chat.status, new_chat.stop, new_chat.query) == ("done", "complete", chat.query + 1)
     assert _wrong(world) == []
 
 
 def _wrong(world: World) -> list[str]:
     stores = world.stores(Process(world.quiet, "check"))
     chats = world.chats()
-    wrong = [one for chat in chats for one in chat_faults(stores, chat)]
+    wrong = [fault for chat in chats for fault in chat_faults(stores, chat)]
     return [*world.complaints, *wrong, *account_faults(stores, USER, chats)]
 
 
-def test_the_fixtures_hold_every_kind_of_item_that_this_release_writes() -> None:
+def test_the_fixtures_have_every_kind_of_item_that_this_release_writes() -> None:
     """A new kind of item needs a fixture of the release that brings it."""
     written = {kind for moment in (*moments(), second_query()) for kind in _kinds(moment.aws.tables)}
     kept = {kind for path in FIXTURES for kind in _kinds(load(path).aws.tables)}

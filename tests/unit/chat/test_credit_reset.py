@@ -1,4 +1,4 @@
-"""The scheduled reset: late, twice, half, and beside running chats."""
+"""The scheduled reset: late, repeated, interrupted, and beside running chats."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ MIDNIGHT = moment("2026-11-22T00:00:00Z")
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[DynamoDBClient]:
-    with moto_client() as made:
-        yield made
+    with moto_client() as new_client:
+        yield new_client
 
 
 @pytest.fixture
 def ledger(client: DynamoDBClient) -> Iterator[Ledger]:
-    made = make_ledger(client)
-    yield made
-    client.delete_table(TableName=made.table)  # moto copies every table for each transaction
+    new_ledger = make_ledger(client)
+    yield new_ledger
+    client.delete_table(TableName=new_ledger.table)  # moto copies every table for each transaction
 
 
 def use(ledger: Ledger, user: str, now: float, *, settle: bool = True) -> None:
@@ -96,7 +96,7 @@ def test_a_late_run_does_not_touch_todays_usage(ledger: Ledger) -> None:
     assert ledger.load("ann").used_day == 5
 
 
-def test_a_run_that_stops_half_way_is_finished_by_the_next(ledger: Ledger) -> None:
+def test_an_interrupted_run_is_finished_by_the_next(ledger: Ledger) -> None:
     for number in range(30):
         use(ledger, f"user {number}", NOON)
     looks = iter([True, True, True, False])
@@ -114,7 +114,7 @@ def test_a_balance_is_the_same_before_and_after(ledger: Ledger) -> None:
     assert ledger.load("ann").balance(MIDNIGHT) == before
 
 
-def test_a_chat_over_midnight_keeps_its_hold_and_its_place(ledger: Ledger) -> None:
+def test_a_chat_over_midnight_keeps_its_hold(ledger: Ledger) -> None:
     use(ledger, "ann", MIDNIGHT - 1, settle=False)
     reset_accounts(ledger, MIDNIGHT)
     assert ledger.load("ann").held(MIDNIGHT) == 5
@@ -126,14 +126,14 @@ def test_a_chat_over_midnight_keeps_its_hold_and_its_place(ledger: Ledger) -> No
     assert waiting(ledger) == 0
 
 
-def test_a_hold_nobody_ended_is_freed_with_a_line_in_the_ledger(ledger: Ledger) -> None:
+def test_an_abandoned_hold_is_freed_with_a_line_in_the_ledger(ledger: Ledger) -> None:
     use(ledger, "ann", NOON, settle=False)
     reset_accounts(ledger, MIDNIGHT)
     assert ledger.load("ann").holds == {}
     assert [line.kind for line in ledger.movements("ann")] == ["hold", "expire"]
 
 
-def test_a_movement_decided_before_the_reset_and_written_after_it_stands(ledger: Ledger) -> None:
+def test_a_movement_decided_before_the_reset_and_written_after_it_is_kept(ledger: Ledger) -> None:
     use(ledger, "ann", NOON)
     account = ledger.load("ann")
     decision = account.hold("next", 5, MIDNIGHT + 1)
@@ -150,7 +150,7 @@ def test_an_account_used_while_the_reset_reads_it_is_left_alone(ledger: Ledger) 
     use(ledger, "ann", NOON)
 
     class Racing(Ledger):
-        """Somebody starts a chat right after the reset has read the account."""
+        """A chat starts right after the reset has read the account."""
 
         def expire(self, user: str, now: float) -> Account:
             account = Ledger.expire(self, user, now)

@@ -27,12 +27,12 @@ STOPPED = "(stopped by the user)"
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with make_world(retrieve_documentation=lambda _: ToolResult("Port 8080.")) as made:
-        yield made
+    with make_world(retrieve_documentation=lambda _: ToolResult("Port 8080.")) as new_world:
+        yield new_world
 
 
 def begin(world: World, chat: Chat, turn: int, *pieces: str) -> None:
-    """A model call begins and writes; nothing of it is recorded."""
+    """A model call begins and streams text; nothing of it is recorded."""
     log = world.stores.log(chat)
     log.append([turn_begins(turn, 15, final=False)])
     for piece in pieces:
@@ -40,7 +40,7 @@ def begin(world: World, chat: Chat, turn: int, *pieces: str) -> None:
 
 
 def cancel(world: World, chat: Chat) -> dict[str, Any]:
-    """The chat object after the cancel, the same by the API and by its last event; no rule is broken."""
+    """The chat object after the cancel: the same from the API and in the last event, with no invariant broken."""
     executions: Any = world.executions
     ended = cancel_chat(world.stores, executions, world.load(chat))
     shown = show_chat(world.stores, ended)
@@ -63,7 +63,7 @@ def past_of(world: World, chat: Chat) -> list[str]:
     world.model.reset()
     following = world.ask("And then?", conversation_id=chat.conversation_id)
     assert following.status == "done"
-    request = next(one.body for one in world.model.requests if one.body.get("stream"))
+    request = next(call.body for call in world.model.requests if call.body.get("stream"))
     return [block["text"] for message in request["messages"][:2] for block in message["content"]]
 
 
@@ -112,12 +112,12 @@ def test_the_next_query_reads_the_kept_text_whole(world: World) -> None:
     ask = {"type": "tool_use", "name": "retrieve_full_context", "input": {"id": "q1-r"}}
     world.model.script.add({"match": "Go on.", "content": [ask]})
     world.ask("Go on.", conversation_id=chat.conversation_id)
-    sent = [one.body for one in world.model.requests if one.body.get("stream")][-1]
+    sent = [request.body for request in world.model.requests if request.body.get("stream")][-1]
     (result,) = [block for block in sent["messages"][-1]["content"] if block["type"] == "tool_result"]
     assert LONG in result["content"][0]["text"]
 
 
-def test_after_tools_the_running_turns_text_is_kept_and_the_thought_stays_a_thought(world: World) -> None:
+def test_after_tools_only_the_running_turns_text_is_kept_as_the_answer(world: World) -> None:
     ask = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "port"}}
     world.model.script.add({"match": "Go.", "content": [{"type": "text", "text": "Looking."}, ask]})
     chat = world.start("Go.")
@@ -127,14 +127,14 @@ def test_after_tools_the_running_turns_text_is_kept_and_the_thought_stays_a_thou
     shown = cancel(world, chat)
     assert (shown["response"], shown["credits_used"], shown["turns"]) == ("It is 80", 15, 1)
     records = world.stores.history.query_records(chat.user, chat.conversation_id, 1)
-    assert [one.record_id for one in records] == ["q1", "q1-a1", "q1-t1", "q1-r"]
+    assert [record.record_id for record in records] == ["q1", "q1-a1", "q1-t1", "q1-r"]
     assert past_of(world, chat)[1:] == [
         "[ID:q1-t1-sum, ref:q1-t1] (data from retrieve_documentation) Port 8080.",
         f"[ID:q1-r-sum, ref:q1-r] It is 80 {STOPPED}",
     ]
 
 
-def test_between_two_turns_the_recorded_text_is_no_answer(world: World) -> None:
+def test_between_two_turns_recorded_text_is_not_an_answer(world: World) -> None:
     ask = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "port"}}
     world.model.script.add({"match": "Go.", "content": [{"type": "text", "text": "Looking."}, ask]})
     chat = world.start("Go.")
@@ -155,7 +155,7 @@ def test_a_repeated_turn_voids_what_it_had_written(world: World) -> None:
 
 
 def test_a_long_text_is_kept_whole(world: World) -> None:
-    """Longer than any model's answer; its record lies in the body store."""
+    """Longer than any model's answer; its record is in the body store."""
     chat = world.start("Go.")
     text = "A paragraph of the answer.\n" * 20_000
     begin(world, chat, 1, text[:250_000], text[250_000:])
@@ -165,7 +165,7 @@ def test_a_long_text_is_kept_whole(world: World) -> None:
 
 
 class Writing:
-    """A log whose chat goes on writing: a piece after every look at what it has written, for some looks."""
+    """A log whose chat goes on writing: each of the first `looks` reads of the events adds a piece."""
 
     def __init__(self, world: World, chat: Chat, looks: int) -> None:
         self.looks = looks
@@ -176,15 +176,15 @@ class Writing:
         return getattr(self.inner, name)
 
     def events(self) -> Any:
-        found = self.inner.events()
+        events = self.inner.events()
         if self.looks:
             self.looks -= 1
             self.other.append([delta(1, "more ")])
-        return found
+        return events
 
 
 @pytest.mark.parametrize(("looks", "kept"), [(1, 2), (7, 8), (100, 8)])
-def test_text_that_comes_while_the_chat_is_closed_is_kept_but_never_holds_it_up(
+def test_text_that_arrives_during_the_close_is_kept_without_delaying_it(
     world: World, monkeypatch: pytest.MonkeyPatch, looks: int, kept: int
 ) -> None:
     chat = world.start("Go.")

@@ -1,4 +1,4 @@
-"""How long a turn's first text takes is told once, and only if there is any."""
+"""The metric for a turn's first text is emitted once, and only if there is text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.drivers.world import make_world, ref_of
 ASK: dict[str, Any] = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "port"}}
 
 
-def told(content: list[dict[str, Any]]) -> list[float]:
+def emitted(content: list[dict[str, Any]]) -> list[float]:
     seconds: list[float] = []
     with make_world() as world:
         world.model.script.add({"match": "Hello.", "content": content})
@@ -20,10 +20,10 @@ def told(content: list[dict[str, Any]]) -> list[float]:
     return seconds
 
 
-def test_the_first_text_of_a_turn_is_told_once() -> None:
-    (seconds,) = told([{"type": "text", "text": "A long answer, streamed in pieces. " * 20}])
+def test_the_first_text_of_a_turn_is_measured_once() -> None:
+    (seconds,) = emitted([{"type": "text", "text": "A long answer, streamed in pieces. " * 20}])
     assert seconds >= 0
 
 
-def test_a_turn_without_text_tells_nothing() -> None:
-    assert told([ASK]) == []
+def test_a_turn_without_text_emits_nothing() -> None:
+    assert emitted([ASK]) == []

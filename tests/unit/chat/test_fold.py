@@ -1,4 +1,4 @@
-"""Folds from query to query: what is sent, what is stored, who is late (CONTRACT 6, DESIGN 2.16)."""
+"""Folds from query to query: what is sent, what is stored, late attempts (CONTRACT 6, DESIGN 2.16)."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """A budget of 600 tokens for the past; every answer is long."""
     small = replace(all_profiles()["assistant"], track_tokens=600)
     monkeypatch.setitem(all_profiles(), "assistant", small)
-    with make_world() as made:
-        made.stores.ledger.grant("ann", "g", 100_000, "test", made.clock())
-        answer_all(made)
-        yield made
+    with make_world() as new_world:
+        new_world.stores.ledger.grant("ann", "g", 100_000, "test", new_world.clock())
+        answer_all(new_world)
+        yield new_world
 
 
 def answer_all(world: World) -> None:
-    """The model answers every query; summaries and digests it makes by itself."""
+    """The model answers every query; summaries and digests are the offline model's."""
     world.model.script.add({"match": "turn", "text": ANSWER, "always": True})
 
 
 def shrink_the_budget() -> None:
-    """So that what has been said is more than it; the fixture puts the profile back."""
+    """So that the conversation exceeds it; the fixture restores the profile."""
     all_profiles()["assistant"] = replace(all_profiles()["assistant"], track_tokens=250)
 
 
 def converse(world: World, queries: int, conversation_id: str = "") -> Chat:
-    """So many queries; the last one's chat."""
+    """Ask this many queries; the last one's chat."""
     for number in range(queries):
         chat = world.ask(f"Question {number}? " + "Words. " * 20, conversation_id=conversation_id)
         conversation_id = chat.conversation_id
@@ -61,7 +61,7 @@ def converse(world: World, queries: int, conversation_id: str = "") -> Chat:
 
 def sent(world: World) -> list[list[str]]:
     """The texts of every turn's request, in order."""
-    turns = [one.body for one in world.model.requests if one.body.get("stream")]
+    turns = [request.body for request in world.model.requests if request.body.get("stream")]
     return [[block["text"] for message in body["messages"] for block in message["content"]] for body in turns]
 
 
@@ -71,24 +71,24 @@ def read(record_id: str) -> dict[str, Any]:
 
 
 def newest(world: World, chat: Chat) -> tuple[Digest | None, Digest | None]:
-    """The digest in force and the one that waits."""
+    """The digest in force and the waiting one."""
     return world.stores.digests.newest(chat.user, chat.conversation_id)
 
 
-def test_a_conversation_that_passes_its_budget_goes_on_behind_a_digest(world: World) -> None:
-    """One digest, first, in the user's role; between folds the prefix stays, and every record comes back."""
+def test_a_conversation_over_its_budget_continues_after_a_digest(world: World) -> None:
+    """One digest, first, in the user's role; between folds the prefix is unchanged, and every record can be read."""
     chat = converse(world, 14)
     requests = sent(world)
     digests = [[text for text in texts if text.startswith("[ID:d")] for texts in requests]
     assert max(map(len, digests)) == 1
-    assert all(texts[0] == found[0] for texts, found in zip(requests, digests, strict=True) if found)
-    numbers = [int(found[0][5:].split(",")[0]) if found else 0 for found in digests]
+    assert all(texts[0] == digest[0] for texts, digest in zip(requests, digests, strict=True) if digest)
+    numbers = [int(digest[0][5:].split(",")[0]) if digest else 0 for digest in digests]
     assert numbers == sorted(numbers)
     assert set(numbers) == set(range(numbers[-1] + 1))
     assert numbers[-1] >= 2
-    for before, after, one, other in zip(requests, requests[1:], numbers, numbers[1:], strict=False):
-        assert one != other or after[: len(before)] == before
-    for body in (one.body for one in world.model.requests if one.body.get("stream")):
+    for before, after, folded, later in zip(requests, requests[1:], numbers, numbers[1:], strict=False):
+        assert folded != later or after[: len(before)] == before
+    for body in (request.body for request in world.model.requests if request.body.get("stream")):
         assert body["messages"][0]["role"] == "user"
     for number in range(1, 15):
         record = world.stores.history.record("ann", chat.conversation_id, f"q{number}-r")
@@ -98,8 +98,8 @@ def test_a_conversation_that_passes_its_budget_goes_on_behind_a_digest(world: Wo
     assert chat_faults(world.stores, chat) == []
 
 
-def test_the_estimate_of_the_whole_history_goes_on_through_folds(world: World) -> None:
-    """What is folded counts as if it had been sent whole, without being read."""
+def test_the_estimate_of_the_whole_history_is_kept_through_folds(world: World) -> None:
+    """Folded records count as if sent whole, without being read."""
     chat = converse(world, 9)
     tracks = world.stores.history.tracks("ann", chat.conversation_id, 8)
     assert chat.usage["full_history_tokens"] > sum(track.full_tokens for track in tracks)
@@ -107,7 +107,7 @@ def test_the_estimate_of_the_whole_history_goes_on_through_folds(world: World) -
     assert chat.usage["sent_tokens"] < 700
 
 
-def test_without_a_model_the_query_that_must_fold_does(world: World) -> None:
+def test_a_query_that_must_fold_does_so_without_a_model(world: World) -> None:
     world.model.script.add({"match": "summary", "status": 400, "always": True})
     chat = converse(world, 9)
     in_force, waiting = newest(world, chat)
@@ -116,7 +116,7 @@ def test_without_a_model_the_query_that_must_fold_does(world: World) -> None:
     assert in_force.content.startswith(f"q{in_force.through}: Question {in_force.through - 1}? Words.")
 
 
-def test_a_digest_that_waits_is_taken_when_the_cache_is_cold(world: World) -> None:
+def test_a_waiting_digest_is_used_when_the_cache_is_cold(world: World) -> None:
     chat = converse(world, 1)
     while newest(world, chat)[1] is None:
         chat = converse(world, 1, chat.conversation_id)
@@ -129,8 +129,8 @@ def test_a_digest_that_waits_is_taken_when_the_cache_is_cold(world: World) -> No
     assert sent(world)[-1][0] == waiting.text
 
 
-def test_a_chat_that_is_pinned_sends_its_digest_to_its_end(world: World) -> None:
-    """Whatever is written meanwhile; a pin of release 1 names no digest and sends every track."""
+def test_a_chat_sends_its_pinned_digest_to_its_end(world: World) -> None:
+    """Whatever is written in the meantime; a pin of release 1 names no digest and sends every track."""
     first = converse(world, 4)
     chat = world.start("And now?", conversation_id=first.conversation_id)
     text = json.dumps({"stand_in": [], "catalogue": ""})
@@ -144,8 +144,8 @@ def test_a_chat_that_is_pinned_sends_its_digest_to_its_end(world: World) -> None
     assert sent(world)[-1][0].startswith("[ID:q1] Question 0?")
 
 
-def test_two_first_attempts_that_both_fold_send_the_same(world: World) -> None:
-    """The one that comes second to its pin takes what the first has written."""
+def test_two_concurrent_first_attempts_send_the_same(world: World) -> None:
+    """The attempt that pins second uses what the first has written."""
     first = converse(world, 3)
     shrink_the_budget()
     chat = world.start("Again?", conversation_id=first.conversation_id)
@@ -153,7 +153,7 @@ def test_two_first_attempts_that_both_fold_send_the_same(world: World) -> None:
     folds: list[bool] = []
 
     def fold_before(params: Any, **_: Any) -> None:
-        """Another attempt folds, at the moment when this one is about to."""
+        """Another attempt folds just before this one does."""
         if "taken" in str(params) and not folds:
             folds.append(True)
             world.turn(chat, 0)
@@ -171,7 +171,7 @@ def test_two_first_attempts_that_both_fold_send_the_same(world: World) -> None:
     assert requests[0][0].startswith("[ID:d1, ref:q1..q")
 
 
-def test_nothing_of_a_late_digest_comes_back_to_a_deleted_conversation(world: World) -> None:
+def test_a_late_digest_is_not_written_to_a_deleted_conversation(world: World) -> None:
     chat = converse(world, 3)
     shrink_the_budget()
     client: Any = world.stores.dynamodb
@@ -186,8 +186,10 @@ def test_nothing_of_a_late_digest_comes_back_to_a_deleted_conversation(world: Wo
     fold_ahead(chat, all_profiles()["assistant"], world.summarise_deps)
     assert deleted
     pages = client.get_paginator("scan").paginate(TableName="history")
-    left = [item["sk"]["S"] for page in pages for item in page["Items"] if item["pk"]["S"] != "DELETIONS"]
-    assert left == []
+    remaining = [
+        item["sk"]["S"] for page in pages for item in page["Items"] if item["pk"]["S"] != "DELETIONS"
+    ]
+    assert remaining == []
 
 
 def test_a_chat_that_has_ended_puts_no_digest_in_force(world: World) -> None:
@@ -207,7 +209,7 @@ def test_a_chat_that_has_ended_puts_no_digest_in_force(world: World) -> None:
 # ── read back ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_digest_is_a_record_and_the_summaries_behind_it_are_read_in_pieces(world: World) -> None:
+def test_a_digest_is_a_record_and_its_summaries_are_read_in_pieces(world: World) -> None:
     chat = converse(world, 8)
     stores, conversation_id = world.stores, chat.conversation_id
     in_force, _ = newest(world, chat)
@@ -222,8 +224,8 @@ def test_a_digest_is_a_record_and_the_summaries_behind_it_are_read_in_pieces(wor
     }  # fmt: skip
     listed = list_records(stores, conversation, "summarised", "")
     assert listed.items[0] == shown
-    assert [one["record_id"] for one in listed.items[1:3]] == ["q1", "q1-r-sum"]
-    assert "digest" not in {one["type"] for one in list_records(stores, conversation, "full", "").items}
+    assert [record["record_id"] for record in listed.items[1:3]] == ["q1", "q1-r-sum"]
+    assert "digest" not in {record["type"] for record in list_records(stores, conversation, "full", "").items}
     tracks = stores.history.tracks("ann", conversation_id, in_force.through)
     whole = "".join(f"{block.record_id}: {block.content}\n" for track in tracks for block in track.blocks)
     pieces, offset = "", 0
@@ -245,7 +247,7 @@ def test_the_model_reads_the_summaries_behind_a_digest(world: World) -> None:
     )
     for question in ("What was it?", "Once more?"):
         chat = world.ask(question, conversation_id=chat.conversation_id)
-        body = [one.body for one in world.model.requests if one.body.get("stream")][-1]
+        body = [request.body for request in world.model.requests if request.body.get("stream")][-1]
         result = body["messages"][-1]["content"][0]["content"][0]["text"]
         assert result.split("] ", 1)[1].startswith("q1: Question 0? Words.")
         assert "\nq2-r-sum: " in result
@@ -257,7 +259,7 @@ def test_the_model_reads_the_summaries_behind_a_digest(world: World) -> None:
 def test_a_chat_starts_with_as_many_reads_at_a_thousand_queries_as_at_fifty(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The first new query of a conversation of release 1 reads all of it once, and folds; those after do not."""
+    """The first new query of a release 1 conversation reads all of it once, and folds; later queries do not."""
     with make_world() as world:
         world.stores.ledger.grant("ann", "g", 100_000, "test", world.clock())
         answer_all(world)
@@ -271,7 +273,7 @@ def test_a_chat_starts_with_as_many_reads_at_a_thousand_queries_as_at_fifty(
 
 
 def _counts_of_three_queries(world: World, length: int) -> list[Counter[str]]:
-    """DynamoDB's requests and the items read in each of three queries behind so many of an earlier release."""
+    """DynamoDB requests and items read in each of three queries after `length` queries of an earlier release."""
     first = world.ask("Hello?")
     for number in range(2, length + 1):
         blocks = (
@@ -290,16 +292,16 @@ def _counts_of_three_queries(world: World, length: int) -> list[Counter[str]]:
     def count(parsed: Any, model: Any, **_: Any) -> None:
         counts[model.name] += 1
         counts["items"] += len(parsed.get("Items", ())) + ("Item" in parsed)
-        counts["items"] += sum(len(found) for found in parsed.get("Responses", {}).values())
+        counts["items"] += sum(len(items) for items in parsed.get("Responses", {}).values())
 
     client: Any = world.stores.dynamodb
     client.meta.events.register("after-call.dynamodb", count)
-    found = []
+    totals = []
     for _ in range(3):
         counts.clear()
         chat = world.start("And now?", conversation_id=first.conversation_id)
         assert world.answer(chat) == "answered"
-        found.append(Counter(counts))
+        totals.append(Counter(counts))
         world.summarise(chat)
     client.meta.events.unregister("after-call.dynamodb", count)
-    return found
+    return totals

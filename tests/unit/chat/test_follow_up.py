@@ -1,5 +1,4 @@
-"""A follow-up that comes before the summaries: who makes the track final, and what both chats see of it
-(CONTRACT 6)."""
+"""A follow-up before the summaries: who makes the track final, and what both chats see of it (CONTRACT 6)."""
 
 from __future__ import annotations
 
@@ -29,12 +28,12 @@ FOUND = "Section 4 says that the port is 8080. " * 20
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with make_world(retrieve_documentation=lambda _: ToolResult(FOUND)) as made:
-        yield made
+    with make_world(retrieve_documentation=lambda _: ToolResult(FOUND)) as new_world:
+        yield new_world
 
 
 def answered(world: World, tools: int = 1) -> Chat:
-    """A chat whose answer is there, and whose summaries are not."""
+    """A chat that is answered but not summarised."""
     ask = {"type": "tool_use", "name": "retrieve_documentation", "input": {"query": "port"}}
     if tools:
         world.model.script.add({"match": "turn", "content": [ask] * tools})
@@ -49,17 +48,17 @@ def follow_up(world: World, chat: Chat) -> tuple[Chat, list[dict[str, Any]]]:
     world.model.reset()
     following = world.start("And the host?", conversation_id=chat.conversation_id)
     assert world.answer(following) == "answered"
-    sent = next(one.body["messages"] for one in world.model.requests if one.body.get("stream"))
+    sent = next(request.body["messages"] for request in world.model.requests if request.body.get("stream"))
     return following, [*sent]
 
 
 def track_of_chat(world: World, chat: Chat) -> QueryTrack:
-    found = world.stores.history.track(chat.user, chat.conversation_id, chat.query)
-    assert found is not None
-    return found
+    track = world.stores.history.track(chat.user, chat.conversation_id, chat.query)
+    assert track is not None
+    return track
 
 
-def test_a_follow_up_makes_the_track_final_and_the_first_chat_closes_with_it(world: World) -> None:
+def test_a_follow_up_makes_the_track_final_and_the_first_chat_uses_it(world: World) -> None:
     first = answered(world)
     before = world.clock.now
     _, sent = follow_up(world, first)
@@ -74,7 +73,7 @@ def test_a_follow_up_makes_the_track_final_and_the_first_chat_closes_with_it(wor
     assert stored.blocks[-1].content.startswith("The port is 8080,")
     world.model.reset()
     world.summarise(first)
-    assert [one.body for one in world.model.requests] == []
+    assert [request.body for request in world.model.requests] == []
     closed = world.load(first)
     assert closed.status == "done"
     assert chat_faults(world.stores, closed) == []
@@ -82,7 +81,7 @@ def test_a_follow_up_makes_the_track_final_and_the_first_chat_closes_with_it(wor
     assert track_of_chat(world, first) == stored
 
 
-def test_summaries_that_come_while_it_waits_are_sent(world: World) -> None:
+def test_summaries_that_arrive_while_it_waits_are_sent(world: World) -> None:
     first = answered(world)
     slept: list[float] = []
 
@@ -101,10 +100,8 @@ def test_summaries_that_come_while_it_waits_are_sent(world: World) -> None:
 
 
 @pytest.mark.parametrize("closer", ["summarise", "abort"])
-def test_a_chat_that_loses_the_track_while_it_closes_takes_the_one_that_is_stored(
-    world: World, closer: str
-) -> None:
-    """The follow-up comes after the summariser has read that there is none, before it commits."""
+def test_a_closing_chat_uses_a_track_that_was_stored_first(world: World, closer: str) -> None:
+    """The follow-up stores its track after the summariser has read that there is none, before it commits."""
     first = answered(world)
     client: Any = world.stores.dynamodb
     came: list[Chat] = []
@@ -134,7 +131,7 @@ def test_a_track_that_is_not_small_is_read_whole(world: World) -> None:
 
 
 def test_no_track_comes_into_a_conversation_that_the_chat_does_not_hold(world: World) -> None:
-    """A follow-up that has ended is a zombie: its conversation may be deleted by now."""
+    """The conversation of a follow-up that has ended may be deleted by now."""
     first = answered(world)
     chat = world.start("And the host?", conversation_id=first.conversation_id)
     world.abort(chat)
@@ -148,25 +145,28 @@ def test_no_track_comes_into_a_conversation_that_the_chat_does_not_hold(world: W
 
 
 def test_an_object_is_not_written_for_a_chat_that_has_ended(world: World) -> None:
-    """No transaction holds it, so the chat's log is looked at before."""
+    """No transaction protects it, so the chat's log is read first."""
     first = answered(world)
     chat = world.start("And the host?", conversation_id=first.conversation_id)
     world.abort(chat)
-    noise = "".join(chr(0x4E00 + (place * 7_919) % 20_000) for place in range(300_000))
+    noise = "".join(chr(0x4E00 + (index * 7_919) % 20_000) for index in range(300_000))
     writes = world.stores.history.track_writes(
         chat.user, chat.conversation_id, QueryTrack(1, (Block("q1", "user", noise, "now"),), 1)
     )
-    big = [replace(one, pointer=f"s3:{one.pointer}") if isinstance(one, Body) else one for one in writes]
+    big = [
+        replace(write, pointer=f"s3:{write.pointer}") if isinstance(write, Body) else write
+        for write in writes
+    ]
     with pytest.raises(ChatClosed):
         world.stores.write_past(chat, big)
     assert world.stores.bodies.s3.list_objects_v2(Bucket="bodies").get("Contents", []) == []
 
 
-def test_a_long_query_goes_whole_and_stands_as_its_summary_later(world: World) -> None:
+def test_a_long_query_is_sent_whole_and_later_as_its_summary(world: World) -> None:
     message = "row 17, column 23\n" * 300 + "What is in row 17?"
     first = world.ask(message)
-    (asked,) = (one.body for one in world.model.requests if one.body.get("stream"))
-    assert asked["messages"][0]["content"][0]["text"] == f"[ID:q1] {message}"
+    (body,) = (request.body for request in world.model.requests if request.body.get("stream"))
+    assert body["messages"][0]["content"][0]["text"] == f"[ID:q1] {message}"
     assert chat_faults(world.stores, first) == []
     _, sent = follow_up(world, first)
     said = sent[0]["content"][0]["text"]
@@ -185,7 +185,7 @@ def test_a_long_query_goes_whole_and_stands_as_its_summary_later(world: World) -
     conversation = stores.conversations.find(user, conversation_id)
     assert conversation is not None
     listed = list_records(stores, conversation, "summarised", "").items
-    assert [one["record_id"] for one in listed][:2] == ["q1-sum", "q1-r-sum"]
+    assert [record["record_id"] for record in listed][:2] == ["q1-sum", "q1-r-sum"]
     assert listed[0]["ref"] == "q1"
 
 
@@ -196,6 +196,6 @@ def test_a_long_query_is_read_back_by_its_id(world: World) -> None:
     ask = {"type": "tool_use", "name": "retrieve_full_context", "input": {"id": "q1"}}
     world.model.script.add({"match": "Go on.", "content": [ask]})
     world.ask("Go on.", conversation_id=first.conversation_id)
-    sent = [one.body for one in world.model.requests if one.body.get("stream")][-1]
+    sent = [request.body for request in world.model.requests if request.body.get("stream")][-1]
     (result,) = [block for block in sent["messages"][-1]["content"] if block["type"] == "tool_result"]
     assert message in result["content"][0]["text"]

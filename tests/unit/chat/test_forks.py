@@ -28,13 +28,13 @@ ANSWER = "This is the answer, with facts such as 42 and DynamoDB. " * 20
 
 @pytest.fixture(params=["assistant", "courses", "sessions", "graph"])
 def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    """A small budget for the past; every policy."""
+    """A small budget for the past, with each policy."""
     small = replace(all_profiles()[request.param], track_tokens=900)
     monkeypatch.setitem(all_profiles(), request.param, small)
-    with make_world() as made:
-        made.stores.ledger.grant("ann", "g", 100_000, "test", made.clock())
-        made.model.script.add({"match": "turn", "text": ANSWER, "always": True})
-        yield made
+    with make_world() as new_world:
+        new_world.stores.ledger.grant("ann", "g", 100_000, "test", new_world.clock())
+        new_world.model.script.add({"match": "turn", "text": ANSWER, "always": True})
+        yield new_world
 
 
 def converse(world: World, profile: str, queries: int) -> Chat:
@@ -52,9 +52,13 @@ def sent(world: World) -> list[Any]:
         (
             body.get("system"),
             body.get("tools"),
-            [(one["role"], block.get("text")) for one in body["messages"] for block in one["content"]],
+            [
+                (message["role"], block.get("text"))
+                for message in body["messages"]
+                for block in message["content"]
+            ],
         )
-        for body in (one.body for one in world.model.requests if one.body.get("stream"))
+        for body in (request.body for request in world.model.requests if request.body.get("stream"))
     ]
 
 
@@ -62,7 +66,7 @@ def sent(world: World) -> list[Any]:
 def test_the_first_query_of_a_fork_sends_what_its_parent_sent_there(
     world: World, before: int, request: pytest.FixtureRequest
 ) -> None:
-    """To the byte, digest and all, but for the query's own text: the prompt cache holds."""
+    """Identical bytes, digest included, but for the query's own text: the prompt cache is reused."""
     profile = request.node.callspec.params["world"]
     parent = converse(world, profile, 10)
     of_parent = sent(world)[before - 1]
@@ -76,8 +80,8 @@ def test_the_first_query_of_a_fork_sends_what_its_parent_sent_there(
 
 
 @pytest.mark.parametrize("world", ["assistant"], indirect=True)
-def test_a_digest_that_was_taken_behind_the_fork_is_not_inherited(world: World) -> None:
-    """The fork writes its own under the same number, and both go on to be found."""
+def test_a_digest_of_queries_after_the_fork_is_not_inherited(world: World) -> None:
+    """The fork writes its own under the same number, and both can be read."""
     parent = converse(world, "assistant", 14)
     in_force, _ = world.stores.digests.newest("ann", parent.conversation_id)
     assert in_force is not None
@@ -100,8 +104,8 @@ def test_a_digest_that_was_taken_behind_the_fork_is_not_inherited(world: World) 
     assert again == first
 
 
-def test_a_fork_is_found_by_the_latest_queries_that_it_shares() -> None:
-    """Of queries 1 to 25 the item knows the latest 20."""
+def test_a_fork_is_found_by_the_latest_shared_queries() -> None:
+    """Of queries 1 to 25 the item has the latest 20."""
     world = FastWorld(Scenario("long", earlier=25))
     parent = world.look().conversations.find(USER, world.conversation_id)
     assert parent is not None
@@ -114,7 +118,7 @@ def test_a_fork_is_found_by_the_latest_queries_that_it_shares() -> None:
 
 
 @pytest.mark.parametrize("queries", [3, 1_000])
-def test_a_fork_is_one_write_that_makes_two_items(queries: int) -> None:
+def test_a_fork_is_one_transaction_of_two_items(queries: int) -> None:
     """However long the past is (earlier releases' tracks, which `World` makes quickly)."""
     world = FastWorld(Scenario("long", earlier=queries))
     trace = Trace(world.aws)
@@ -143,12 +147,15 @@ P, F, G = "cv_p", "cv_f", "cv_g"
         (((P, 3), (F, 5)), G, 9, ((P, 3), (F, 5), (G, 9)), G),
     ],
 )
-def test_a_fork_of_a_fork_names_those_that_wrote(
+def test_a_fork_of_a_fork_names_the_conversations_that_wrote_its_queries(
     parts: Any, own: str, through: int, expected: Any, cut: str
 ) -> None:
-    ancestry = Ancestry(tuple(Shared(*one) for one in parts))
+    ancestry = Ancestry(tuple(Shared(*part) for part in parts))
     forked, looked_for = ancestry.forked(own, through)
-    assert (tuple((one.conversation_id, one.through) for one in forked.parts), looked_for) == (expected, cut)
+    assert (tuple((part.conversation_id, part.through) for part in forked.parts), looked_for) == (
+        expected,
+        cut,
+    )
     for number in range(1, through + 1):
         assert forked.home(G, number) == ancestry.home(own, number)
     runs = [number for run in forked.runs(G, 0, 12) for number in range(run.after + 1, run.before)]

@@ -1,4 +1,4 @@
-"""What a tool calls an image, whatever it is: shown, or said in words; the chat goes on (CONTRACT 7)."""
+"""Whatever a tool calls an image is sent or described in text, and the chat goes on (CONTRACT 7)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def media(data: bytes, media_type: str = "image/png") -> Media:
 
 @pytest.fixture
 def brought() -> list[ToolResult]:
-    """What the tool brings, one result a call."""
+    """What the tool returns, one result per call."""
     return []
 
 
@@ -35,16 +35,16 @@ def world(brought: list[ToolResult]) -> Iterator[World]:
     def tool(running: Running) -> ToolResult:
         return brought.pop(0)
 
-    with make_world(retrieve_documentation=tool) as made:
-        yield made
+    with make_world(retrieve_documentation=tool) as new_world:
+        yield new_world
 
 
 def sent(world: World) -> list[dict[str, Any]]:
     """The blocks of the tool result in the last turn that the model took."""
     (message,) = [
-        one.body["messages"][-1]
-        for one in world.model.requests
-        if one.body.get("tools") and not one.refused and len(one.body["messages"]) == 3
+        request.body["messages"][-1]
+        for request in world.model.requests
+        if request.body.get("tools") and not request.refused and len(request.body["messages"]) == 3
     ][-1:]
     blocks: list[dict[str, Any]] = message["content"][0]["content"]
     return blocks
@@ -97,7 +97,9 @@ def test_base64_in_lines_is_base64(world: World, brought: list[ToolResult]) -> N
     assert sent(world)[1]["source"]["data"] == lines.replace("\n", "")
 
 
-def test_files_without_end_are_a_few_and_a_count(world: World, brought: list[ToolResult]) -> None:
+def test_of_very_many_files_a_few_are_sent_and_the_rest_counted(
+    world: World, brought: list[ToolResult]
+) -> None:
     brought.append(ToolResult("All.", media=(media(PNG),) * 5_000))
     assert ask(world) == "done"
     text, *images = sent(world)
@@ -106,7 +108,7 @@ def test_files_without_end_are_a_few_and_a_count(world: World, brought: list[Too
     assert text["text"].endswith(f"(And {5_000 - 2 * MAX_SENT} more.)")
 
 
-def test_a_request_holds_the_first_files_and_says_how_many_are_left_out(
+def test_a_request_has_the_first_files_and_says_how_many_are_left_out(
     world: World, brought: list[ToolResult]
 ) -> None:
     brought += [ToolResult("One.", media=(media(PNG),) * 15), ToolResult("Two.", media=(media(PNG),) * 15)]
@@ -117,18 +119,16 @@ def test_a_request_holds_the_first_files_and_says_how_many_are_left_out(
     assert second["content"][-1]["text"] == "(Files of this result that could not be shown here: 10.)"
 
 
-def test_files_that_are_together_too_large_for_a_request_are_left_out(
-    world: World, brought: list[ToolResult]
-) -> None:
+def test_files_too_large_together_for_a_request_are_left_out(world: World, brought: list[ToolResult]) -> None:
     brought += [ToolResult("Big.", media=(media(PNG + bytes(MAX_IMAGE - len(PNG))),) * 8)]
     assert ask(world) == "done"
     assert [block["type"] for block in sent(world)] == ["text"] + ["image"] * 4 + ["text"]
 
 
-def test_what_only_the_service_can_see_to_be_broken_is_sent_again_without(
+def test_a_file_that_the_service_refuses_is_left_out_of_a_second_request(
     world: World, brought: list[ToolResult]
 ) -> None:
-    """It decodes an image and a PDF to the end; of a refusal it keeps no charge."""
+    """The service decodes images and PDFs completely; a refusal is not charged."""
     brought.append(ToolResult("Here.", media=(media(PNG),)))
     world.model.script.add(
         {"match": "turn", "content": [CALL]},
@@ -145,10 +145,10 @@ def test_a_refusal_that_no_file_explains_is_final(world: World) -> None:
     assert world.answer(world.start("Hi.")) == "failed"
 
 
-def test_sources_without_end_or_sense_are_bounded(world: World, brought: list[ToolResult]) -> None:
+def test_sources_are_limited_in_number_and_length(world: World, brought: list[ToolResult]) -> None:
     bad = Source("t" * 100_000 + "\ud800", "https://x.test/" + "u" * 100_000)
     brought.append(ToolResult("Here.", sources=(Source("\ud800", "https://x.test/\udc00"), *[bad] * 5_000)))
     assert ask(world) == "done"
     sources = sources_of_record(world)
     assert len(sources) == 50
-    assert max(len(str(one)) for one in sources) < 400
+    assert max(len(str(source)) for source in sources) < 400

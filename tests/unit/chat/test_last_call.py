@@ -1,4 +1,4 @@
-"""The call that has to answer, since there is no time for another round of tools (CONTRACT 7, 8)."""
+"""The last call, which must answer: no time is left for another round of tools (CONTRACT 7, 8)."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ CHAT = Chat("ann", "ch_1", "cv_1", 1, "assistant", "", deadline=10_000 + CHAT_SE
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with make_world() as made:
-        yield made
+    with make_world() as new_world:
+        yield new_world
 
 
 def tool_seconds(world: World, seconds: float) -> None:
-    """Every tool call takes so long."""
+    """Every tool call takes this long."""
 
     def run(_: object) -> ToolResult:
         world.clock.sleep(seconds)
@@ -40,12 +40,12 @@ def tool_seconds(world: World, seconds: float) -> None:
 
 
 def requests(world: World) -> list[dict[str, Any]]:
-    return [dict(one.body) for one in world.model.requests if one.body.get("stream")]
+    return [dict(request.body) for request in world.model.requests if request.body.get("stream")]
 
 
 def turns_of(world: World, chat: Chat) -> list[tuple[int, bool]]:
     events = world.stores.log(chat).events()
-    return [(one.data["turn"], one.data["final"]) for one in events if one.event == "turn"]
+    return [(event.data["turn"], event.data["final"]) for event in events if event.event == "turn"]
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_call_that_begins_after_minute_11_is_the_last_one(minute: float, turn:
     assert limit_of(CHAT, turn, 15, 10_000 + minute * MINUTE) == limit
 
 
-def test_a_model_that_never_stops_asking_answers_when_the_time_is_up(world: World) -> None:
+def test_a_model_that_always_calls_tools_answers_when_time_is_up(world: World) -> None:
     """Eleven rounds of a minute each; the twelfth call may use no tools, and is charged like any answer."""
     tool_seconds(world, MINUTE)
     world.model.script.add(
@@ -73,7 +73,7 @@ def test_a_model_that_never_stops_asking_answers_when_the_time_is_up(world: Worl
     assert (chat.status, chat.stop, chat.turn, chat.credits_used) == ("done", "timeout", 12, 15)
     assert turns_of(world, chat) == [(number, number == 12) for number in range(1, 13)]
     *before, last = requests(world)
-    assert [one.get("tool_choice") for one in before] == [None] * 11
+    assert [body.get("tool_choice") for body in before] == [None] * 11
     assert last["tool_choice"] == {"type": "none"}
     assert last["tools"] == before[0]["tools"]
     assert last["messages"][-1]["content"][-1]["text"].startswith("(The time for this chat is up.")
@@ -99,7 +99,7 @@ def test_a_retry_that_begins_after_minute_11_is_the_last_call(world: World) -> N
     assert chat_faults(world.stores, ended) == []
 
 
-def test_what_was_recorded_before_minute_11_stays_when_it_is_delivered_again_after(world: World) -> None:
+def test_a_turn_recorded_before_minute_11_is_unchanged_when_redelivered(world: World) -> None:
     tool_seconds(world, 1)
     world.model.script.add({"match": "Search.", "content": [ASK]}, {"match": "Search.", "text": "So far."})
     chat = world.start("Search.")
@@ -114,8 +114,8 @@ def test_what_was_recorded_before_minute_11_stays_when_it_is_delivered_again_aft
     assert chat_faults(world.stores, ended) == []
 
 
-def test_a_chat_that_has_cost_what_it_may_answers_and_is_charged(world: World) -> None:
-    """Every other turn asks for a tool; what the turns cost is the service's count at the list price."""
+def test_a_chat_that_reaches_its_cost_cap_answers_and_is_charged(world: World) -> None:
+    """Every other turn asks for a tool; a turn's cost is the service's count at the list price."""
     tool_seconds(world, 1)
     usage = {"input_tokens": 0, "output_tokens": 1_000, "cache_creation_input_tokens": 10_000}
     world.model.script.add(
@@ -137,14 +137,14 @@ def test_a_chat_that_has_cost_what_it_may_answers_and_is_charged(world: World) -
     assert account_faults(world.stores, "ann", [ended]) == []
 
 
-def test_time_and_turns_come_before_the_cap_and_the_cap_before_nothing() -> None:
+def test_time_and_turns_take_precedence_over_the_cap() -> None:
     minute_11 = CHAT.deadline - 4 * MINUTE
     assert limit_of(CHAT, 2, 15, 10_000, is_capped=True) == "max_cost"
     assert limit_of(CHAT, 16, 15, 10_000, is_capped=True) == "max_turns"
     assert limit_of(CHAT, 2, 15, minute_11, is_capped=True) == "timeout"
 
 
-def test_credits_that_ran_out_are_the_reason_that_is_told() -> None:
+def test_exhausted_credits_take_precedence_as_the_reason() -> None:
     """The user can do something about them."""
     chat = Chat("ann", "ch_1", "cv_1", 1, "assistant", "", CHAT.deadline, limit="insufficient_credits")
     assert limit_of(chat, 2, 15, CHAT.deadline) == "insufficient_credits"

@@ -1,4 +1,4 @@
-"""Credits and what is recorded with them are one: decided anew while the account moves, or not written at all."""
+"""Credits and the records written with them are one transaction: retried if the account moves, or not written."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def thinks(world: World, chat: Chat) -> Callable[[Decision], Recorded]:
 
 
 def known(world: World, chat: Chat) -> Any:
-    """The chat's log, whose tail was read."""
+    """The chat's log after its tail was read."""
     log = world.stores.log(chat)
     log.next_slot()
     return log
@@ -66,7 +66,7 @@ def has_body(world: World, chat: Chat) -> bool:
 
 
 def bodies_put(world: World) -> list[Any]:
-    """The requests that put a body into the table from here on."""
+    """The requests that put a body into the table from now on."""
     seen: list[Any] = []
 
     def see(params: Any, **_: Any) -> None:
@@ -77,8 +77,8 @@ def bodies_put(world: World) -> list[Any]:
     return seen
 
 
-def test_what_is_recorded_rests_on_the_account_that_was_paid_from(world: World, chat: Chat) -> None:
-    """Another chat of the user is faster: the event tells what is left after both; the body is written once."""
+def test_a_record_agrees_with_the_account_after_the_payment(world: World, chat: Chat) -> None:
+    """Another chat of the user moves first: the event shows what is left after both; the body is written once."""
     ledger, now = world.stores.ledger, world.clock()
     seen: list[int] = []
 
@@ -93,8 +93,8 @@ def test_what_is_recorded_rests_on_the_account_that_was_paid_from(world: World, 
     assert (seen, len(bodies)) == ([1, 2], 1)
     assert decision.account == ledger.load("ann")
     assert world.stores.history.record("ann", chat.conversation_id, "q1-a1") == THOUGHT
-    told = read_events(world.stores.dynamodb, world.stores.chats.table, chat.pk)
-    assert [event.data["available"] for event in told if event.event == "credits"] == [45, 50 - 5 - 5 - 3]
+    events = read_events(world.stores.dynamodb, world.stores.chats.table, chat.pk)
+    assert [event.data["available"] for event in events if event.event == "credits"] == [45, 50 - 5 - 5 - 3]
 
 
 def test_a_refusal_writes_nothing(world: World, chat: Chat) -> None:
@@ -108,7 +108,7 @@ def test_a_refusal_writes_nothing(world: World, chat: Chat) -> None:
     assert not has_body(world, chat)
 
 
-def test_behind_the_end_of_a_chat_nothing_moves_and_no_body_is_written(world: World, chat: Chat) -> None:
+def test_after_a_chats_end_no_credits_move_and_no_body_is_written(world: World, chat: Chat) -> None:
     late = known(world, chat)
     world.abort(chat)
     before = world.stores.ledger.load("ann")
@@ -122,8 +122,8 @@ def test_behind_the_end_of_a_chat_nothing_moves_and_no_body_is_written(world: Wo
     assert not has_body(world, chat)
 
 
-def test_a_look_before_a_body_hides_nothing_from_the_fence(world: World, chat: Chat) -> None:
-    """What came in since the tail was read stops the writer, though the log's end was looked at in between."""
+def test_reading_the_log_before_a_body_does_not_move_the_fence(world: World, chat: Chat) -> None:
+    """An event added since the tail was read stops the writer, although the log's end was read in between."""
     late = known(world, chat)
     world.stores.log(chat).append([turn_begins(1, 15, final=False)])
 

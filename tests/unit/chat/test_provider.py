@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with make_world() as made:
-        yield made
+    with make_world() as new_world:
+        yield new_world
 
 
 class Nobody:
-    """A service that no chat of the test began with."""
+    """A provider that no chat of the test began with."""
 
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"{name}: the wrong provider is asked")
 
 
-def test_turns_and_summaries_go_on_where_they_began(world: World) -> None:
+def test_turns_and_summaries_keep_the_provider_they_began_with(world: World) -> None:
     chat = world.start("What did the documentation say about pagination? kept-provider")
     world.model.script.add(
         {"content": [{"type": "tool_use", "name": "retrieve_full_context", "input": {"id": "q1"}}]},
@@ -58,8 +58,8 @@ def test_turns_and_summaries_go_on_where_they_began(world: World) -> None:
     assert asked == ["anthropic", "anthropic"]
 
 
-def test_an_agent_that_names_no_provider_is_anthropics(world: World) -> None:
-    """As earlier releases have pinned it."""
+def test_an_agent_without_a_provider_uses_anthropic(world: World) -> None:
+    """As pinned by earlier releases."""
     chat = world.start("Anything.")
     agent = agent_of(world.stores, chat, "claude-haiku-5-5", Thinking(), "bedrock")
     assert agent_from(agent.text) == agent

@@ -1,4 +1,4 @@
-"""What a chat did and what it cost, from what is on record of it (CONTRACT 9)."""
+"""What a chat did and cost, from its stored records (CONTRACT 9)."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ READ: Final = {"type": "tool_use", "name": "retrieve_full_context", "input": {"i
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with make_world() as made:
-        yield made
+    with make_world() as new_world:
+        yield new_world
 
 
 def receipt(world: World, chat: Chat) -> dict[str, Any]:
@@ -42,36 +42,36 @@ def receipt(world: World, chat: Chat) -> dict[str, Any]:
     return receipt_of(evidence(world.stores, chat), DEPLOYMENT)
 
 
-def lines(found: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+def lines(body: dict[str, Any], kind: str) -> list[dict[str, Any]]:
     """The lines of a kind."""
-    return [line for line in found["lines"] if line["kind"] == kind]
+    return [line for line in body["lines"] if line["kind"] == kind]
 
 
 def test_a_chat_with_tools_adds_up(world: World) -> None:
     world.model.script.add({"match": "turn", "content": [READ, READ]})
     world.model.script.add({"match": "turn", "text": "The answer is written out. " * 40})
     chat = world.ask("What is in the first record, and what does it mean for the plan?")
-    found = receipt(world, chat)
-    assert found["differences"] == []
-    assert [line["turn"] for line in lines(found, "model")] == [1, 2]
+    body = receipt(world, chat)
+    assert body["differences"] == []
+    assert [line["turn"] for line in lines(body, "model")] == [1, 2]
     # a turn's tools run side by side, and lines are in the order of time
-    assert sorted((line["id"], line["credits"], line["ran"]) for line in lines(found, "tool")) == [
+    assert sorted((line["id"], line["credits"], line["ran"]) for line in lines(body, "tool")) == [
         ("q1-t1", 2, True),
         ("q1-t2", 2, True),
     ]
-    assert [(line["movement"], line["amount"]) for line in lines(found, "ledger")] == [
+    assert [(line["movement"], line["amount"]) for line in lines(body, "ledger")] == [
         ("hold", 5),
         ("hold", 4),
         ("settle", 9),
     ]
-    assert found["totals"]["credits"] == chat.credits_used == 9
-    assert len(lines(found, "summary")) == 1
-    model = [*lines(found, "model"), *lines(found, "summary")]
+    assert body["totals"]["credits"] == chat.credits_used == 9
+    assert len(lines(body, "summary")) == 1
+    model = [*lines(body, "model"), *lines(body, "summary")]
     assert all(line["tries"] >= 1 and line["seconds"] >= 0 for line in model)
-    asked = sum(1 for one in world.model.requests if not one.refused)
-    assert sum(line["tries"] for line in model) == asked
-    assert found["totals"]["model_dollars"] == pytest.approx(sum(line["dollars"] for line in model))
-    assert "answer is written" not in str(found)
+    accepted = sum(1 for request in world.model.requests if not request.refused)
+    assert sum(line["tries"] for line in model) == accepted
+    assert body["totals"]["model_dollars"] == pytest.approx(sum(line["dollars"] for line in model))
+    assert "answer is written" not in str(body)
 
 
 def test_dollars_are_those_of_the_price_table(world: World) -> None:
@@ -82,34 +82,34 @@ def test_dollars_are_those_of_the_price_table(world: World) -> None:
     assert line["dollars"] == dollars(chat.model, counted_) > 0
 
 
-def test_a_second_line_for_the_same_call_is_seen(world: World) -> None:
-    """A planted double: of a model call, a tool call and a movement."""
+def test_a_duplicate_line_is_reported(world: World) -> None:
+    """A planted duplicate of a model call, a tool call and a movement."""
     world.model.script.add({"match": "turn", "content": [READ]})
     chat = world.ask("Read it.")
-    found = receipt(world, chat)
+    body = receipt(world, chat)
     for kind in ("model", "tool", "ledger"):
-        doubled = copy.deepcopy(found["lines"])
+        doubled = copy.deepcopy(body["lines"])
         doubled.append(next(line for line in doubled if line["kind"] == kind and line.get("amount", 1)))
-        assert any("listed twice" in one for one in differences(chat, doubled)), kind
+        assert any("listed twice" in difference for difference in differences(chat, doubled)), kind
         renamed = [*doubled[:-1], {**doubled[-1], "id": "another"}]
         sums = differences(chat, renamed)
         assert sums or doubled[-1].get("movement") == "hold", kind
 
 
 def test_a_call_that_was_never_recorded_is_estimated(world: World) -> None:
-    """Its step died behind the announcement: the turn that is recorded later knows of it."""
+    """Its step died after the announcement; the turn that is recorded later counts it."""
     chat = world.start("Tell me something.")
     world.stores.log(chat).append([turn_begins(1, 15, final=False)])
-    found = receipt(world, world.run(chat))
-    assert found["differences"] == []
-    made, lost = lines(found, "model")
-    assert (made["tries"], made["estimated"]) in ((2, False), (1, True))
-    told = {line["id"]: line for line in (made, lost)}
+    body = receipt(world, world.run(chat))
+    assert body["differences"] == []
+    recorded, lost = lines(body, "model")
+    assert (recorded["tries"], recorded["estimated"]) in ((2, False), (1, True))
+    told = {line["id"]: line for line in (recorded, lost)}
     assert told["turn-1"]["tries"] == 2
     guess = told["turn-1-lost-1"]
     assert guess["estimated"] is True
     assert sum(guess["usage"].values()) > 0
-    assert found["totals"]["estimated_dollars"] >= guess["dollars"] > 0
+    assert body["totals"]["estimated_dollars"] >= guess["dollars"] > 0
 
 
 def test_a_chat_that_fails_is_free_and_says_what_it_tried(world: World) -> None:
@@ -120,10 +120,10 @@ def test_a_chat_that_fails_is_free_and_says_what_it_tried(world: World) -> None:
         world.answer(chat)
     world.abort(chat)
     chat = world.load(chat)
-    found = receipt(world, chat)
-    assert (chat.status, found["totals"]["credits"], found["differences"]) == ("failed", 0, [])
-    assert [line["movement"] for line in lines(found, "ledger")] == ["hold", "hold", "release"]
-    assert [(line["turn"], line["estimated"]) for line in lines(found, "model")] == [(1, False), (2, True)]
+    body = receipt(world, chat)
+    assert (chat.status, body["totals"]["credits"], body["differences"]) == ("failed", 0, [])
+    assert [line["movement"] for line in lines(body, "ledger")] == ["hold", "hold", "release"]
+    assert [(line["turn"], line["estimated"]) for line in lines(body, "model")] == [(1, False), (2, True)]
 
 
 def test_a_cancelled_chat_pays_for_what_had_begun(world: World) -> None:
@@ -132,8 +132,8 @@ def test_a_cancelled_chat_pays_for_what_had_begun(world: World) -> None:
     world.turn(chat, 0)
     executions: Any = world.executions
     chat = cancel_chat(world.stores, executions, world.load(chat))
-    found = receipt(world, chat)
-    assert (chat.credits_used, found["totals"]["credits"], found["differences"]) == (7, 7, [])
+    body = receipt(world, chat)
+    assert (chat.credits_used, body["totals"]["credits"], body["differences"]) == (7, 7, [])
     unread = world.start("Begin, and stop at once.")
     stopped = receipt(world, cancel_chat(world.stores, executions, unread))
     assert (stopped["totals"]["credits"], stopped["differences"]) == (0, [])
@@ -143,9 +143,9 @@ def test_summaries_of_a_step_that_died_are_estimated(world: World) -> None:
     chat = world.start("Explain it.")
     assert world.answer(chat) == "answered"
     world.abort(chat)
-    found = receipt(world, world.load(chat))
-    assert [line["estimated"] for line in lines(found, "summary")] == [True]
-    assert found["differences"] == []
+    body = receipt(world, world.load(chat))
+    assert [line["estimated"] for line in lines(body, "summary")] == [True]
+    assert body["differences"] == []
 
 
 def test_the_ledger_and_the_receipts_of_many_chats_agree(world: World) -> None:
@@ -155,17 +155,17 @@ def test_the_ledger_and_the_receipts_of_many_chats_agree(world: World) -> None:
         chats.append(
             world.ask(f"Question {number}?", conversation_id=chats[0].conversation_id if chats else "")
         )
-    found = [receipt(world, chat) for chat in chats]
-    assert [one["differences"] for one in found] == [[], [], []]
-    moved = [line["id"] for one in found for line in lines(one, "ledger")]
+    receipts = [receipt(world, chat) for chat in chats]
+    assert [body["differences"] for body in receipts] == [[], [], []]
+    moved = [line["id"] for body in receipts for line in lines(body, "ledger")]
     movements = world.stores.ledger.movements("ann")
     assert len(moved) == len(set(moved)) == len(movements)
     assert account_faults(world.stores, "ann", chats) == []
 
 
 @pytest.mark.parametrize("name", ["no tools", "two tools in parallel"])
-def test_the_part_of_aws_is_that_of_the_cost_bench(world: World, name: str) -> None:
-    """The same states; the formula's units within a tenth of the counted ones, and so the dollars but for waiting."""
+def test_the_aws_part_agrees_with_the_cost_bench(world: World, name: str) -> None:
+    """The same states; units and dollars within a tenth of the counted ones, but for waiting."""
     calls = sum(map(len, counted()[name].rounds))
     if calls:
         world.model.script.add({"match": "turn", "content": [READ] * calls})

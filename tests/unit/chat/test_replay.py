@@ -31,14 +31,16 @@ LEFT_OUT = "(The details of this tool call are left out here: retrieve_full_cont
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """Every search finds ``found <query>``."""
-    with make_world(**{SEARCH: lambda running: ToolResult(f"found {running.call.input['query']}")}) as made:
+    with make_world(
+        **{SEARCH: lambda running: ToolResult(f"found {running.call.input['query']}")}
+    ) as new_world:
         use(monkeypatch)
-        made.stores.ledger.grant("ann", "g", 100_000, "test", made.clock())
-        yield made
+        new_world.stores.ledger.grant("ann", "g", 100_000, "test", new_world.clock())
+        yield new_world
 
 
 def use(monkeypatch: pytest.MonkeyPatch, **changes: Any) -> None:
-    """The deployment's assistant has these fields."""
+    """Change these fields of the deployment's assistant."""
     monkeypatch.setitem(all_profiles(), "assistant", replace(all_profiles()["assistant"], **changes))
 
 
@@ -49,7 +51,7 @@ def ask(world: World, message: str, rounds: list[list[str]] = [], answer: str = 
             "match": "turn",
             "content": [
                 {"type": "text", "text": f"Looking for {' and '.join(queries)}."},
-                *({"type": "tool_use", "name": SEARCH, "input": {"query": one}} for one in queries),
+                *({"type": "tool_use", "name": SEARCH, "input": {"query": query}} for query in queries),
             ],
         }
         for queries in rounds
@@ -61,8 +63,8 @@ def ask(world: World, message: str, rounds: list[list[str]] = [], answer: str = 
 
 def first_sent(world: World) -> list[dict[str, Any]]:
     """The messages of the last query's first call, without cache marks."""
-    turns = [one.body for one in world.model.requests if one.body.get("stream")]
-    assert [one.refused for one in world.model.requests if one.refused] == []
+    turns = [request.body for request in world.model.requests if request.body.get("stream")]
+    assert [request.refused for request in world.model.requests if request.refused] == []
     return unmarked(turns[0])
 
 
@@ -96,7 +98,7 @@ def test_a_window_sends_the_last_exchanges_whole_and_no_tools(
     chat = ask(world, "one", [["a"]])
     for message in ("two", "three"):
         ask(world, message, [["b", "c"], ["d"]], long + message, conversation_id=chat.conversation_id)
-        assert [one.body for one in world.model.requests if not one.body.get("stream")] == []
+        assert [request.body for request in world.model.requests if not request.body.get("stream")] == []
     ask(world, "four", conversation_id=chat.conversation_id)
     assert shown(first_sent(world)) == [
         "u [ID:q2] Answer this: two",
@@ -142,7 +144,7 @@ def test_a_window_leaves_out_what_has_no_answer(world: World, monkeypatch: pytes
 
 def rounds_of(messages: list[dict[str, Any]]) -> list[bool]:
     """Of each past tool round whether it is in full; every call has its result, and none is halved."""
-    found = []
+    in_full = []
     for message, after in itertools.pairwise(messages):
         calls = [block for block in message["content"] if block["type"] == "tool_use"]
         if not calls:
@@ -155,8 +157,8 @@ def rounds_of(messages: list[dict[str, Any]]) -> list[bool]:
             text = result["content"][0]["text"]
             record_id = text[text.index("q") :].split("]")[0].split(" ")[0]
             assert (LEFT_OUT.format(record_id) == text) is not full.copy().pop()
-        found.append(full.pop())
-    return found
+        in_full.append(full.pop())
+    return in_full
 
 
 @pytest.mark.parametrize(
@@ -169,22 +171,22 @@ def rounds_of(messages: list[dict[str, Any]]) -> list[bool]:
         (9, 2, [True, True]),
     ],
 )
-def test_the_last_k_tool_rounds_of_the_conversation_are_sent_in_full(
+def test_the_last_k_tool_rounds_are_sent_in_full(
     world: World, monkeypatch: pytest.MonkeyPatch, k: int, total: int, in_full: list[bool]
 ) -> None:
-    """PROFILES 3: the threshold is all rounds less k. The first query has all rounds but the last."""
+    """PROFILES 3: the threshold is the number of rounds less k. The first query has all rounds but the last."""
     use(monkeypatch, history=History("tool_rounds", rounds=k))
     chat = ask(world, "one", [[f"a{n}", f"b{n}"] for n in range(total - 1)])
     ask(world, "two", [["c"]], conversation_id=chat.conversation_id)
     ask(world, "three", [["d"]], conversation_id=chat.conversation_id)
     sent = first_sent(world)
     assert rounds_of(sent) == in_full
-    asked = [unmarked(one.body) for one in world.model.requests]
-    assert asked[1][: len(sent)] == sent, "the running query's rounds come behind, in full"
+    asked = [unmarked(request.body) for request in world.model.requests]
+    assert asked[1][: len(sent)] == sent, "the running query's rounds follow, in full"
     assert "[ID:q3-t1] found d" in json.dumps(asked[1])
 
 
-def test_messages_stay_whole_and_thinking_is_not_replayed(
+def test_messages_are_sent_whole_and_thinking_is_not_replayed(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use(monkeypatch, history=History("tool_rounds", rounds=1))
@@ -220,7 +222,9 @@ def test_messages_stay_whole_and_thinking_is_not_replayed(
     ]
 
 
-def test_a_past_reference_is_sent_as_what_it_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_past_reference_is_sent_with_the_text_it_read(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     use(monkeypatch, history=History("tool_rounds", rounds=1))
     conversation_id = ask(world, "one", [["a"]]).conversation_id
     read = {"type": "tool_use", "name": "retrieve_full_context", "input": {"id": "q1-t1"}}
@@ -230,8 +234,8 @@ def test_a_past_reference_is_sent_as_what_it_read(world: World, monkeypatch: pyt
     assert "u result [ID:q2-t1] found a" in shown(first_sent(world))
 
 
-def test_the_budget_wins_over_the_rounds(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """2 MB are cut to what a result may have; what does not fit all the same goes by its name, the oldest first."""
+def test_the_budget_takes_precedence_over_the_rounds(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """2 MB are cut to the limit of a result; results that still do not fit are replaced by their ids, oldest first."""
     use(monkeypatch, history=History("tool_rounds", rounds=3), result_limit=20_000)
     with_big = {"a": "x " * 1_000_000, "b": "y " * 1_000_000}
     big = replace(
@@ -271,7 +275,7 @@ def test_a_long_conversation_reads_no_more_than_it_sends(
 def test_a_deploy_in_the_middle_of_a_chat_changes_nothing_for_it(
     world: World, monkeypatch: pytest.MonkeyPatch, history: History
 ) -> None:
-    """Turns, retries and summaries send what the first attempt pinned; the next query has what is deployed."""
+    """Turns, retries and summaries send what the first attempt pinned; the next query uses what is deployed."""
     use(monkeypatch, history=history)
     conversation_id = ask(world, "one", [["a"]]).conversation_id
     world.model.reset()
@@ -300,7 +304,7 @@ def test_a_deploy_in_the_middle_of_a_chat_changes_nothing_for_it(
     )
     chat = deployed.run(chat)
     assert (chat.status, chat.stop) == ("done", "complete")
-    bodies = [dict(one.body) for one in world.model.requests if one.body.get("stream")]
+    bodies = [dict(request.body) for request in world.model.requests if request.body.get("stream")]
     first, retried, second = bodies[:3]
     assert unmarked(first) == unmarked(retried) == unmarked(second)[: len(unmarked(first))]
     for name in ("system", "tools", "model", "max_tokens"):
@@ -326,4 +330,4 @@ def test_the_memory_view_shows_what_the_next_query_sends(
     for record, line in zip(listed, sent, strict=True):
         text = record.get("result", record.get("content"))
         assert line.endswith(str(text))
-    assert [one["input"] for one in listed if one["type"] == "tool_call"] == [{}, {"query": "b"}]
+    assert [row["input"] for row in listed if row["type"] == "tool_call"] == [{}, {"query": "b"}]

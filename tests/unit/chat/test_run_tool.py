@@ -1,4 +1,4 @@
-"""A tool call over real stores (moto): whatever the tool does, one result is recorded, once."""
+"""A tool call over real stores (moto): whatever the tool does, exactly one result is recorded."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ CALL = {"type": "tool_use", "name": "retrieve_full_context", "input": {"id": "q1
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
-    with make_world() as made:
-        yield made
+    with make_world() as new_world:
+        yield new_world
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def result(world: World, chat: Chat) -> Record:
     return record
 
 
-def told(world: World, chat: Chat) -> list[str]:
+def event_names(world: World, chat: Chat) -> list[str]:
     events = read_events(world.stores.dynamodb, world.stores.chats.table, chat.pk, consistent=True)
     return [event.event for event in events]
 
@@ -75,16 +75,16 @@ def test_a_tool_that_hangs_gives_an_error_result_within_the_time_of_its_function
         never.wait(30)
         return ToolResult("too late")
 
-    run(world, chat, hangs, seconds=5.2)  # five are kept for recording
+    run(world, chat, hangs, seconds=5.2)  # five of them are reserved for recording
     never.set()
     record = result(world, chat)
     assert record.call is not None
     assert record.call.is_error
     assert record.content == "Tool execution failed: it did not answer within 0 seconds."
-    assert told(world, chat)[-1] == "tool_result"
+    assert event_names(world, chat)[-1] == "tool_result"
 
 
-def test_a_tool_that_raises_gives_an_error_result_without_its_words(world: World, chat: Chat) -> None:
+def test_a_tool_that_raises_gives_an_error_result_without_its_message(world: World, chat: Chat) -> None:
     run(world, chat, raises(KeyError("a secret")))
     record = result(world, chat)
     assert record.content == "Tool execution failed: KeyError."
@@ -96,23 +96,23 @@ def test_a_tool_that_raises_gives_an_error_result_without_its_words(world: World
     "error",
     [Contended("busy"), ClientError({"Error": {"Code": "InternalServerError", "Message": ""}}, "GetItem")],
 )
-def test_trouble_of_our_own_stores_is_raised_for_a_retry(world: World, chat: Chat, error: Exception) -> None:
-    before = told(world, chat)
+def test_an_error_of_our_own_stores_is_raised_for_a_retry(world: World, chat: Chat, error: Exception) -> None:
+    before = event_names(world, chat)
     with pytest.raises(type(error)):
         run(world, chat, raises(error))
-    assert told(world, chat) == before
+    assert event_names(world, chat) == before
     assert not world.stores.history.has_record(chat.user, chat.conversation_id, "q1-t1")
 
 
 def test_a_recorded_call_is_not_run_again(world: World, chat: Chat) -> None:
     run(world, chat, lambda running: ToolResult("first"))
-    after = told(world, chat)
+    after = event_names(world, chat)
     run(world, chat, raises(AssertionError("it must not run")))
     assert result(world, chat).content == "first"
-    assert told(world, chat) == after
+    assert event_names(world, chat) == after
 
 
-def test_of_two_runs_at_once_one_is_recorded(world: World, chat: Chat) -> None:
+def test_of_two_concurrent_runs_one_is_recorded(world: World, chat: Chat) -> None:
     both = threading.Barrier(2)
 
     def meets(running: Running) -> ToolResult:
@@ -120,14 +120,14 @@ def test_of_two_runs_at_once_one_is_recorded(world: World, chat: Chat) -> None:
         return ToolResult(threading.current_thread().name)
 
     runs = [threading.Thread(target=run, args=(world, chat, meets)) for _ in range(2)]
-    for one in runs:
-        one.start()
-    for one in runs:
-        one.join()
-    assert told(world, chat).count("tool_result") == 1
+    for attempt in runs:
+        attempt.start()
+    for attempt in runs:
+        attempt.join()
+    assert event_names(world, chat).count("tool_result") == 1
 
 
-def test_a_call_that_changes_the_world_runs_once_and_its_retry_says_that_nothing_is_known(
+def test_a_non_repeatable_call_runs_once_and_its_retry_reports_an_unknown_outcome(
     world: World, chat: Chat
 ) -> None:
     turn = world.stores.chats.turn(chat, 1)
@@ -151,7 +151,7 @@ def test_a_call_that_changes_the_world_runs_once_and_its_retry_says_that_nothing
 
 
 def _store_turn(world: World, chat: Chat, call: ToolCall) -> None:
-    """The turn's item anew, with another call in it."""
+    """Rewrite the turn's item with another call."""
     decision = Decision("tools", "", (call,))
     store(
         world.stores,
@@ -165,7 +165,7 @@ def test_nothing_is_recorded_once_the_chat_has_ended(world: World, chat: Chat) -
         return ToolResult("late")
 
     run(world, chat, ends)
-    assert told(world, chat)[-1] == "error"
+    assert event_names(world, chat)[-1] == "error"
     assert not world.stores.history.has_record(chat.user, chat.conversation_id, "q1-t1")
 
 
@@ -173,4 +173,4 @@ def test_a_call_that_was_not_asked_for_is_not_run(world: World, chat: Chat) -> N
     ref = replace(ref_of(chat), turn=1)
     for call_id in ("q1-t2", "q2-t1", ""):
         assert run_tool(ref, call_id, world.stores, raises(AssertionError("it must not run")), 60.0) == {}
-    assert told(world, chat).count("tool_result") == 0
+    assert event_names(world, chat).count("tool_result") == 0

@@ -1,4 +1,4 @@
-"""A chat's OpenTelemetry spans: made of its receipt, sent after its end, seen by a strict collector."""
+"""A chat's OpenTelemetry spans: built from its receipt, sent after its end, checked by a strict collector."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ LOG: Final = logging.getLogger("spans")
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with make_world() as made:
-        yield made
+    with make_world() as new_world:
+        yield new_world
 
 
 @pytest.fixture
@@ -51,19 +51,19 @@ def collector() -> Iterator[Collector]:
 
 
 def sent(world: World, chat: Chat, collector: Collector, **settings: str) -> list[dict[str, Any]]:
-    """What the collector has after the function that ended the chat has done its last."""
-    given = Settings(otel_exporter_otlp_endpoint=collector.url, **settings)
-    send_spans(world.stores, ref_of(chat), given, LOG)
+    """What the collector has received once the function that ended the chat is done."""
+    configured = Settings(otel_exporter_otlp_endpoint=collector.url, **settings)
+    send_spans(world.stores, ref_of(chat), configured, LOG)
     assert collector.problems == []
     return collector.spans
 
 
 def attributes(span: dict[str, Any]) -> dict[str, Any]:
-    """By their keys; 64-bit numbers as numbers."""
+    """A span's attributes by key; 64-bit numbers as numbers."""
     return {
-        one["key"]: int(value) if kind == "intValue" else value
-        for one in span["attributes"]
-        for kind, value in one["value"].items()
+        attribute["key"]: int(value) if kind == "intValue" else value
+        for attribute in span["attributes"]
+        for kind, value in attribute["value"].items()
     }
 
 
@@ -91,7 +91,7 @@ def test_a_chat_is_a_trace_of_its_calls_and_tools(world: World, collector: Colle
     assert sum(call["gen_ai.usage.input_tokens"] for call in turns) == prompt
     assert {call["gen_ai.provider.name"] for call in calls} == {"anthropic"}
     failed = [child for child in children if child["status"]]
-    assert [attributes(one)["error.type"] for one in failed] == ["tool_error"]
+    assert [attributes(span)["error.type"] for span in failed] == ["tool_error"]
     assert attributes(failed[0])["gen_ai.tool.call.id"] == "q1-t2"
     for text in ("nobody else", "secret answer", "q77", f'"{chat.user}"'):
         assert text not in json.dumps(collector.documents)
@@ -124,7 +124,7 @@ def test_a_chat_that_failed_says_so_and_a_lost_call_has_no_tokens(world: World, 
         assert not [key for key in attributes(child) if key.startswith("gen_ai.usage")]
 
 
-def test_a_cancelled_chat_is_sent_and_one_that_runs_is_not(world: World, collector: Collector) -> None:
+def test_a_cancelled_chat_is_sent_and_a_running_one_is_not(world: World, collector: Collector) -> None:
     chat = world.start("Begin.")
     assert sent(world, chat, collector) == []
     executions: Any = world.executions
@@ -142,7 +142,7 @@ def test_bedrock_is_named_as_the_conventions_do(world: World) -> None:
     assert "aws.bedrock" in json.dumps(document)
 
 
-def test_the_headers_are_those_of_the_parameter_store(world: World, collector: Collector) -> None:
+def test_the_headers_come_from_the_parameter_store(world: World, collector: Collector) -> None:
     chat = world.ask("Hello.")
     name = "/dualtrack-spans/otlp"
     boto3.client("ssm").put_parameter(Name=name, Type="SecureString", Value="api-key=k%3D1, x-team=blue")
@@ -163,7 +163,7 @@ def test_a_collector_that_refuses_fails_nothing(
     assert reasons == [f"The collector answered {status}." for status in statuses]
 
 
-def test_a_collector_that_is_silent_or_away_fails_nothing(
+def test_a_silent_or_unreachable_collector_fails_nothing(
     world: World, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chat = world.ask("Hello.")
@@ -176,15 +176,15 @@ def test_a_collector_that_is_silent_or_away_fails_nothing(
     assert [reason.rsplit(" ", 1)[1] for reason in reasons] == ["TimeoutError", "ConnectionRefusedError"]
 
 
-def test_no_more_than_its_time_is_waited_for() -> None:
-    """Also where no socket counts, as in looking a name up."""
+def test_sending_waits_no_longer_than_its_limit() -> None:
+    """Also where no socket timeout applies, as in a name lookup."""
     read, write = os.pipe()
     with pytest.raises(NotSent, match=r"longer than 0\.05 s"):
         within_time(lambda: print(os.read(read, 1)), 0.05)
     os.write(write, b"x")
 
 
-def test_a_header_that_is_none_is_not_shown(
+def test_an_invalid_header_is_not_shown(
     world: World, collector: Collector, caplog: pytest.LogCaptureFixture
 ) -> None:
     chat = world.ask("Hello.")
@@ -219,7 +219,7 @@ with mock_aws():
 
 
 @pytest.mark.parametrize("endpoint", ["", "http://127.0.0.1:9"])
-def test_what_sends_is_loaded_where_a_collector_is_set(endpoint: str) -> None:
+def test_the_sender_is_loaded_only_if_a_collector_is_set(endpoint: str) -> None:
     tables = {f"{name.upper()}_TABLE": name for name in ("history", "chats", "credits", "cache")}
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM],

@@ -1,4 +1,4 @@
-"""A chat's spans, taken by the OpenTelemetry Collector itself; tests/unit/chat/test_spans.py has the fast stand-in."""
+"""A chat's spans, received by the real OpenTelemetry Collector; tests/unit/chat/test_spans.py uses a fake."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ def chats(world: World) -> list[Chat]:
 
 
 def plain(span: dict[str, Any]) -> dict[str, Any]:
-    """A span without what the order of keys or an empty field says."""
-    attributes = {one["key"]: one["value"] for one in span["attributes"]}
+    """A span regardless of the order of keys and of empty fields."""
+    attributes = {attribute["key"]: attribute["value"] for attribute in span["attributes"]}
     return {
         name: value for name, value in (span | {"attributes": attributes}).items() if value not in ("", {})
     }
 
 
-def test_it_takes_every_span_as_it_was_sent(world: World, collector: RealCollector) -> None:
+def test_it_receives_every_span_as_it_was_sent(world: World, collector: RealCollector) -> None:
     ended = chats(world)
     log = logging.getLogger("spans")
     for chat in ended:
@@ -76,8 +76,8 @@ def test_it_takes_every_span_as_it_was_sent(world: World, collector: RealCollect
     assert "ledger" not in json.dumps(taken)
 
 
-def test_it_refuses_what_is_no_span(collector: RealCollector) -> None:
-    """So what it takes was looked at."""
+def test_it_refuses_an_invalid_span(collector: RealCollector) -> None:
+    """So the collector does validate what it accepts."""
     span = {"traceId": "no hex", "spanId": "2" * 16, "name": "n", "kind": 1}
     with pytest.raises(NotSent, match="answered 400"):
         post(collector.url, {}, {"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]})
@@ -85,5 +85,5 @@ def test_it_refuses_what_is_no_span(collector: RealCollector) -> None:
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with make_world() as made:
-        yield made
+    with make_world() as new_world:
+        yield new_world

@@ -1,8 +1,8 @@
-"""The summaries of a query by one call on the prefix that its last turn has left in the cache (DESIGN 2.15).
+"""The summaries of a query by one call on the prefix that its last turn left in the cache (DESIGN 2.15).
 
-The offline model computes what the cache gives as the service does: any difference to the last turn's request, in
-tools, choice, thinking, effort or a message, would show as tokens read anew, and a changed prompt under replayed
-thinking is refused.
+The offline model computes cache reads as the service does: any difference from the last turn's request, in tools,
+choice, thinking, effort or a message, would show as uncached tokens, and a changed prompt under replayed thinking is
+refused.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(8)).decode()
 
 
 def tool(running: Running) -> ToolResult:
-    """Short if it is asked so: forty of the others are more than one request holds."""
+    """Short if asked to be: forty of the others exceed one request."""
     words = 60 if running.call.input.get("query") == "short" else 600
     return ToolResult(f"## Result of {running.call.id}\n\n" + "Ask for a token with id 17. " * words)
 
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with make_world(retrieve_documentation=tool) as made:
-        made.stores.ledger.grant("ann", "g", 1_000, "x", made.clock())
-        yield replace(made, model_name="claude-haiku-5-5")
+    with make_world(retrieve_documentation=tool) as new_world:
+        new_world.stores.ledger.grant("ann", "g", 1_000, "x", new_world.clock())
+        yield replace(new_world, model_name="claude-haiku-5-5")
 
 
 def summary_calls(world: World) -> list[dict[str, Any]]:
-    return [one.body for one in world.model.requests if _is_summary(one.body)]
+    return [request.body for request in world.model.requests if _is_summary(request.body)]
 
 
 def _is_summary(body: dict[str, Any]) -> bool:
@@ -56,10 +56,10 @@ def _is_summary(body: dict[str, Any]) -> bool:
 
 
 def cached(world: World, chat: Chat) -> tuple[int, int, int]:
-    """Of the prompt of the query's last turn; and of that of its summaries, read and written."""
-    found = world.stores.chats.load_with_turns(chat.user, chat.chat_id)
-    assert found is not None
-    last = found[1][-1].usage
+    """Cached tokens of the query's last turn, and of its summaries: read and written."""
+    loaded = world.stores.chats.load_with_turns(chat.user, chat.chat_id)
+    assert loaded is not None
+    last = loaded[1][-1].usage
     assert last is not None
     usage = world.load(chat).usage
     before = last.cache_read_tokens + last.cache_write_tokens
@@ -72,9 +72,9 @@ def track_of(world: World, chat: Chat) -> dict[str, str]:
 
 
 def ended_well(world: World, chat: Chat) -> None:
-    """Done, and the service took every request."""
+    """Done, and no request was refused."""
     assert world.load(chat).status == "done"
-    assert [one.refused for one in world.model.requests if one.refused] == []
+    assert [request.refused for request in world.model.requests if request.refused] == []
 
 
 @pytest.mark.parametrize("turns", [1, 3])
@@ -100,7 +100,7 @@ def test_the_call_reads_the_whole_prefix_of_the_last_turn(
     assert said_of["q1-r"].startswith("Order 4711 of ACME costs 19 USD.")
 
 
-def test_behind_a_past_the_next_query_reads_its_track_and_the_summaries_the_next_query(world: World) -> None:
+def test_summaries_of_later_queries_read_the_cache_too(world: World) -> None:
     for _ in range(3):
         world.model.script.add({"match": "turn", "content": [CALL]}, {"match": "turn", "text": LONG_ANSWER})
     first = world.ask("Which order?")
@@ -110,7 +110,7 @@ def test_behind_a_past_the_next_query_reads_its_track_and_the_summaries_the_next
         assert (read, written) == (before, 0)
 
 
-def test_the_last_call_of_a_chat_is_written_to_the_cache_for_its_summaries(world: World) -> None:
+def test_the_last_call_of_a_chat_is_cached_for_its_summaries(world: World) -> None:
     world.model.script.add(
         *[{"match": "turn", "content": [THOUGHT, CALL]}] * 15, {"match": "turn", "text": LONG_ANSWER}
     )
@@ -118,20 +118,20 @@ def test_the_last_call_of_a_chat_is_written_to_the_cache_for_its_summaries(world
     ended_well(world, chat)
     assert chat.stop == "max_turns"
     before, read, written = cached(world, chat)
-    (asked,) = summary_calls(world)
+    (body,) = summary_calls(world)
     assert (read, written) == (before, 0)
     assert before > 15 * 4_000
-    assert asked["tool_choice"] == {"type": "none"}
+    assert body["tool_choice"] == {"type": "none"}
 
 
-def test_the_last_call_is_not_written_to_the_cache_if_nothing_reads_it(world: World) -> None:
+def test_the_last_call_is_not_cached_if_nothing_reads_it(world: World) -> None:
     """Its summaries are made by another model, one by one."""
     world = replace(world, summary_model="claude-sonnet-5-5")
     world.model.script.add({"match": "turn", "content": [CALL], "always": True})
     chat = world.ask("Go on for ever.")
-    found = world.stores.chats.load_with_turns(chat.user, chat.chat_id)
-    assert found is not None
-    usage = found[1][-1].usage
+    loaded = world.stores.chats.load_with_turns(chat.user, chat.chat_id)
+    assert loaded is not None
+    usage = loaded[1][-1].usage
     assert usage is not None
     assert usage.cache_write_tokens == 0
     assert usage.input_tokens > 15 * 4_000
@@ -144,23 +144,23 @@ def test_twenty_results_of_a_turn_are_read_from_the_cache_by_the_next(world: Wor
     world.model.script.add(*[{"match": "turn", "content": [short] * 20}] * 2)
     chat = world.ask("Which order?")
     ended_well(world, chat)
-    found = world.stores.chats.load_with_turns(chat.user, chat.chat_id)
-    assert found is not None
-    calls = [turn.usage for turn in found[1] if turn.usage]
+    loaded = world.stores.chats.load_with_turns(chat.user, chat.chat_id)
+    assert loaded is not None
+    calls = [turn.usage for turn in loaded[1] if turn.usage]
     for call, following in itertools.pairwise(calls):
         assert following.cache_read_tokens == call.cache_read_tokens + call.cache_write_tokens
         assert following.input_tokens == 0
 
 
-def test_a_plain_answer_is_summed_up_by_itself(world: World) -> None:
+def test_a_plain_answer_is_summarised_alone(world: World) -> None:
     """The prefix would cost more than the answer alone."""
     world.model.script.add({"match": "turn", "text": LONG_ANSWER})
     world.ask("Hello")
-    (asked,) = summary_calls(world)
-    assert "tools" not in asked
+    (body,) = summary_calls(world)
+    assert "tools" not in body
 
 
-def test_a_cold_cache_is_not_counted_on(world: World) -> None:
+def test_a_cold_cache_is_not_relied_on(world: World) -> None:
     chat = world.start("How do I set up OAuth for Twitter ads?")
     assert world.answer(chat) == "answered"
     world.clock.sleep(WARM_SECONDS + 1)
@@ -169,8 +169,8 @@ def test_a_cold_cache_is_not_counted_on(world: World) -> None:
     assert all("tools" not in body for body in summary_calls(world))
 
 
-def test_a_turn_of_the_first_release_is_summed_up_record_by_record(world: World) -> None:
-    """It does not say what it has left in the cache."""
+def test_a_turn_of_the_first_release_is_summarised_record_by_record(world: World) -> None:
+    """It does not record what it left in the cache."""
     chat = world.start("How do I set up OAuth for Twitter ads?")
     assert world.answer(chat) == "answered"
     key = {"pk": {"S": chat.pk}, "sk": {"S": "STATE"}}
@@ -204,7 +204,7 @@ def test_a_deployment_in_between_changes_nothing_for_it(world: World) -> None:
     ],
     ids=["a tool", "no form", "cut off", "refusal"],
 )
-def test_what_the_answer_lacks_is_an_extract(world: World, answer: dict[str, Any]) -> None:
+def test_a_summary_missing_from_the_answer_is_an_extract(world: World, answer: dict[str, Any]) -> None:
     """And no second call is made."""
     world.model.script.add({"match": "summary", **answer})
     chat = world.ask("How do I set up OAuth for Twitter ads?")
@@ -214,7 +214,7 @@ def test_what_the_answer_lacks_is_an_extract(world: World, answer: dict[str, Any
     assert "You agreed" not in track_of(world, chat)["q1-t1"]
 
 
-def test_a_service_that_is_away_leaves_extracts(world: World) -> None:
+def test_an_unavailable_service_leaves_extracts(world: World) -> None:
     world.model.script.add({"match": "summary", "status": 529, "always": True})
     chat = world.ask("How do I set up OAuth for Twitter ads?")
     assert chat.status == "done"
@@ -223,7 +223,7 @@ def test_a_service_that_is_away_leaves_extracts(world: World) -> None:
     assert "## Result of q1-t1 Ask for a token" in track_of(world, chat)["q1-t1"]
 
 
-def test_a_request_that_is_refused_is_made_record_by_record(world: World) -> None:
+def test_a_refused_request_is_repeated_record_by_record(world: World) -> None:
     world.model.script.add({"match": "summary", "status": 400})
     chat = world.ask("How do I set up OAuth for Twitter ads?")
     assert chat.status == "done"
@@ -235,7 +235,7 @@ def test_a_request_that_is_refused_is_made_record_by_record(world: World) -> Non
 
 
 def test_files_that_the_last_call_left_out_are_not_sent_for_its_summaries(world: World) -> None:
-    """The service has refused them before, and does it again."""
+    """The service refused them before, and would again."""
     world.model.script.add(
         {"match": "turn", "content": [CALL]},
         {"match": "turn", "status": 400},
@@ -253,7 +253,7 @@ def test_files_that_the_last_call_left_out_are_not_sent_for_its_summaries(world:
     assert track_of(world, chat)["q1-t1"].startswith("(data from retrieve_documentation) retrieve_doc")
 
 
-def test_what_the_cache_gave_is_kept_with_the_chat_and_not_told(world: World) -> None:
+def test_cache_reads_are_stored_with_the_chat_but_not_shown(world: World) -> None:
     chat = world.ask("How do I set up OAuth for Twitter ads?")
     kept = {name.removeprefix("summary_"): n for name, n in chat.usage.items() if name.startswith("summary_")}
     parts = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")

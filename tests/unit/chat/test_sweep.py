@@ -1,4 +1,4 @@
-"""The sweep: one chat that makes trouble does not keep the others waiting."""
+"""The sweep: a chat that fails does not delay the others."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def poison(stores: Stores, chat: Chat) -> None:
 
 def status(stores: Stores, chat: Chat) -> str:
     """Its status now."""
-    found = stores.chats.load(chat.user, chat.chat_id)
-    assert found is not None
-    return found.status
+    loaded = stores.chats.load(chat.user, chat.chat_id)
+    assert loaded is not None
+    return loaded.status
 
 
 def swept(stores: Stores, executions: NoExecutions, seconds: float = TIME, one_chat: float = 15) -> Swept:
@@ -71,7 +71,7 @@ def swept(stores: Stores, executions: NoExecutions, seconds: float = TIME, one_c
 
 
 def test_one_poisoned_chat_and_fifty_others(stores: Stores, clock: FakeClock) -> None:
-    """All others end, whatever place it has; its error is raised at the end, in this sweep and the next."""
+    """All others end, whatever its position; its error is raised at the end of this sweep and the next."""
     chats = [admitted(stores, f"user-{number}") for number in range(OTHERS + 1)]
     poisoned = chats[0]
     poison(stores, poisoned)
@@ -85,14 +85,14 @@ def test_one_poisoned_chat_and_fifty_others(stores: Stores, clock: FakeClock) ->
         swept(stores, executions)
 
 
-def test_what_an_earlier_sweep_could_not_end_comes_last(stores: Stores, clock: FakeClock) -> None:
-    """Although it is the oldest; of several, the one that was tried least comes first."""
+def test_a_chat_that_an_earlier_sweep_could_not_end_comes_last(stores: Stores, clock: FakeClock) -> None:
+    """Although it is the oldest; of several, the least tried comes first."""
     twice, once = admitted(stores, "twice"), admitted(stores, "once")
     poison(stores, twice)
     clock.now += CHAT_SECONDS + 1
     executions = NoExecutions()
     with pytest.raises(ExceptionGroup):
-        swept(stores, executions)  # ends the other: it is not tried again
+        swept(stores, executions)  # ends the other, which is not tried again
     assert executions.stopped == [once.chat_id]
     later = [admitted(stores, "new-1"), admitted(stores, "new-2")]
     clock.now += CHAT_SECONDS + 1
@@ -112,7 +112,7 @@ def _mend(stores: Stores, chat: Chat) -> None:
 
 
 class Hanging(NoExecutions):
-    """Step Functions does not answer for one chat until it is let go."""
+    """Step Functions does not answer for one chat until released."""
 
     def __init__(self, chat: Chat) -> None:
         super().__init__()
@@ -127,7 +127,7 @@ class Hanging(NoExecutions):
 
 
 def test_a_chat_has_a_time_limit(stores: Stores, clock: FakeClock) -> None:
-    """What takes longer is left behind, and the others have their turn."""
+    """A chat that takes longer is skipped, and the others are swept."""
     chats = [admitted(stores, f"user-{number}") for number in range(3)]
     clock.now += CHAT_SECONDS + 1
     executions = Hanging(chats[0])
@@ -139,7 +139,7 @@ def test_a_chat_has_a_time_limit(stores: Stores, clock: FakeClock) -> None:
 
 
 def test_a_sweep_without_time_leaves_the_rest_to_the_next(stores: Stores, clock: FakeClock) -> None:
-    """It says so, and begins nothing that it could not finish."""
+    """It says so, and begins nothing that it cannot finish."""
     chat = admitted(stores, "ann")
     clock.now += CHAT_SECONDS + 1
     executions = NoExecutions()
@@ -148,9 +148,7 @@ def test_a_sweep_without_time_leaves_the_rest_to_the_next(stores: Stores, clock:
     assert swept(stores, executions) == Swept(seen=1, ended=1)
 
 
-def test_that_a_sweep_begins_is_known_even_if_it_takes_the_process_with_it(
-    stores: Stores, clock: FakeClock
-) -> None:
+def test_a_sweeps_attempt_is_recorded_even_if_the_process_dies(stores: Stores, clock: FakeClock) -> None:
     """The next sweep must not begin with the same chat again."""
     chat = admitted(stores, "ann")
     clock.now += CHAT_SECONDS + 1
@@ -161,23 +159,23 @@ def test_that_a_sweep_begins_is_known_even_if_it_takes_the_process_with_it(
 
     with pytest.raises(SystemExit):
         swept(stores, Dies())
-    found = stores.chats.load(chat.user, chat.chat_id)
-    assert found is not None
-    assert found.sweeps == 1
+    loaded = stores.chats.load(chat.user, chat.chat_id)
+    assert loaded is not None
+    assert loaded.sweeps == 1
 
 
 def test_a_chat_that_runs_is_not_written_to(stores: Stores, clock: FakeClock) -> None:
-    """A look costs a read."""
+    """Looking at it costs one read."""
     chat = admitted(stores, "ann")
     clock.now += 60
     executions = NoExecutions(statuses={chat.chat_id: "RUNNING"})
     assert swept(stores, executions) == Swept(seen=1)
-    found = stores.chats.load(chat.user, chat.chat_id)
-    assert found is not None
-    assert found.sweeps == 0
+    loaded = stores.chats.load(chat.user, chat.chat_id)
+    assert loaded is not None
+    assert loaded.sweeps == 0
 
 
-def test_a_chat_that_is_gone_is_not_made_anew(stores: Stores) -> None:
+def test_a_deleted_chat_is_not_recreated(stores: Stores) -> None:
     """Its conversation may be deleted while the sweep looks at it."""
     chat = admitted(stores, "ann")
     stores.dynamodb.delete_item(
@@ -189,7 +187,7 @@ def test_a_chat_that_is_gone_is_not_made_anew(stores: Stores) -> None:
 
 
 def test_within_gives_back_what_the_work_returns_or_raises() -> None:
-    """As if it had been called."""
+    """As in a plain call."""
     assert within(5, lambda: 3, "three") == 3
     with pytest.raises(ZeroDivisionError):
         within(5, lambda: 1 // 0, "division")

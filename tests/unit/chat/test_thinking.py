@@ -44,12 +44,12 @@ def image() -> Media:
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with make_world(retrieve_documentation=tool) as made:
-        yield replace(made, model_name="claude-haiku-5-5")
+    with make_world(retrieve_documentation=tool) as new_world:
+        yield replace(new_world, model_name="claude-haiku-5-5")
 
 
 def bodies(world: World) -> list[dict[str, Any]]:
-    return [one.body for one in world.model.requests]
+    return [request.body for request in world.model.requests]
 
 
 def answer_of(world: World, chat: Chat) -> str:
@@ -58,16 +58,16 @@ def answer_of(world: World, chat: Chat) -> str:
     return record.content
 
 
-def test_thinking_goes_with_the_query_and_stays_out_of_its_text(world: World) -> None:
-    """The offline model signs it together with the prompt, so nothing that was sent before may have changed."""
+def test_thinking_is_replayed_within_the_query_but_not_in_its_text(world: World) -> None:
+    """The offline model signs it together with the prompt, so nothing sent before may change."""
     chat = world.ask(HOW)
     asked, answered = [body for body in bodies(world) if body.get("tools")]
     assert chat.status == "done"
     assert asked["thinking"] == {"type": "adaptive", "display": "summarized"}
-    assert [one.refused for one in world.model.requests] == [""] * len(world.model.requests)
+    assert [request.refused for request in world.model.requests] == [""] * len(world.model.requests)
     kinds = [block["type"] for block in answered["messages"][-2]["content"]]
     assert kinds == ["thinking", "text", "tool_use"]
-    events = "".join(dumps(one.data) for one in world.stores.log(ref_of(chat)).events())
+    events = "".join(dumps(event.data) for event in world.stores.log(ref_of(chat)).events())
     assert "Rules applied" not in events
     thought = world.stores.history.record(chat.user, chat.conversation_id, "q1-a1")
     assert thought is not None
@@ -80,10 +80,10 @@ def test_the_last_call_keeps_its_thinking(world: World) -> None:
     last = [body for body in bodies(world) if body.get("tools")][-1]
     assert (chat.status, chat.stop) == ("done", "max_turns")
     assert last["tool_choice"] == {"type": "none"}
-    assert not any(one.refused for one in world.model.requests)
+    assert not any(request.refused for request in world.model.requests)
 
 
-def test_an_answer_that_was_thought_alone_is_asked_for_again_without_thinking(world: World) -> None:
+def test_an_answer_of_thinking_alone_is_requested_again_without_thinking(world: World) -> None:
     again = {"match": "turn", "text": "In words.", "usage": {"output_tokens": 7}}
     world.model.script.add(THOUGHT_ALONE, again)
     chat = world.ask("Hello")
@@ -93,7 +93,7 @@ def test_an_answer_that_was_thought_alone_is_asked_for_again_without_thinking(wo
     assert (chat.usage["output_tokens"], chat.credits_used) == (907, 5)
 
 
-def test_it_is_asked_for_once(world: World) -> None:
+def test_it_is_requested_again_only_once(world: World) -> None:
     world.model.script.add(THOUGHT_ALONE, {**THOUGHT_ALONE, "content": []})
     chat = world.ask("Hello")
     assert len(bodies(world)) == 2
@@ -101,7 +101,7 @@ def test_it_is_asked_for_once(world: World) -> None:
     assert answer_of(world, chat) == "(The answer was cut off before any text was written.)"
 
 
-def test_a_second_try_that_is_refused_leaves_the_first(world: World) -> None:
+def test_if_the_second_try_is_refused_the_first_is_kept(world: World) -> None:
     world.model.script.add(THOUGHT_ALONE, {"match": "turn", "status": 400})
     chat = world.ask("Hello")
     assert (chat.status, chat.stop, chat.usage["output_tokens"]) == ("done", "max_tokens", 900)
@@ -114,8 +114,8 @@ def test_a_model_that_does_not_think_is_not_asked_again(world: World) -> None:
     assert (len(bodies(world)), chat.stop) == (1, "max_tokens")
 
 
-def test_files_that_are_refused_take_the_thinking_about_them_along(world: World) -> None:
-    """The first result's image was taken and thought about; without it that thinking is another prompt's."""
+def test_refused_files_are_dropped_with_the_thinking_about_them(world: World) -> None:
+    """The first result's image was accepted and thought about; without it that thinking no longer fits the prompt."""
     world.model.script.add(
         {"match": "turn", "content": [THOUGHT, CALL]},
         {"match": "turn", "content": [THOUGHT, CALL]},
@@ -124,7 +124,7 @@ def test_files_that_are_refused_take_the_thinking_about_them_along(world: World)
     )
     chat = world.ask("Look.")
     assert (chat.status, answer_of(world, chat)) == ("done", "Seen.")
-    assert [one.refused for one in world.model.requests] == [""] * len(world.model.requests)
+    assert [request.refused for request in world.model.requests] == [""] * len(world.model.requests)
     last = [body for body in bodies(world) if body.get("tools")][-1]
     assert "thinking" not in [block["type"] for message in last["messages"] for block in message["content"]]
 
@@ -143,7 +143,7 @@ def test_a_deployment_in_between_changes_neither_model_nor_effort(world: World) 
 
 
 def test_a_chat_of_the_first_release_goes_on_with_the_deployments_model(world: World) -> None:
-    """Its items name neither model nor agent; what they hold was said without thinking, which any model takes."""
+    """Its items name neither model nor agent; they contain no thinking, so any model accepts them."""
     world.model.script.add({"match": "turn", "content": [CALL]}, {"match": "turn", "text": "Done."})
     earlier = replace(world, model_name="claude-haiku-4-5-20251001")
     chat = world.start("Hello")
@@ -169,7 +169,7 @@ def test_short_calls_do_not_think(world: World) -> None:
     assert {body["thinking"]["type"] for body in short} == {"disabled"}
 
 
-def test_thinking_that_is_not_shown_goes_back_as_it_came(world: World) -> None:
+def test_hidden_thinking_is_sent_back_unchanged(world: World) -> None:
     hidden = [{"type": "thinking", "thinking": ""}, {"type": "redacted_thinking", "data": "c2VjcmV0"}]
     world.model.script.add(
         {"match": "turn", "content": [*hidden, CALL]}, {"match": "turn", "text": "In words."}

@@ -1,4 +1,4 @@
-"""What is kept of a tool's result: two megabytes of text, and the note that says so (CONTRACT 6)."""
+"""A tool's result is kept up to two megabytes of text, with a note if it was cut (CONTRACT 6)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dualtrack.chat.tool_results import MAX_RESULT_BYTES, kept
 
 @pytest.mark.parametrize("character", ["x", "é", "語", "💡"])
 def test_a_result_is_kept_up_to_two_megabytes(character: str) -> None:
-    """Bytes, not characters, and no half of one."""
+    """Bytes are counted, and no character is split."""
     most = MAX_RESULT_BYTES // len(character.encode())
     assert kept(character * most) == character * most
     text = kept(character * (most + 1))

@@ -1,4 +1,4 @@
-"""A chat can use all of its turns whatever its tools bring, and no length ends a conversation (CONTRACT 6, 7, 8)."""
+"""A chat can use all of its turns whatever its tools return; no conversation grows too long (CONTRACT 6, 7, 8)."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ LIMIT = all_profiles()["assistant"].context_tokens
 
 @pytest.fixture
 def brought() -> list[ToolResult]:
-    """What every call of the tool brings."""
+    """What every call of the tool returns."""
     return [ToolResult(LONG)]
 
 
 @pytest.fixture
 def world(brought: list[ToolResult]) -> Iterator[World]:
-    """A model that thinks, and holds what it thought valid only behind the very prompt that it thought about."""
+    """A model that thinks, and accepts its thinking only after exactly the prompt it belongs to."""
 
     def tool(_: Running) -> ToolResult:
         return brought[0]
 
-    with make_world(retrieve_documentation=tool) as made:
-        made.model_name = "claude-haiku-5-5"
-        made.stores.ledger.grant("ann", "g", 1_000, "test", made.clock())
-        yield made
+    with make_world(retrieve_documentation=tool) as new_world:
+        new_world.model_name = "claude-haiku-5-5"
+        new_world.stores.ledger.grant("ann", "g", 1_000, "test", new_world.clock())
+        yield new_world
 
 
 def asks(calls: int) -> dict[str, Any]:
@@ -57,13 +57,17 @@ def window(world: World, size: int | None) -> None:
 
 
 def taken(world: World) -> list[dict[str, Any]]:
-    """The bodies of the turns that the model took."""
-    bodies = [dict(one.body) for one in world.model.requests if one.body.get("stream") and not one.refused]
+    """The bodies of the turns that the model accepted."""
+    bodies = [
+        dict(request.body)
+        for request in world.model.requests
+        if request.body.get("stream") and not request.refused
+    ]
     return [body for body in bodies if not is_summary_request(wire.Request.model_validate(body))]
 
 
 def refusals(world: World) -> list[str]:
-    return [one.refused for one in world.model.requests if one.refused]
+    return [request.refused for request in world.model.requests if request.refused]
 
 
 def largest(world: World) -> int:
@@ -77,7 +81,7 @@ def texts(body: dict[str, Any]) -> list[str]:
 
 
 def assert_whole(world: World, chat: Chat) -> None:
-    """Every record is kept as it came, the chat ended as it should."""
+    """Every record is stored unchanged, and the chat ended as it should."""
     records = world.stores.history.query_records(chat.user, chat.conversation_id, chat.query)
     assert {record.content for record in records if record.call} == {LONG}
     assert chat_faults(world.stores, chat) == []
@@ -123,7 +127,7 @@ def test_eight_results_with_four_megabytes_of_images(world: World, brought: list
 
 
 def test_a_retry_sends_the_same_and_so_do_later_turns(world: World) -> None:
-    """The prefix stays as it was, but for the step in which old results become extracts."""
+    """The prefix is unchanged, but for the step in which old results become extracts."""
     fails = {"match": "turn", "status": 529}
     world.model.script.add(asks(3), fails, asks(3), fails, {"match": "turn", "text": "Port 8080."})
     chat = world.start("Which port?")
@@ -148,10 +152,10 @@ def unmarked(body: dict[str, Any]) -> list[str]:
     return [json.dumps(message) for message in json.loads(marked)]
 
 
-def test_what_the_service_finds_too_long_is_sent_again_with_the_newest_results_cut_harder(
+def test_a_request_too_long_for_the_service_is_repeated_with_shorter_new_results(
     world: World,
 ) -> None:
-    """They were never sent before, so the thinking may stay; the next turn sends exactly that."""
+    """They were never sent before, so the thinking stays; the next turn sends the same."""
     window(world, 30_000)
     world.model.script.add(
         asks(2), {"match": "turn", "content": [THOUGHT, CALL]}, {"match": "turn", "text": "A."}
@@ -173,7 +177,7 @@ def test_what_the_service_finds_too_long_is_sent_again_with_the_newest_results_c
     assert_whole(world, world.load(chat))
 
 
-def test_if_older_results_must_be_cut_too_the_thinking_goes(world: World) -> None:
+def test_if_older_results_must_be_cut_too_thinking_is_dropped(world: World) -> None:
     world.model.script.add(asks(2), asks(1), {"match": "turn", "text": "Port 8080."})
     chat = world.start("Which port?")
     for turn in range(2):
@@ -206,7 +210,7 @@ def test_a_request_that_is_too_large_in_other_words(world: World, error: dict[st
 
 
 def test_the_last_resort_is_an_answer_and_the_conversation_goes_on(world: World) -> None:
-    """Charged for what ran; the same for a query that is too long by itself, and for its last call."""
+    """Charged for what ran; the same for a query that alone is too long, and for its last call."""
     world.model.script.add(asks(2))
     chat = world.start("Which port?")
     for call in world.turn(chat, 0)["calls"]:
@@ -226,12 +230,12 @@ def test_the_last_resort_is_an_answer_and_the_conversation_goes_on(world: World)
     world.model.script.clear()
     after = world.ask("And then?", conversation_id=chat.conversation_id)
     assert (after.status, after.stop) == ("done", "complete")
-    for one in (ended, alone, after):
-        assert chat_faults(world.stores, one) == []
+    for checked in (ended, alone, after):
+        assert chat_faults(world.stores, checked) == []
     assert account_faults(world.stores, "ann", [ended, alone, after]) == []
 
 
-def test_an_answer_that_the_window_cut_is_kept_and_the_conversation_goes_on(world: World) -> None:
+def test_an_answer_cut_by_the_window_is_kept_and_the_conversation_goes_on(world: World) -> None:
     """The model's own stop reason: what it wrote is the answer."""
     cut = {"match": "turn", "text": "So far.", "stop_reason": "model_context_window_exceeded"}
     world.model.script.add(cut, {"match": "turn", "text": "More."})

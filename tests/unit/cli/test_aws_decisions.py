@@ -1,4 +1,4 @@
-"""What `aws up`, `doctor` and `down` conclude from what an account shows."""
+"""What `aws up`, `doctor` and `down` decide from an account's state."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_stack_is_changed_only_in_a_state_that_allows_it(status: str, action: 
     assert decide.before_deploy(replace(CHAT, status=status)) == action
 
 
-def test_a_stack_that_is_not_there_is_made() -> None:
+def test_a_missing_stack_is_created() -> None:
     assert decide.before_deploy(None) == "go"
 
 
@@ -68,25 +68,25 @@ def test_a_key_of_the_right_form_is_taken(name: str, value: str) -> None:
 @pytest.mark.parametrize(
     "value", ["", "sk-proj-of-another-house-entirely", "sk-ant-x y", " sk-ant-0123456789012345678901"]
 )
-def test_a_wrong_key_is_refused_and_never_repeated(value: str) -> None:
+def test_a_wrong_key_is_refused_and_never_echoed(value: str) -> None:
     problem = decide.key_problem("anthropic", value)
     assert problem
     assert not value or value.strip() not in problem
 
 
-def test_a_service_of_ones_own_takes_any_key_of_one_line() -> None:
+def test_a_custom_service_accepts_any_single_line_key() -> None:
     assert not decide.key_problem("anthropic", "internal-7", own_service=True)
     for value in ("two\nlines", "two words", "naïve"):
         assert decide.key_problem("anthropic", value, own_service=True)
 
 
-def test_a_key_that_is_there_is_replaced_by_request_alone() -> None:
-    given = {"anthropic": "a", "voyage": "v"}
-    assert decide.keys_to_put({"anthropic"}, given) == {"voyage": "v"}
-    assert decide.keys_to_put({"anthropic"}, given, renew=True) == given
+def test_an_existing_key_is_replaced_only_on_request() -> None:
+    keys = {"anthropic": "a", "voyage": "v"}
+    assert decide.keys_to_put({"anthropic"}, keys) == {"voyage": "v"}
+    assert decide.keys_to_put({"anthropic"}, keys, renew=True) == keys
 
 
-def test_what_an_earlier_up_was_told_is_told_again() -> None:
+def test_settings_of_an_earlier_up_are_kept() -> None:
     recorded: dict[str, Any] = {
         "settings": {"ALARM_EMAIL": "a@example.org", "PAGE_URL": "https://p/", "WAF": "on"},
         "overriding": ["ALARM_EMAIL", "PAGE_URL"],
@@ -135,7 +135,7 @@ def test_the_first_user_is_made_once(
     assert decide.first_user(admins, user, shown=shown) == todo
 
 
-def test_a_name_is_made_of_an_address() -> None:
+def test_a_user_name_is_derived_from_an_address() -> None:
     assert decide.name_of("ann.lee+x@example.org") == "ann.lee+x"
     assert decide.name_of("änn@example.org") == "-nn"
     assert decide.is_address("a@b.c")
@@ -145,13 +145,15 @@ def test_a_name_is_made_of_an_address() -> None:
 
 def test_a_temporary_password_fits_the_pools_policy() -> None:
     for _ in range(50):
-        made = new_password()
-        assert len(made) == 16
-        assert all(any(test(one) for one in made) for test in (str.islower, str.isupper, str.isdigit))
-        assert set(made) & set("-_.!")
+        password = new_password()
+        assert len(password) == 16
+        assert all(
+            any(test(character) for character in password) for test in (str.islower, str.isupper, str.isdigit)
+        )
+        assert set(password) & set("-_.!")
 
 
-def test_nobody_is_asked_where_nobody_is() -> None:
+def test_without_a_terminal_no_question_is_asked() -> None:
     person = Person(is_there=False)
     with pytest.raises(Missing, match="--email"):
         person.says("Address", "--email", lambda _: "")
@@ -163,10 +165,10 @@ def test_nobody_is_asked_where_nobody_is() -> None:
 # doctor
 
 
-def test_a_stage_that_was_never_deployed_is_told_how() -> None:
+def test_for_a_stage_never_deployed_the_command_is_named() -> None:
     findings = list(doctor.of_stacks("staging", {}))
-    assert [one.state for one in findings] == ["wrong"] * 3
-    assert {one.mend for one in findings} == {"uv run dualtrack aws up --stage staging"}
+    assert [finding.state for finding in findings] == ["wrong"] * 3
+    assert {finding.mend for finding in findings} == {"uv run dualtrack aws up --stage staging"}
     assert not doctor.is_well(findings)
 
 
@@ -180,14 +182,14 @@ def test_a_stage_that_was_never_deployed_is_told_how() -> None:
         ("UPDATE_ROLLBACK_FAILED", "wrong", "continue-update-rollback --stack-name dualtrack-staging-chat"),
     ],
 )
-def test_each_state_of_a_stack_has_its_command(status: str, state: str, mend: str) -> None:
-    found = {"data": CHAT, "identity": CHAT, "chat": replace(CHAT, status=status)}
-    finding = list(doctor.of_stacks("staging", found))[-1]
+def test_each_state_of_a_stack_has_its_remedy(status: str, state: str, mend: str) -> None:
+    stacks = {"data": CHAT, "identity": CHAT, "chat": replace(CHAT, status=status)}
+    finding = list(doctor.of_stacks("staging", stacks))[-1]
     assert finding.state == state
     assert mend in finding.mend
 
 
-def test_what_is_wrong_is_named_with_its_command() -> None:
+def test_every_fault_is_named_with_its_remedy() -> None:
     wrong = [
         doctor.of_bootstrap(None, "staging"),
         doctor.of_keys("staging", frozenset({"voyage"}), {}),
@@ -199,11 +201,11 @@ def test_what_is_wrong_is_named_with_its_command() -> None:
         doctor.of_executions([("ch_1", 0.0), ("ch_2", 1900.0)], 2000.0),
         doctor.of_admins([], "staging"),
     ]
-    assert all(one.state == "wrong" and one.mend for one in wrong)
+    assert all(finding.state == "wrong" and finding.mend for finding in wrong)
     assert "1 run for more than 20 minutes: ch_1" in wrong[-2].seen
 
 
-def test_what_is_well_asks_for_nothing() -> None:
+def test_a_healthy_stage_has_no_remedies() -> None:
     well = [
         doctor.of_bootstrap(30, "staging"),
         doctor.of_concurrency(1000, "eu-west-1"),
@@ -216,7 +218,7 @@ def test_what_is_well_asks_for_nothing() -> None:
         doctor.of_admins([NEW], "staging"),
         doctor.of_settings([], "staging"),
     ]
-    assert all(one.state == "ok" and not one.mend for one in well)
+    assert all(finding.state == "ok" and not finding.mend for finding in well)
 
 
 def test_a_new_accounts_limit_is_a_note_with_the_command() -> None:
@@ -230,7 +232,7 @@ def test_a_new_accounts_limit_is_a_note_with_the_command() -> None:
 # down
 
 
-def test_prod_is_deleted_by_name_alone() -> None:
+def test_prod_is_deleted_only_if_named() -> None:
     assert not must_be_named("staging", None)
     assert "--delete-data dualtrack-prod" in must_be_named("prod", None)
     assert must_be_named("prod", "prod")
@@ -249,38 +251,38 @@ def test_prod_is_deleted_by_name_alone() -> None:
         ("my-dualtrack-staging-data-ChatsE68037FF-3EBEED8CAB223", False),
     ],
 )
-def test_only_what_cloudformation_named_for_the_stage_is_deleted(name: str, is_ours: bool) -> None:
+def test_only_resources_that_cloudformation_named_for_the_stage_are_deleted(name: str, is_ours: bool) -> None:
     assert is_of_stage(name, "staging") is is_ours
 
 
-def test_a_key_is_the_stages_by_its_tags() -> None:
+def test_a_key_belongs_to_a_stage_by_its_tags() -> None:
     assert is_tagged({"application": "dualtrack", "stage": "prod"}, "prod")
     assert not is_tagged({"application": "dualtrack", "stage": "staging"}, "prod")
     assert not is_tagged({"stage": "prod"}, "prod")
 
 
-def test_who_imports_is_deleted_before_whom_it_imports_from() -> None:
-    names = [f"dualtrack-prod-{one}" for one in ("data", "identity", "chat", "page", "mcp")]
+def test_an_importing_stack_is_deleted_before_the_exporting_one() -> None:
+    names = [f"dualtrack-prod-{part}" for part in ("data", "identity", "chat", "page", "mcp")]
     things = [
         Thing("log group", "/g", "/g"),
-        *(Thing("stack", one, one) for one in names),
+        *(Thing("stack", stack, stack) for stack in names),
         Thing("table", "t", "t"),
     ]
-    order = [one.name.rsplit("-", 1)[-1] for one in in_order(things)]
+    order = [thing.name.rsplit("-", 1)[-1] for thing in in_order(things)]
     assert order == ["page", "chat", "mcp", "identity", "data", "t", "/g"]
 
 
 # smoke
 
 
-def test_a_stack_that_nobody_reaches_fails_every_check_and_ends() -> None:
+def test_an_unreachable_stack_fails_every_check_and_ends() -> None:
     probe = Probe("http://127.0.0.1:9", "token")
     told: list[Result] = []
     results = run_checks(probe, told.append)
     probe.close()
     assert told == results
     assert len(results) == len(CHECKS)
-    assert {one.state for one in results} == {"failed", "not reached"}
+    assert {result.state for result in results} == {"failed", "not reached"}
 
 
 def test_an_answer_of_another_form_is_a_failed_check() -> None:
@@ -290,7 +292,7 @@ def test_an_answer_of_another_form_is_a_failed_check() -> None:
 
     with serve_in_thread(empty) as url:
         probe = Probe(url, "t")
-        results = {one.name: one for one in run_checks(probe, lambda _: None)}
+        results = {check.name: check for check in run_checks(probe, lambda _: None)}
         probe.close()
     assert results["health"].state == "passed"
     assert results["tools"].state == "failed"

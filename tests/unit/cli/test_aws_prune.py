@@ -1,7 +1,7 @@
-"""``dualtrack aws prune``: what is spare, when nothing may go, and the account's versions on the emulator.
+"""``dualtrack aws prune``: what is spare, when nothing may be deleted, and the account's versions on the emulator.
 
-The emulator knows versions and aliases of functions and of machines, and does not tell which version an execution runs:
-that one answer is given as AWS documents it (Step Functions API Reference, ListExecutions).
+The emulator has versions and aliases of functions and state machines, but does not report which version an execution
+runs: that answer is scripted as AWS documents it (Step Functions API Reference, ListExecutions).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def version(number: int, **more: Any) -> MachineVersion:
 TURN = FunctionVersions("turn", (1, 2, 3, 4, 5), frozenset({5}))
 
 
-def test_the_last_ones_stay() -> None:
+def test_the_latest_versions_are_kept() -> None:
     versions = [version(number) for number in range(1, 6)]
     assert spare_versions([versions], [TURN], 3) == Spare(
         (f"{MACHINE}:1", f"{MACHINE}:2"), (("turn", 1), ("turn", 2))
@@ -60,31 +60,31 @@ def test_the_last_ones_stay() -> None:
 
 
 @pytest.mark.parametrize("used", ["is_named", "is_running"])
-def test_what_is_used_stays_with_what_it_calls(used: str) -> None:
+def test_a_used_version_is_kept_with_the_functions_it_calls(used: str) -> None:
     versions = [version(1), version(2, **{used: True}), *(version(number) for number in range(3, 6))]
     assert spare_versions([versions], [TURN], 2) == Spare(
         (f"{MACHINE}:1", f"{MACHINE}:3"), (("turn", 1), ("turn", 3))
     )
 
 
-def test_a_function_of_two_machines_stays_for_either() -> None:
+def test_a_function_of_two_machines_is_kept_for_either() -> None:
     jobs = [MachineVersion(f"{MACHINE}-jobs:1", frozenset({("turn", 1)}))]
     assert spare_versions([[version(5), version(4)], jobs], [TURN], 2).functions == (("turn", 2), ("turn", 3))
 
 
-def test_what_an_alias_gives_a_share_stays() -> None:
+def test_a_version_with_a_share_of_an_alias_is_kept() -> None:
     named = replace(TURN, named=frozenset({1, 5}))
     assert spare_versions([[]], [named], 2).functions == (("turn", 2), ("turn", 3))
 
 
 @pytest.mark.parametrize("status", ["UPDATE_IN_PROGRESS", "UPDATE_ROLLBACK_IN_PROGRESS"])
-def test_nothing_goes_while_a_deployment_is_on_its_way(status: str) -> None:
+def test_nothing_is_deleted_during_a_deployment(status: str) -> None:
     with pytest.raises(TooEarly, match=f"is {status}: prune when it is done"):
         check_quiet(Stack("s", status), [NOW - timedelta(days=1)], NOW)
 
 
-def test_nothing_goes_until_no_chat_of_the_release_before_can_run() -> None:
-    """Whatever has moved last: the stack or an alias, which an operator may have moved by hand."""
+def test_nothing_is_deleted_while_a_chat_of_the_previous_release_may_run() -> None:
+    """Counted from the last change of the stack or of an alias, which an operator may have moved by hand."""
     stack = Stack("s", "UPDATE_COMPLETE")
     moved = [NOW - timedelta(days=1), NOW - QUIET + timedelta(minutes=4, seconds=1)]
     with pytest.raises(TooEarly, match=r"Try again in 5 min\."):
@@ -96,7 +96,7 @@ def test_nothing_goes_until_no_chat_of_the_release_before_can_run() -> None:
 
 
 class WhatRuns:
-    """Step Functions, with the one answer that the emulator does not give: what runs of a version."""
+    """Step Functions, with the one answer that the emulator lacks: the executions of a version."""
 
     def __init__(self, client: Any, running: set[str]) -> None:
         self._client = client
@@ -111,7 +111,7 @@ class WhatRuns:
 
 
 class EmulatedAccount(Account):
-    """``running``: the machine versions that an execution runs."""
+    """``running``: the state machine versions with a running execution."""
 
     def __init__(self, region: str | None = None) -> None:
         super().__init__(region)
@@ -124,7 +124,7 @@ class EmulatedAccount(Account):
 
 @pytest.fixture(scope="module")
 def account() -> Iterator[EmulatedAccount]:
-    """Five releases of a stage with one function; two machines as `ChatStack` has them, of which one has versions."""
+    """Five releases of a stage with one function and the two machines of `ChatStack`, of which one has versions."""
     port = free_port()
     settings = {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "LOG_LEVEL": "ERROR"}
     with pytest.MonkeyPatch.context() as patch, running([sys.executable, "-m", "ministack"], settings):
@@ -209,25 +209,25 @@ def test_the_commands_account_is_read_and_pruned(
     monkeypatch.setattr(versions, "QUIET", -timedelta(minutes=1))
     refused = CliRunner().invoke(main, ["aws", "prune", "--keep", "2"], input="n\n")
     assert "4 unused versions besides the latest 2." in refused.output
-    assert len(find_spare(account, "staging", 2, later()).functions) == 2, "nothing went"
+    assert len(find_spare(account, "staging", 2, later()).functions) == 2, "nothing was deleted"
     done = CliRunner().invoke(main, ["aws", "prune", "--keep", "2", "--yes"])
     assert (done.exit_code, done.output.splitlines()[-1]) == (0, "Deleted.")
     assert function_versions(account.client("lambda"), "turn").published == (2, 4, 5)
-    left, _ = machine_versions(account.client("stepfunctions"), MACHINE)
-    assert sorted(version.number for version in left) == [2, 4, 5]
+    remaining, _ = machine_versions(account.client("stepfunctions"), MACHINE)
+    assert sorted(version.number for version in remaining) == [2, 4, 5]
     again = CliRunner().invoke(main, ["aws", "prune", "--keep", "2"])
     assert again.output.splitlines()[-1] == "Nothing to delete."
 
 
 @pytest.mark.usefixtures("account")
-def test_a_stage_that_is_not_deployed_is_said_so() -> None:
+def test_a_stage_that_is_not_deployed_is_reported() -> None:
     done = CliRunner().invoke(main, ["aws", "prune", "--stage", "prod", "--region", "us-east-1"])
     assert done.exit_code == 2
     assert "There is no stack dualtrack-prod-chat in this account and region." in done.output
 
 
 @pytest.mark.usefixtures("account")
-def test_a_refusal_of_aws_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_aws_error_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
     done = CliRunner().invoke(main, ["aws", "prune", "--region", "us-east-1"])

@@ -69,7 +69,7 @@ def ask(script: Script, *arguments: str, stdin: str | None = None) -> Result:
         return run("chat", "--url", url, *arguments, stdin=stdin)
 
 
-def test_what_only_some_commands_need_loads_with_them() -> None:
+def test_imports_of_single_commands_are_lazy() -> None:
     heavy = "{'infra', 'boto3', 'rich.markdown'}"
     program = f"import sys, dualtrack_cli.main; print({heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -77,7 +77,7 @@ def test_what_only_some_commands_need_loads_with_them() -> None:
 
 
 class TestChat:
-    def test_an_answer_ends_with_zero_and_with_how_to_go_on(self) -> None:
+    def test_an_answer_exits_with_zero_and_shows_how_to_continue(self) -> None:
         result = ask(Script(events=answered()), "How?")
         assert result.exit_code == 0
         assert "turn 1 of 15" in result.stdout
@@ -87,7 +87,7 @@ class TestChat:
         assert further.startswith(f"Continue with: {command} --conversation cv_1 --url http://127.0.0.1:")
         assert anew.startswith(f"Ask q1 again: {command} --fork cv_1 --before q1 --url http://127.0.0.1:")
 
-    def test_json_is_the_chat_object_alone(self) -> None:
+    def test_json_is_only_the_chat_object(self) -> None:
         result = ask(Script(events=answered()), "How?", "--json")
         assert result.exit_code == 0
         assert json.loads(result.stdout) == chat_object()
@@ -98,7 +98,7 @@ class TestChat:
         assert "no language model" in ask(Script(events=answered()), "How?").stdout
         assert "no language model" not in ask(Script(events=answered(), mode="live"), "How?").stdout
 
-    def test_the_request_carries_what_was_given_and_no_more(self) -> None:
+    def test_the_request_has_only_the_given_options(self) -> None:
         script = Script(events=answered())
         ask(script, "Go on", "--conversation", "cv_9", "--profile", "courses")
         ask(script, "Hello")
@@ -109,13 +109,13 @@ class TestChat:
         assert len(script.chats) == 2, "each chat has an idempotency key of its own"
 
     @pytest.mark.parametrize(("lost", "tries"), [([], 1), (["POST /v1/conversations/cv_9/fork"], 2)])
-    def test_a_fork_is_made_and_asked_in(self, lost: list[str], tries: int) -> None:
+    def test_a_fork_is_made_and_queried(self, lost: list[str], tries: int) -> None:
         script = Script(events=answered(), lost=lost)
         result = ask(script, "Again", "--fork", "cv_9", "--before", "q7")
         assert result.exit_code == 0
         assert "Forked before q7: cv_9_fork" in result.stdout
-        made = script.asked("POST", "/v1/conversations/cv_9/fork")
-        assert made == [{"before": "q7"}] * tries
+        forked = script.asked("POST", "/v1/conversations/cv_9/fork")
+        assert forked == [{"before": "q7"}] * tries
         assert script.asked("POST", "/v1/chats") == [{"message": "Again", "conversation_id": "cv_9_fork"}]
 
     @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ class TestChat:
         assert (result.exit_code != 0, "Forked before" in result.stdout) == (True, False)
         assert len(script.asked("DELETE", "/v1/conversations/cv_9_fork")) == deleted
 
-    def test_files_go_along_under_their_names_and_types(self, tmp_path: Path) -> None:
+    def test_files_are_sent_with_their_names_and_types(self, tmp_path: Path) -> None:
         contents = {
             "notes.md": (b"# Notes", "text/markdown"),
             "main.rs": (b"fn main() {}", "text/plain"),
@@ -182,7 +182,7 @@ class TestChat:
             (b"x" * (4 * 1024 * 1024 + 1), "4 MB in total"),
         ],
     )
-    def test_a_file_that_cannot_be_sent_is_named_before_anything_is_started(
+    def test_a_file_that_cannot_be_sent_is_named_first(
         self, tmp_path: Path, content: bytes | None, problem: str
     ) -> None:
         if content is not None:
@@ -194,7 +194,7 @@ class TestChat:
         assert problem in result.stderr
         assert script.requests == []
 
-    def test_more_than_five_files_are_a_mistake(self, tmp_path: Path) -> None:
+    def test_more_than_five_files_are_wrong_usage(self, tmp_path: Path) -> None:
         (tmp_path / "a.txt").write_text("a")
         result = run("chat", "Read", *["--file", "a.txt"] * 6)
         assert result.exit_code == 2
@@ -205,13 +205,13 @@ class TestChat:
         assert ask(script, "-", stdin="A long question").exit_code == 0
         assert script.asked("POST", "/v1/chats") == [{"message": "A long question"}]
 
-    def test_the_own_user_of_a_local_stack_asks_and_is_named(self) -> None:
+    def test_the_default_user_of_a_local_stack_asks_and_is_named(self) -> None:
         script = Script(events=answered())
         result = ask(script, "How?")
         assert script.asked("GET", "/dev/token")
         assert "15 used, 1,035 left (grace)" in result.stdout
 
-    def test_a_token_given_is_used_and_none_asked_for(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_given_token_is_used_and_none_requested(self, monkeypatch: pytest.MonkeyPatch) -> None:
         script = Script(events=answered(), mode=None)
         assert ask(script, "How?", "--token", "token-of-user").exit_code == 0
         monkeypatch.setenv("DUALTRACK_TOKEN", "token-of-user")
@@ -233,13 +233,13 @@ class TestChat:
             ("x" * (MESSAGE_CHARACTERS + 1),),
         ],
     )
-    def test_wrong_usage_is_two_before_anything_is_started(self, arguments: tuple[str, ...]) -> None:
+    def test_wrong_usage_exits_with_two_before_anything_is_started(self, arguments: tuple[str, ...]) -> None:
         result = run("chat", "--state-dir", "state", *arguments)
         assert result.exit_code == 2
         assert result.stderr.startswith("Usage: ")
         assert not Path("state").exists()
 
-    def test_the_latest_conversation_is_gone_on_with(self) -> None:
+    def test_the_latest_conversation_is_continued(self) -> None:
         script = Script(events=answered(), conversations=[conversation("cv_7"), conversation("cv_6")])
         assert ask(script, "And now?", "--last").exit_code == 0
         assert script.asked("POST", "/v1/chats")[0]["conversation_id"] == "cv_7"
@@ -248,14 +248,14 @@ class TestChat:
         result = ask(Script(), "And now?", "--last")
         assert (result.exit_code, "no conversation yet" in result.stderr) == (2, True)
 
-    def test_the_prompt_comes_back_at_the_answer_and_not_at_the_end(self) -> None:
+    def test_the_prompt_returns_at_the_answer_and_not_at_the_end(self) -> None:
         """The stream is silent after the answer, the tenth event."""
         with api_server(Script(events=answered(), hold_after=10)) as url:
             result = run("chat", "--url", url, "How?")
         assert result.exit_code == 0
         assert "75 % saved" in result.stdout
 
-    def test_the_limit_of_a_message_is_the_api_s(self) -> None:
+    def test_the_limit_of_a_message_is_that_of_the_api(self) -> None:
         from dualtrack.api import models
 
         assert MESSAGE_CHARACTERS == models.MESSAGE_CHARACTERS
@@ -265,7 +265,7 @@ class TestChat:
         assert result.exit_code == 2
         assert "DUALTRACK_TOKEN" in result.stderr
 
-    def test_a_local_address_without_tokens_to_hand_out_needs_one_too(self) -> None:
+    def test_a_local_address_that_issues_no_tokens_needs_one_too(self) -> None:
         result = ask(Script(mode=None), "How?")
         assert result.exit_code == 2
         assert "--token" in result.stderr
@@ -282,14 +282,14 @@ class TestChat:
             (500, "internal", 4),
         ],
     )
-    def test_refusals_are_one_line_and_a_code(self, status: int, code: str, exit_code: int) -> None:
+    def test_refusals_are_one_line_and_an_exit_code(self, status: int, code: str, exit_code: int) -> None:
         refusal: Refusal = (status, {"code": code, "message": "Because.\nReally."}, {})
         result = ask(Script(refusals={"POST /v1/chats": [refusal]}), "How?")
         assert result.exit_code == exit_code
         assert result.stderr == f"Error: Because. Really ({code})\n"
 
     @pytest.mark.parametrize("local", [True, False])
-    def test_too_few_credits_are_three_and_say_what_would_help(self, local: bool) -> None:
+    def test_too_few_credits_exit_with_three_and_say_what_to_do(self, local: bool) -> None:
         error = {
             "code": "insufficient_credits",
             "message": "Not enough credits.",
@@ -312,7 +312,7 @@ class TestChat:
             f"{more} (insufficient_credits)"
         )
 
-    def test_a_failed_chat_is_four_and_json_shows_it(self) -> None:
+    def test_a_failed_chat_exits_with_four_and_json_shows_it(self) -> None:
         script = Script(
             events=[*answered()[:4], ("error", {"code": "timeout", "message": "It took too long."})]
         )
@@ -321,20 +321,20 @@ class TestChat:
         assert json.loads(result.stdout)["status"] == "failed"
         assert "Error: The chat failed: It took too long. (timeout)" in result.stderr
 
-    def test_a_chat_cancelled_by_somebody_is_four(self) -> None:
+    def test_a_cancelled_chat_exits_with_four(self) -> None:
         cancelled = chat_object(status="cancelled", stop="cancelled", response=None)
         result = ask(Script(events=[("done", cancelled)]), "How?")
         assert result.exit_code == 4
         assert "cancelled" in result.stderr
 
-    def test_of_a_cancelled_chat_the_text_it_keeps_is_printed(self) -> None:
+    def test_the_kept_text_of_a_cancelled_chat_is_printed(self) -> None:
         kept = chat_object(status="cancelled", stop="cancelled", response="It is port 80")
         result = ask(Script(events=[("done", kept)]), "How?")
         assert result.exit_code == 4
         assert "It is port 80" in result.stdout
         assert "Note: the chat was cancelled" in result.stdout
 
-    def test_nothing_at_the_address_is_five_with_advice(self) -> None:
+    def test_an_unreachable_address_exits_with_five_and_advice(self) -> None:
         with api_server(Script()) as url:
             pass
         result = run("chat", "--url", url, "How?")
@@ -342,7 +342,7 @@ class TestChat:
         assert url in result.stderr
         assert "uv run dualtrack dev" in result.stderr
 
-    def test_an_answer_that_was_shown_counts_although_the_figures_are_missing(self) -> None:
+    def test_a_shown_answer_succeeds_without_its_figures(self) -> None:
         gone: Refusal = (404, {"code": "not_found", "message": "Gone."}, {})
         path = f"GET /v1/chats/{CHAT_ID}"
         shown = ask(Script(events=answered(), refusals={path: [gone]}), "How?")
@@ -364,7 +364,7 @@ class TestRunningStack:
             in result.stdout
         )
 
-    def test_a_folder_elsewhere_is_named_in_what_to_do_next(self, tmp_path: Path) -> None:
+    def test_a_state_folder_elsewhere_is_named_in_the_next_command(self, tmp_path: Path) -> None:
         state = tmp_path / "my state"
         state.mkdir()
         with api_server(Script(events=answered())) as url:
@@ -390,7 +390,7 @@ class TestRunningStack:
             (tmp_path / "dev.json").write_text(json.dumps({"url": url, "pid": os.getpid()}))
             assert running_stack(tmp_path) == url
 
-    def test_a_stack_that_is_just_starting_is_waited_for(self, tmp_path: Path) -> None:
+    def test_a_starting_stack_is_waited_for(self, tmp_path: Path) -> None:
         from dualtrack_cli.target import Wanted, open_target
 
         with api_server(Script()) as url, (tmp_path / "lock").open("w") as runner:
@@ -402,8 +402,8 @@ class TestRunningStack:
                 assert target.url == url
             serving.join()
 
-    def test_a_stack_that_cannot_start_is_five(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Why is said by the process in the background, and told here."""
+    def test_a_stack_that_cannot_start_exits_with_five(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The background process writes the reason, and the command prints it."""
         monkeypatch.setenv("DUALTRACK_PROVIDER", "neither")
         result = run("chat", "How?", "--state-dir", "state")
         assert result.exit_code == 5
@@ -438,7 +438,7 @@ class TestSignals:
         ):
             assert told in kept
 
-    def test_json_of_an_interrupted_chat_is_the_stopped_one(self) -> None:
+    def test_json_of_an_interrupted_chat_is_the_stopped_chat(self) -> None:
         with (
             api_server(Script(events=answered(), hold_after=4)) as url,
             in_terminal("--json", url) as terminal,
@@ -448,7 +448,7 @@ class TestSignals:
             assert terminal.end() == 130
         assert '"status": "cancelled"' in terminal.shown
 
-    def test_what_was_shown_stays_if_the_chat_cannot_be_stopped(self) -> None:
+    def test_shown_text_stays_if_the_chat_cannot_be_stopped(self) -> None:
         away: Refusal = (503, {"code": "unavailable", "message": "Away."}, {})
         script = Script(events=answered(), hold_after=4, refusals={f"DELETE /v1/chats/{CHAT_ID}": [away]})
         with api_server(script) as url, in_terminal("", url) as terminal:
@@ -499,7 +499,7 @@ class TestCredits:
             f"More: uv run dualtrack credits grant 500 --url {url}",
         ]
 
-    def test_json_is_the_balance_alone(self) -> None:
+    def test_json_is_only_the_balance(self) -> None:
         script = Script(balance=FREE)
         assert json.loads(self.operate(script, "show", "--json").stdout) == FREE
         assert json.loads(self.operate(script, "show", "--json", "--user", "ada").stdout) == FREE
@@ -515,9 +515,9 @@ class TestCredits:
 
     def test_a_grant_names_its_id_so_that_it_can_be_repeated(self) -> None:
         script = Script(balance=BALANCE)
-        given = self.operate(script, "grant", "ada", "500", "--reason", "Pack", "--grant-id", "pay_1")
+        granted = self.operate(script, "grant", "ada", "500", "--reason", "Pack", "--grant-id", "pay_1")
         chosen = self.operate(script, "grant", "ada", "500", "--reason", "Pack")
-        assert (given.exit_code, chosen.exit_code) == (0, 0)
+        assert (granted.exit_code, chosen.exit_code) == (0, 0)
         first, second = script.asked("POST", f"{ADMIN_PATH}/grants")
         assert first == {"credits": 500, "reason": "Pack", "grant_id": "pay_1"}
         assert second["grant_id"] in chosen.stderr
@@ -527,14 +527,14 @@ class TestCredits:
         assert self.operate(script, "plan", "ada", "pro").exit_code == 0
         assert script.asked("PUT", f"{ADMIN_PATH}/plan") == [{"plan": "pro"}]
 
-    def test_a_name_that_is_new_is_said_so(self) -> None:
-        """It is made a user, so a misspelt one would go unnoticed."""
+    def test_a_new_name_is_announced(self) -> None:
+        """A user is created for it, so a misspelling would go unnoticed."""
         script = Script(balance=BALANCE)
         told = "ada is a new user of the local stack, just created: id-of-ada"
         assert told in self.operate(script, "plan", "ada", "pro").stderr
         assert "new user" not in self.operate(script, "plan", "ada", "pro").stderr
 
-    def test_a_grant_is_to_oneself_if_nobody_is_named(self) -> None:
+    def test_a_grant_without_a_name_is_to_oneself(self) -> None:
         script = Script(balance=BALANCE)
         result = self.operate(script, "grant", "500")
         assert result.exit_code == 0
@@ -543,13 +543,13 @@ class TestCredits:
         sent = script.asked("POST", f"{OWN_PATH}/grants")[0]
         assert (sent["credits"], sent["reason"]) == (500, "granted by command")
 
-    def test_whose_credits_must_be_known(self) -> None:
+    def test_the_user_must_be_known(self) -> None:
         script = Script(mode=None, admins={"user"})
         result = self.operate(script, "grant", "500", "--token", "token-of-user")
         assert (result.exit_code, "name the USER" in result.stderr) == (2, True)
         assert not [path for _, path, _ in script.requests if path.startswith("/v1/")]
 
-    def test_a_deployed_stack_is_told_ids_with_the_token_given(self) -> None:
+    def test_on_a_deployed_stack_ids_and_the_given_token_are_sent(self) -> None:
         script = Script(balance=FREE, tokens={"t": "boss"}, admins={"boss"}, mode=None)
         assert self.operate(script, "show", "--user", "id-of-ada", "--token", "t").exit_code == 0
         assert script.asked("GET", f"{ADMIN_PATH}/credits")
@@ -572,7 +572,7 @@ class TestCredits:
         assert script.asked("GET", f"{ADMIN_PATH}/spending?days=2")
         assert json.loads(self.operate(script, "spending", "ada", "--json").stdout) == script.spending
 
-    def test_who_is_no_admin_is_refused(self) -> None:
+    def test_a_user_who_is_no_administrator_is_refused(self) -> None:
         result = self.operate(Script(mode=None), "plan", "id-of-ada", "pro", "--token", "token-of-user")
         assert result.exit_code == 4
         assert "forbidden" in result.stderr
@@ -589,7 +589,7 @@ class TestCredits:
             ("plan", "ada", "gold"),
         ],
     )
-    def test_wrong_usage_is_two(self, arguments: tuple[str, ...]) -> None:
+    def test_wrong_usage_exits_with_two(self, arguments: tuple[str, ...]) -> None:
         assert run("credits", *arguments).exit_code == 2
 
 
@@ -598,7 +598,7 @@ class TestUsers:
         with api_server(script) as url:
             return run("users", "delete", *arguments, "--url", url, stdin=stdin)
 
-    def test_a_user_is_erased_once_somebody_has_agreed(self) -> None:
+    def test_a_user_is_erased_after_confirmation(self) -> None:
         script = Script()
         result = self.delete(script, "ada", stdin="y\n")
         assert result.exit_code == 0
@@ -607,18 +607,18 @@ class TestUsers:
         assert len(script.asked("DELETE", ADMIN_PATH)) == 1
 
     @pytest.mark.parametrize("answer", ["n\n", "\n", ""])
-    def test_nothing_is_asked_of_the_stack_before(self, answer: str) -> None:
-        """Neither is the name made a user."""
+    def test_without_confirmation_no_request_is_made(self, answer: str) -> None:
+        """Nor is a user created for the name."""
         script = Script()
         assert self.delete(script, "ada", stdin=answer).exit_code == 1
         assert script.requests == []
 
-    def test_a_deployed_stack_is_told_the_id_with_the_token_given(self) -> None:
+    def test_on_a_deployed_stack_the_id_and_the_given_token_are_sent(self) -> None:
         script = Script(tokens={"t": "boss"}, admins={"boss"}, mode=None)
         assert self.delete(script, "id-of-ada", "--yes", "--token", "t").exit_code == 0
         assert len(script.asked("DELETE", ADMIN_PATH)) == 1
 
-    def test_who_is_not_there_or_may_not_be_erased_by_this_token(self) -> None:
+    def test_an_unknown_user_or_a_token_without_the_right_is_refused(self) -> None:
         script = Script(tokens={"t": "boss", "u": "user"}, admins={"boss"}, mode=None)
         nobody = self.delete(script, "nobody", "--yes", "--token", "t")
         refused = self.delete(script, "id-of-ada", "--yes", "--token", "u")

@@ -15,7 +15,7 @@ BUSY = (503, {"code": "unavailable", "message": "Later."}, {"Retry-After": "7"})
 
 
 class Pauses(list[float]):
-    """A sleep that only remembers."""
+    """A sleep that only records the seconds."""
 
     def __call__(self, seconds: float) -> None:
         self.append(seconds)
@@ -32,7 +32,7 @@ def test_a_stream_that_breaks_is_resumed_where_it_stopped(torn: bool) -> None:
     with api_server(script) as url, ApiClient(url, "token-of-user", sleep=pauses) as client:
         assert numbers(client) == list(range(1, 12))
     assert script.resumed_from == [0, 3, 3, 7]
-    assert len(pauses) == 1, "only the stream that brought nothing is waited for"
+    assert len(pauses) == 1, "only a stream without events causes a wait"
 
 
 def test_events_can_be_read_from_any_point() -> None:
@@ -40,7 +40,7 @@ def test_events_can_be_read_from_any_point() -> None:
         assert numbers(client, after=9) == [10, 11]
 
 
-def test_a_crowded_stream_function_is_asked_again_when_it_says() -> None:
+def test_a_busy_stream_function_is_retried_after_the_time_it_gives() -> None:
     script = Script(events=answered(), refusals={f"GET /v1/chats/{CHAT_ID}/events": [BUSY, BUSY]})
     pauses = Pauses()
     with api_server(script) as url, ApiClient(url, "token-of-user", sleep=pauses) as client:
@@ -48,7 +48,7 @@ def test_a_crowded_stream_function_is_asked_again_when_it_says() -> None:
     assert pauses == [7, 7]
 
 
-def test_who_has_too_many_streams_open_waits_for_one_to_close_and_says_so_once() -> None:
+def test_with_too_many_open_streams_it_waits_and_says_so_once() -> None:
     crowded = (429, {"code": "rate_limited", "message": "Too many."}, {"Retry-After": "9"})
     script = Script(events=answered(), refusals={f"GET /v1/chats/{CHAT_ID}/events": [crowded] * 20})
     pauses, told = Pauses(), list[str]()
@@ -59,7 +59,7 @@ def test_who_has_too_many_streams_open_waits_for_one_to_close_and_says_so_once()
     assert "continues when another closes" in told[0]
 
 
-def test_a_stream_that_stays_away_is_given_up() -> None:
+def test_a_stream_that_cannot_be_opened_is_given_up() -> None:
     refusals: dict[str, list[Refusal | None]] = {f"GET /v1/chats/{CHAT_ID}/events": [BUSY] * 100}
     script = Script(events=answered(), refusals=refusals)
     with (
@@ -71,7 +71,7 @@ def test_a_stream_that_stays_away_is_given_up() -> None:
     assert refused.value.code == "unavailable"
 
 
-def test_a_server_that_goes_away_for_good_is_unreachable() -> None:
+def test_a_server_that_does_not_return_is_unreachable() -> None:
     script = Script(events=answered(), cuts=[4])
     with ApiClient("http://127.0.0.1:9", sleep=Pauses()) as client, pytest.raises(Unreachable):
         numbers(client)
@@ -95,7 +95,7 @@ def test_a_stream_that_never_ends_is_given_up_when_no_chat_can_still_run() -> No
         numbers(client)
 
 
-def test_a_forgotten_chat_is_not_asked_for_again() -> None:
+def test_a_chat_that_no_longer_exists_is_not_retried() -> None:
     with (
         api_server(Script()) as url,
         ApiClient(url, "token-of-user") as client,
@@ -105,7 +105,7 @@ def test_a_forgotten_chat_is_not_asked_for_again() -> None:
     assert refused.value.code == "not_found"
 
 
-def test_a_lost_answer_is_asked_for_again_without_a_second_chat() -> None:
+def test_a_lost_response_is_retried_without_a_second_chat() -> None:
     script = Script(lost=["POST /v1/chats"])
     with api_server(script) as url, ApiClient(url, "token-of-user", sleep=Pauses()) as client:
         assert client.start_chat("Hello").chat_id == CHAT_ID
@@ -113,7 +113,7 @@ def test_a_lost_answer_is_asked_for_again_without_a_second_chat() -> None:
     assert len(script.chats) == 1
 
 
-def test_a_refusal_is_not_repeated() -> None:
+def test_a_refusal_is_not_retried() -> None:
     script = Script(
         refusals={"POST /v1/chats": [(409, {"code": "conversation_busy", "message": "Busy."}, {})]}
     )
@@ -135,7 +135,7 @@ def test_a_wrong_token_is_refused() -> None:
 
 
 @pytest.mark.parametrize("status", [200, 404, 502])
-def test_a_web_page_at_the_address_is_no_stack(status: int) -> None:
+def test_a_web_page_at_the_address_is_not_a_stack(status: int) -> None:
     async def page(scope: Any, receive: Any, send: Any) -> None:
         await HTMLResponse("<h1>It works!</h1>", status)(scope, receive, send)
 

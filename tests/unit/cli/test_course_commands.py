@@ -1,4 +1,4 @@
-"""``dualtrack courses`` against the API itself: what is told, what is refused, and with which exit code."""
+"""``dualtrack courses`` against the API itself: output, refusals and exit codes."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ B = course("Baking", "Flour and water become dough.")
 
 @pytest.fixture(scope="module")
 def api() -> Iterator[Api]:
-    with make_api() as made:
-        yield made
+    with make_api() as new_api:
+        yield new_api
 
 
 @pytest.fixture
@@ -58,10 +58,10 @@ def _written(folder: Path, files: dict[str, bytes]) -> Path:
 
 def titles(url: str) -> list[str]:
     listed: Any = json.loads(run(url, "list", "--json").stdout)
-    return [one["title"] for one in listed["documents"]]
+    return [document["title"] for document in listed["documents"]]
 
 
-def test_files_of_folders_are_taken_in_and_each_is_told_of(
+def test_files_of_folders_are_ingested_and_each_is_reported(
     stack: tuple[str, CorporaServer], tmp_path: Path
 ) -> None:
     url, server = stack
@@ -74,13 +74,13 @@ def test_files_of_folders_are_taken_in_and_each_is_told_of(
     result = run(url, "ingest", str(_written(tmp_path / "in", files)))
     assert result.exit_code == 0, result.output
     assert sorted(server.puts) == sorted(len(data) for name, data in files.items() if name != "notes.odt")
-    told = result.stderr.splitlines()
-    assert told[:3] == ["a.txt: uploading", "b.txt: uploading", "long.md: uploading"]
-    assert "a.txt: read, 'Sailing' (2 lessons, 2 chunks)" in told
-    progress = [line for line in told if line.startswith("embedded: ")]
+    lines = result.stderr.splitlines()
+    assert lines[:3] == ["a.txt: uploading", "b.txt: uploading", "long.md: uploading"]
+    assert "a.txt: read, 'Sailing' (2 lessons, 2 chunks)" in lines
+    progress = [line for line in lines if line.startswith("embedded: ")]
     assert len(progress) == len(set(progress)) >= 2, "each line once"
     assert progress[-1] == f"embedded: {progress[-1].split()[3]} of {progress[-1].split()[3]} texts"
-    outcomes = [line for line in told if ": added, " in line or ": skipped, " in line]
+    outcomes = [line for line in lines if ": added, " in line or ": skipped, " in line]
     assert outcomes[:2] == [
         "a.txt: added, 'Sailing' (2 lessons, 2 chunks)",
         "b.txt: skipped, 'Baking' (1 lessons, 1 chunks)",
@@ -91,7 +91,7 @@ def test_files_of_folders_are_taken_in_and_each_is_told_of(
     assert titles(url) == ["Baking", "Sailing", "Long"]
 
 
-def test_refused_files_are_named_and_the_others_are_in(
+def test_refused_files_are_named_and_the_others_are_ingested(
     stack: tuple[str, CorporaServer], tmp_path: Path
 ) -> None:
     url, server = stack
@@ -108,19 +108,19 @@ def test_refused_files_are_named_and_the_others_are_in(
         "Refused: none.txt is empty.",
     ]
     assert result.stdout == "Courses: 1, 2 lessons, 2 chunks. Skipped: 0. Refused: 3.\n"
-    assert sorted(server.puts) == [4, len(A)], "what would be refused anyway is not uploaded"
+    assert sorted(server.puts) == [4, len(A)], "a file that would be refused is not uploaded"
     assert titles(url) == ["Sailing"]
 
 
-def test_one_json_object_has_the_job_and_what_was_refused(
+def test_one_json_object_has_the_job_and_the_refused_files(
     stack: tuple[str, CorporaServer], tmp_path: Path
 ) -> None:
     folder = _written(tmp_path / "in", {"a.txt": A, "none.txt": b""})
     result = run(stack[0], "ingest", "--json", str(folder))
-    given = json.loads(result.stdout)
-    assert (result.exit_code, given["job"]["status"]) == (4, "done")
-    assert given["refused"] == [{"name": "none.txt", "reason": "is empty"}]
-    assert [one["outcome"] for one in given["job"]["files"]] == ["added"]
+    printed = json.loads(result.stdout)
+    assert (result.exit_code, printed["job"]["status"]) == (4, "done")
+    assert printed["refused"] == [{"name": "none.txt", "reason": "is empty"}]
+    assert [file["outcome"] for file in printed["job"]["files"]] == ["added"]
 
 
 def test_a_job_that_fails_says_why(stack: tuple[str, CorporaServer], tmp_path: Path) -> None:
@@ -153,9 +153,7 @@ def test_a_list_shows_each_course_and_the_model(stack: tuple[str, CorporaServer]
 
 
 @pytest.mark.parametrize("command", [["list"], ["delete", "Baking"], ["ingest", "."]])
-def test_nobody_but_an_administrator(
-    stack: tuple[str, CorporaServer], command: list[str], tmp_path: Path
-) -> None:
+def test_only_an_administrator(stack: tuple[str, CorporaServer], command: list[str], tmp_path: Path) -> None:
     url, server = stack
     _written(tmp_path, {"a.txt": A})
     result = run(url, *command, "--token", "somebody")
@@ -165,7 +163,7 @@ def test_nobody_but_an_administrator(
     assert titles(url) == ["Baking"]
 
 
-def test_an_address_that_takes_no_file(stack: tuple[str, CorporaServer], tmp_path: Path) -> None:
+def test_an_upload_address_that_fails(stack: tuple[str, CorporaServer], tmp_path: Path) -> None:
     url, server = stack
     server.full = True
     result = run(url, "ingest", str(_written(tmp_path / "in", {"a.txt": A})))

@@ -56,7 +56,7 @@ def audit(user: str, *options: str, stage: str = "staging") -> Result:
     return CliRunner().invoke(main, ["credits", "audit", user, "--stage", stage, *options])
 
 
-def test_an_account_that_is_what_its_lines_say(ledger: Ledger) -> None:
+def test_an_account_that_agrees_with_its_lines(ledger: Ledger) -> None:
     ledger.grant("ann", "g1", 500, "a pack", NOW)
     ledger.set_plan("ann", "pro", NOW)
     result = audit("ann")
@@ -65,7 +65,7 @@ def test_an_account_that_is_what_its_lines_say(ledger: Ledger) -> None:
     assert json.loads(audit("ann", "--json").stdout) == {"user_id": "ann", "lines": 2, "differences": []}
 
 
-def test_a_pack_that_no_line_granted_is_found(ledger: Ledger) -> None:
+def test_a_pack_without_a_grant_line_is_reported(ledger: Ledger) -> None:
     ledger.grant("ann", "g1", 500, "a pack", NOW)
     _set_pack(ledger, "ann", 900)
     result = audit("ann")
@@ -74,21 +74,21 @@ def test_a_pack_that_no_line_granted_is_found(ledger: Ledger) -> None:
         "pack: the account says 900, its ledger 500",
         "User ann, lines of the ledger: 1. The account is not what they add up to.",
     ]
-    told = json.loads(audit("ann", "--json").stdout)
-    assert told["differences"] == ["pack: the account says 900, its ledger 500"]
+    printed = json.loads(audit("ann", "--json").stdout)
+    assert printed["differences"] == ["pack: the account says 900, its ledger 500"]
 
 
-def test_lines_without_an_account_are_found(ledger: Ledger) -> None:
+def test_lines_without_an_account_are_reported(ledger: Ledger) -> None:
     ledger.grant("ann", "g1", 500, "a pack", NOW)
     key = {"pk": {"S": "user#ann"}, "sk": {"S": "account"}}
     ledger.client.delete_item(TableName=ledger.table, Key=key)
     assert audit("ann").exit_code == 4
 
 
-def test_a_movement_in_the_middle_of_the_reading_is_no_difference(
+def test_a_movement_during_the_reading_is_not_a_difference(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The account is read, then it moves, then its lines are read: all of it is read again."""
+    """The account is read, then it moves, then its lines are read: both are read again."""
     ledger.grant("ann", "g1", 500, "a pack", NOW)
     read, late = Ledger.movements, iter(["g2", "g3"])
 
@@ -107,14 +107,16 @@ def test_a_movement_in_the_middle_of_the_reading_is_no_difference(
     ("user", "stage", "code", "said"),
     [("nobody", "staging", 2, "No account of a user nobody"), ("ann", "prod", 5, "dualtrack-prod-data")],
 )
-def test_what_is_not_there_is_said(ledger: Ledger, user: str, stage: str, code: int, said: str) -> None:
+def test_a_missing_account_or_stage_is_reported(
+    ledger: Ledger, user: str, stage: str, code: int, said: str
+) -> None:
     result = audit(user, stage=stage)
     assert result.exit_code == code
     assert result.stderr.startswith("Error: ")
     assert said in result.stderr
 
 
-def test_without_a_region_it_says_so(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_region_is_reported(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     result = audit("ann")
     assert result.exit_code == 5

@@ -13,8 +13,8 @@ from tests.unit.chat.test_receipt import DEPLOYMENT, READ
 def test_every_line_is_shown_with_its_price() -> None:
     with make_world() as world:
         world.model.script.add({"match": "turn", "content": [READ, {**READ, "name": "nothing_of_that_name"}]})
-        found = receipt_of(evidence(world.stores, world.ask("Read it.")), DEPLOYMENT)
-    text = "\n".join(text_of(found))
+        receipt = receipt_of(evidence(world.stores, world.ask("Read it.")), DEPLOYMENT)
+    text = "\n".join(text_of(receipt))
     for part in (
         "turn 1",
         "turn 2",
@@ -30,10 +30,10 @@ def test_every_line_is_shown_with_its_price() -> None:
     assert "does not add up" not in text
 
 
-def test_what_an_earlier_release_lacks_is_said() -> None:
+def test_data_that_an_earlier_release_lacks_is_named() -> None:
     with make_world() as world:
-        found = receipt_of(evidence(world.stores, world.ask("Hello.")), DEPLOYMENT)
-    odd = {**found, "recorded": False, "price_known": False, "differences": ["tokens"]}
+        receipt = receipt_of(evidence(world.stores, world.ask("Hello.")), DEPLOYMENT)
+    odd = {**receipt, "recorded": False, "price_known": False, "differences": ["tokens"]}
     text = "\n".join(text_of(odd))
     assert "by an earlier release" in text
     assert "a guess" in text

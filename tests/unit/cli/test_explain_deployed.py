@@ -39,7 +39,7 @@ def _no_stack_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 @contextmanager
 def deployed(users: dict[str, Api]) -> Iterator[tuple[str, list[str]]]:
-    """The function `api` behind HTTP, as API Gateway has it: who calls is what the token says. And what was asked."""
+    """The function `api` behind HTTP, as behind API Gateway: the token is the caller. And the list of requests."""
     asked: list[str] = []
 
     async def gateway(request: Request) -> Response:
@@ -61,7 +61,7 @@ def explain(*arguments: str) -> Result:
 
 
 def recorded(chat: dict[str, Any], user: str) -> dict[str, Any]:
-    """What DescribeExecution answers of an execution that has ended (Step Functions API Reference,
+    """The response of DescribeExecution for an execution that has ended (Step Functions API Reference,
     "DescribeExecution", response syntax)."""
     name = chat["chat_id"]
     payload = {"user": user, "chat_id": name, "conversation_id": chat["conversation_id"], "turn": 0}
@@ -86,7 +86,7 @@ def recorded(chat: dict[str, Any], user: str) -> dict[str, Any]:
 
 @contextmanager
 def step_functions(api: Api, *answers: dict[str, Any] | str) -> Iterator[None]:
-    """The recorded answers, in order; a text is the code of an error."""
+    """The recorded answers, in order; a string is an error code."""
     client = boto3.client("stepfunctions", region_name="eu-central-1")
     with Stubber(client) as stubber:
         for answer in answers:
@@ -100,7 +100,7 @@ def step_functions(api: Api, *answers: dict[str, Any] | str) -> Iterator[None]:
         stubber.assert_no_pending_responses()
 
 
-def test_a_user_sees_their_own_chat_and_nobody_elses() -> None:
+def test_a_user_sees_only_their_own_chats() -> None:
     with make_api() as api:
         api.world.model.script.add({"match": "turn", "content": [READ]})
         chat = api.ask("Read it.")
@@ -115,11 +115,11 @@ def test_a_user_sees_their_own_chat_and_nobody_elses() -> None:
             assert explain(chat["chat_id"], "--url", url, "--token", "of-eve").exit_code != 0
             assert explain(chat["chat_id"], "--url", url, "--token", "forged").exit_code != 0
         assert asked.count(f"GET /v1/chats/{chat['chat_id']}/receipt") == 4
-        assert not [one for one in asked if "/dev/token" in one]
+        assert not [request for request in asked if "/dev/token" in request]
 
 
-def test_an_operator_needs_the_id_alone() -> None:
-    """Whose chat it is, Step Functions says."""
+def test_an_operator_needs_only_the_chats_id() -> None:
+    """The chat's owner comes from Step Functions."""
     with make_api() as api:
         chat = api.ask("What is it?")
         operator = api.of("olga", "admin")
@@ -134,8 +134,8 @@ def test_an_operator_needs_the_id_alone() -> None:
 
 
 @pytest.mark.parametrize("answer", ["ExecutionDoesNotExist", "InvalidArn"])
-def test_what_step_functions_does_not_know_any_more_is_not_found(answer: str) -> None:
-    """It keeps an execution for 90 days after its end; the owner reads the chat all the same."""
+def test_an_execution_that_step_functions_no_longer_has_is_not_found(answer: str) -> None:
+    """It keeps an execution for 90 days after its end; the owner can still read the chat."""
     with make_api() as api:
         chat = api.ask("What is it?")
         users = {"of-ann": api, "of-olga": api.of("olga", "admin")}

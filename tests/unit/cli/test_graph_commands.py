@@ -1,4 +1,4 @@
-"""``dualtrack graph``: what is uploaded, what is told, with which exit code."""
+"""``dualtrack graph``: uploads, output and exit codes."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class TestLoad:
         ]
         assert "nodes.csv: added (1 nodes)" in result.stderr
 
-    def test_a_folder_stands_for_its_csv_and_json_files(self, tmp_path: Path) -> None:
+    def test_a_folder_means_its_csv_and_json_files(self, tmp_path: Path) -> None:
         file(tmp_path, "b.csv", EDGES)
         file(tmp_path, "a.json", '{"nodes": [{"node_id": 1, "label": "Asset", "name": "Pump"}]}')
         file(tmp_path, "notes.txt", "no graph")
@@ -81,7 +81,7 @@ class TestLoad:
         assert run(published, "load", str(tmp_path)).exit_code == 0
         assert list(published.files) == ["a.json", "b.csv"]
 
-    def test_reset_leaves_these_files_alone(self, tmp_path: Path) -> None:
+    def test_reset_keeps_only_these_files(self, tmp_path: Path) -> None:
         published = Published(schema=SCHEMA, files={"old.csv": b""})
         assert run(published, "load", file(tmp_path, "nodes.csv", NODES)).exit_code == 0
         assert list(published.files) == ["old.csv", "nodes.csv"]
@@ -97,7 +97,7 @@ class TestLoad:
         assert "line 2: name is empty" in result.stderr
         assert "Error: Nothing was loaded." in result.stderr
 
-    def test_an_empty_file_stops_all_of_them(self, tmp_path: Path) -> None:
+    def test_an_empty_file_stops_the_load(self, tmp_path: Path) -> None:
         published = Published()
         given_files = (file(tmp_path, "nodes.csv", NODES), file(tmp_path, "edges.csv", ""))
         result = run(published, "load", *given_files, "--json")
@@ -107,10 +107,10 @@ class TestLoad:
 
     def test_json_has_the_job_and_the_schema(self, tmp_path: Path) -> None:
         result = run(Published(schema=SCHEMA), "load", file(tmp_path, "nodes.csv", NODES), "--json")
-        told = json.loads(result.stdout)
-        assert (told["job"]["status"], told["refused"], told["schema"]) == ("done", [], SCHEMA)
+        printed = json.loads(result.stdout)
+        assert (printed["job"]["status"], printed["refused"], printed["schema"]) == ("done", [], SCHEMA)
 
-    def test_who_is_no_administrator_is_told_so(self, tmp_path: Path) -> None:
+    def test_a_user_who_is_no_administrator_is_refused(self, tmp_path: Path) -> None:
         result = run(Published(), "load", file(tmp_path, "nodes.csv", NODES), token="of-somebody-else")
         assert result.exit_code == 4
         assert "Only for the group admin (forbidden)" in result.stderr
@@ -132,7 +132,9 @@ class TestParts:
         assert result.exit_code == 4
         assert "Refused: nodes.json has" in result.stderr
 
-    def test_a_bad_row_is_named_at_its_line_in_the_whole_file(self, tmp_path: Path, small: Published) -> None:
+    def test_a_bad_row_is_named_with_its_line_in_the_whole_file(
+        self, tmp_path: Path, small: Published
+    ) -> None:
         text = "node_id,label,name\n" + rows(4) + "a9,Asset,\n"
         result = run(small, "load", file(tmp_path, "nodes.csv", text))
         assert result.exit_code == 4
@@ -145,10 +147,8 @@ class TestParts:
         assert (result.exit_code, small.jobs) == (4, [])
         assert "a quote that is never closed" in result.stderr
 
-    def test_parts_that_were_loaded_before_do_not_stay_beside_others(
-        self, tmp_path: Path, small: Published
-    ) -> None:
-        """Else the relationships of the former parts would be there twice."""
+    def test_parts_loaded_before_are_replaced(self, tmp_path: Path, small: Published) -> None:
+        """Otherwise the relationships of the former parts would be duplicated."""
         assert (
             run(small, "load", file(tmp_path, "nodes.csv", "node_id,label,name\n" + rows(5))).exit_code == 0
         )
@@ -170,7 +170,7 @@ class TestParts:
         ("e.part3.json", "e.csv", False),
     ],
 )
-def test_what_was_another_part(tmp_path: Path, title: str, source: str, is_other: bool) -> None:
+def test_a_former_part_is_recognised(tmp_path: Path, title: str, source: str, is_other: bool) -> None:
     assert bool(other_parts([title], [Part(tmp_path / "e.part1.csv", source)])) is is_other
 
 
@@ -180,7 +180,7 @@ def test_a_whole_file_replaces_itself(tmp_path: Path) -> None:
 
 
 def read(parts: Sequence[bytes]) -> list[list[str]]:
-    """All rows behind the headers."""
+    """All rows but the headers."""
     return [row for part in parts for row in list(csv.reader(part.decode("utf-8-sig").splitlines(True)))[1:]]
 
 
@@ -188,7 +188,7 @@ FIELD = st.text(st.sampled_from('ab,"\n é'), min_size=1, max_size=8)
 
 
 @given(st.lists(st.tuples(FIELD, FIELD), min_size=1, max_size=30), st.integers(60, 200), st.booleans())
-def test_parts_have_all_rows_once_in_their_order_and_know_their_lines(
+def test_parts_have_all_rows_once_in_order_and_with_their_line_numbers(
     tmp_path_factory: pytest.TempPathFactory, given_rows: list[tuple[str, str]], most: int, mark: bool
 ) -> None:
     folder = tmp_path_factory.mktemp("parts")
@@ -196,30 +196,30 @@ def test_parts_have_all_rows_once_in_their_order_and_know_their_lines(
     with path.open("w", encoding="utf-8-sig" if mark else "utf-8", newline="") as out:
         csv.writer(out, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows([("one", "two"), *given_rows])
     parts = parts_of(path, folder, most)
-    data = [one.path.read_bytes() for one in parts]
+    data = [part.path.read_bytes() for part in parts]
     assert max(map(len, data)) <= most
     assert read(data) == [list(row) for row in given_rows]
     whole = path.read_bytes().split(b"\n")
-    for one, piece in zip(parts, data, strict=True):
-        assert whole[1 + one.skipped] == piece.split(b"\n")[1]
-        assert one.told("line 2: is bad") == f"line {2 + one.skipped}: is bad"
+    for part, piece in zip(parts, data, strict=True):
+        assert whole[1 + part.skipped] == piece.split(b"\n")[1]
+        assert part.told("line 2: is bad") == f"line {2 + part.skipped}: is bad"
 
 
-def test_a_row_that_fits_into_no_part(tmp_path: Path) -> None:
+def test_a_row_too_long_for_a_part(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("one,two\n" + "a" * 30 + ",b\n")
     with pytest.raises(RowTooLong):
         parts_of(path, tmp_path, 35)
 
 
-def test_the_loader_takes_every_part(tmp_path: Path) -> None:
-    """A header for each, the mark of UTF-8 before it or not."""
+def test_the_loader_accepts_every_part(tmp_path: Path) -> None:
+    """Each part has the header, with or without a UTF-8 byte order mark."""
     path = tmp_path / "nodes.csv"
     path.write_text("node_id,label,name\n" + rows(9), encoding="utf-8-sig")
     taken: list[Any] = []
-    for one in parts_of(path, tmp_path, 60):
-        taken += rows_of(one.path.name, one.path.read_bytes())
-    assert [one.node_id for one in taken] == [f"a{at}" for at in range(9)]
+    for part in parts_of(path, tmp_path, 60):
+        taken += rows_of(part.path.name, part.path.read_bytes())
+    assert [node.node_id for node in taken] == [f"a{at}" for at in range(9)]
 
 
 def test_the_schema_alone(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
         ("/", Command("", "")),
     ],
 )
-def test_what_is_entered_is_a_message_or_a_command(line: str, entered: Message | Command | None) -> None:
+def test_input_is_a_message_or_a_command(line: str, entered: Message | Command | None) -> None:
     assert parse(line) == entered
 
 
@@ -59,7 +59,9 @@ def test_questions_follow_one_another_in_one_conversation() -> None:
         terminal.type("\x1b[200~And\nnow?\x1b[201~\r")
         terminal.until("75 % saved")
         terminal.until(PROMPT)
-        terminal.type("\x1b[A\x1b[A\x1b[A\r")  # past both lines of the last question to the one before
+        terminal.type(
+            "\x1b[A\x1b[A\x1b[A\r"
+        )  # past both lines of the last question, to the previous question
         terminal.until("75 % saved")
         terminal.until(PROMPT)
         terminal.type("\x04")
@@ -80,7 +82,7 @@ def test_ctrl_c_stops_the_answer_and_not_the_conversation() -> None:
         assert script.streaming.wait(30)
         terminal.until("I will look it up.")
         terminal.type("\x03")
-        told = terminal.until(PROMPT)
+        shown = terminal.until(PROMPT)
         assert script.asked("DELETE", f"/v1/chats/{CHAT_ID}") == [None]
         for expected in (
             "I will look it up.",
@@ -88,7 +90,7 @@ def test_ctrl_c_stops_the_answer_and_not_the_conversation() -> None:
             "5 used, 1,035 left (grace)",
             CHAT_ID,
         ):
-            assert expected in told
+            assert expected in shown
         terminal.type("\x03")
         terminal.until("Ctrl-D or /quit ends.")
         terminal.until(PROMPT)
@@ -97,7 +99,7 @@ def test_ctrl_c_stops_the_answer_and_not_the_conversation() -> None:
     assert "Traceback" not in terminal.shown
 
 
-def test_a_refusal_and_a_mistake_are_told_and_it_goes_on(tmp_path: Path) -> None:
+def test_after_a_refusal_or_wrong_usage_it_goes_on(tmp_path: Path) -> None:
     script = Script(
         events=answered(),
         refusals={"POST /v1/chats": [SHORT]},
@@ -106,7 +108,7 @@ def test_a_refusal_and_a_mistake_are_told_and_it_goes_on(tmp_path: Path) -> None
         records={"cv_7": [{"record_id": "q1", "role": "user", "type": "message", "content": "Far?"}]},
     )
     with api_server(script) as url, Terminal("chat", "--url", url) as terminal:
-        for entered, told in (
+        for entered, expected in (
             ("How?", "5 needed, 0 available; more with: uv run dualtrack credits grant 500"),
             ("/frob", "There is no /frob. /help lists"),
             ("/help", "//."),
@@ -119,7 +121,7 @@ def test_a_refusal_and_a_mistake_are_told_and_it_goes_on(tmp_path: Path) -> None
         ):
             terminal.until(PROMPT)
             terminal.type(f"{entered}\r")
-            terminal.until(told)
+            terminal.until(expected)
         terminal.until(PROMPT)
         terminal.type("And?\r")
         terminal.until("75 % saved")
@@ -129,11 +131,11 @@ def test_a_refusal_and_a_mistake_are_told_and_it_goes_on(tmp_path: Path) -> None
     assert script.asked("POST", "/v1/chats")[-1] == {"message": "And?", "conversation_id": "cv_7"}
 
 
-def test_a_file_goes_with_the_next_question_alone(tmp_path: Path) -> None:
+def test_a_file_is_sent_only_with_the_next_question(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("alpha")
     script = Script(events=answered())
     with api_server(script) as url, Terminal("chat", "--url", url) as terminal:
-        for entered, told in (
+        for entered, expected in (
             (f"/file {tmp_path / 'a.txt'}", "Attached to the next question: a.txt"),
             ("Read it", "75 % saved"),
             ("/new graph", "A new conversation with graph."),
@@ -141,7 +143,7 @@ def test_a_file_goes_with_the_next_question_alone(tmp_path: Path) -> None:
         ):
             terminal.until(PROMPT)
             terminal.type(f"{entered}\r")
-            terminal.until(told)
+            terminal.until(expected)
         terminal.until(PROMPT)
         terminal.type("\x04")
         assert terminal.end() == 0
@@ -152,10 +154,12 @@ def test_a_file_goes_with_the_next_question_alone(tmp_path: Path) -> None:
     ]
 
 
-def test_a_terminal_that_is_closed_by_sigterm_is_left_as_it_was() -> None:
+def test_after_sigterm_the_terminal_is_restored() -> None:
     with api_server(Script()) as url, Terminal("chat", "--url", url) as terminal:
         terminal.until(PROMPT)
         terminal.terminate()
         assert terminal.end() == 143
     assert "Traceback" not in terminal.shown
-    assert terminal.shown.rfind("\x1b[?2004l") > terminal.shown.rfind("\x1b[?2004h"), "pasting is as it was"
+    assert terminal.shown.rfind("\x1b[?2004l") > terminal.shown.rfind("\x1b[?2004h"), (
+        "bracketed paste is off again"
+    )

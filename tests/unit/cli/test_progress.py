@@ -1,4 +1,4 @@
-"""The views: what stands on a terminal and what goes into a pipe."""
+"""The views: what is shown on a terminal and what is written to a pipe."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def drawn(console: Console, view: LiveView) -> str:
     return captured.get()
 
 
-def test_a_busy_model_is_waited_for_in_sight() -> None:
+def test_waiting_for_a_busy_model_is_shown() -> None:
     script: list[tuple[str, dict[str, Any]]] = [
         ("turn", {"turn": 1, "max_turns": 15, "final": False}),
         ("retrying", {"turn": 1, "reason": "overloaded", "seconds": 8}),
@@ -85,7 +85,7 @@ def test_a_pipe_gets_a_readable_transcript() -> None:
     ]
 
 
-def test_progress_alone_leaves_the_answer_to_the_json_object() -> None:
+def test_with_json_only_progress_is_shown() -> None:
     stream = io.StringIO()
     with PlainView(stream, progress_only=True) as view:
         for event in events(answered()):
@@ -95,7 +95,7 @@ def test_progress_alone_leaves_the_answer_to_the_json_object() -> None:
     assert "Sources" not in stream.getvalue()
 
 
-def test_an_answer_cut_short_says_so() -> None:
+def test_an_incomplete_answer_is_marked() -> None:
     stream = io.StringIO()
     with PlainView(stream) as view:
         for event in events([("done", chat_object(stop="max_turns"))]):
@@ -103,7 +103,7 @@ def test_an_answer_cut_short_says_so() -> None:
     assert "Note: the turn limit was reached" in stream.getvalue()
 
 
-def test_streams_that_are_no_terminal_get_no_live_view(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_terminal_there_is_no_live_view(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     assert isinstance(view_on(io.StringIO()), PlainView)
 
@@ -152,7 +152,7 @@ def test_a_long_text_never_makes_the_region_higher_than_the_terminal() -> None:
     assert "Paragraph 99." in region
 
 
-def test_what_is_settled_stands_above_in_the_end() -> None:
+def test_settled_text_is_above_the_region_at_the_end() -> None:
     console = terminal()
     with LiveView(console) as view:
         for event in events(answered()):
@@ -181,8 +181,8 @@ def test_no_color_means_no_colour() -> None:
 
 
 def test_no_line_is_lost_while_another_thread_draws() -> None:
-    """The other one settles three paragraphs and shrinks the region between a print's first look at the screen and
-    its last character: if it could, the print would erase the paragraphs as what it knows of the region."""
+    """The other thread settles three paragraphs and shrinks the region between the start and the end of a print:
+    without a lock, the print would erase the paragraphs as part of the region it knew."""
     others: list[threading.Thread] = []
     turn, grown, shrunk = events(
         [
@@ -197,12 +197,12 @@ def test_no_line_is_lost_while_another_thread_draws() -> None:
         done.set()
 
     def clock() -> float:
-        """Read by what moves in the region, and so in the middle of a print."""
+        """Read by the region's animation, and so in the middle of a print."""
         if armed.is_set():
             armed.clear()
             others.append(threading.Thread(target=shrink))
             others[0].start()
-            done.wait(0.2)  # in vain if there is one lock
+            done.wait(0.2)  # times out if there is one lock
         return 0.0
 
     armed, done = threading.Event(), threading.Event()
@@ -220,7 +220,7 @@ def test_no_line_is_lost_while_another_thread_draws() -> None:
 
 
 def on_screen(written: str) -> list[str]:
-    """The lines of an endless screen, blank ones left out."""
+    """The lines of a screen of unlimited height, without blank lines."""
     lines, row = [""], 0
     for part in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|[\r\n]|[^\x1b\r\n]+", written):
         if part == "\n":

@@ -1,4 +1,4 @@
-"""What a watcher is shown, event by event."""
+"""What is shown of a chat, event by event."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def result(number: int, tool: str, **more: Any) -> tuple[str, dict[str, Any]]:
     return "tool_result", {**data, **more}
 
 
-def test_a_chat_with_a_tool_is_told_in_order() -> None:
+def test_a_chat_with_a_tool_is_shown_in_order() -> None:
     _, seen = watch(answered())
     kinds = [type(block) for block in seen]
     assert kinds == [TurnBegan, Said, Called, TurnBegan, Answered, Ended]
@@ -69,7 +69,7 @@ def test_a_repeated_turn_voids_its_text() -> None:
     assert seen == [TurnBegan(1, 15, final=False, again=False), TurnBegan(1, 15, final=False, again=True)]
 
 
-def test_a_busy_model_is_named_once_for_each_wait_and_its_turn_is_no_news() -> None:
+def test_a_busy_model_is_shown_once_per_wait_and_its_turn_not_again() -> None:
     busy = "retrying", {"turn": 1, "reason": "rate_limited", "seconds": 8}
     transcript, seen = watch([turn(1), delta(1, "Half"), busy, turn(1), busy])
     assert seen == [
@@ -93,13 +93,13 @@ def test_late_text_of_an_earlier_turn_is_not_mixed_in() -> None:
     assert transcript.text == "new"
 
 
-def test_tools_run_until_their_results_come_in_any_order() -> None:
+def test_tools_run_until_their_results_arrive_in_any_order() -> None:
     transcript, seen = watch([turn(1), tools("slow", "quick"), result(2, "quick")])
     assert [call.tool for call in transcript.running] == ["slow"]
     assert seen[-1] == Called("quick", "n=2", 1.0)
 
 
-def test_a_tool_whose_result_never_came_is_not_forgotten() -> None:
+def test_a_tool_without_a_result_is_shown() -> None:
     transcript, seen = watch([turn(1), tools("lost"), turn(2)])
     assert Called("lost", "n=1", None, "no result seen") in seen
     assert transcript.running == ()
@@ -111,7 +111,7 @@ def test_a_failed_tool_says_why() -> None:
     assert seen[-1] == Called("slow", "n=1", 1.0, "Tool execution failed: timeout")
 
 
-def test_credits_are_mentioned_only_when_a_tool_could_not_be_paid() -> None:
+def test_credits_are_mentioned_only_if_a_tool_could_not_be_paid() -> None:
     short = {"used": 5, "held": 0, "available": 1, "code": "insufficient_credits", "required": 10}
     _, seen = watch([("credits", {"used": 5, "held": 0, "available": 45}), ("credits", short)])
     assert seen == [Unpaid(10, 1)]
@@ -133,7 +133,7 @@ def test_a_cancelled_chat_shows_what_it_had_written() -> None:
     none = freeze(chat_object(status="cancelled", stop="cancelled", response=None))
     _, seen = watch([turn(1), ("done", none)])
     assert seen[-1] == Ended(none)
-    assert Answered not in [type(one) for one in seen]
+    assert Answered not in [type(shown) for shown in seen]
     assert not stop_note(none)
 
 
@@ -142,7 +142,7 @@ def test_events_of_a_later_version_change_nothing() -> None:
 
 
 @pytest.mark.parametrize("hostile", ["\x1b]0;owned\x07", "\x1b[2J", "\x9b31m", "\x00", "\r\x1b[A"])
-def test_nothing_from_outside_can_steer_the_terminal(hostile: str) -> None:
+def test_no_input_can_send_escapes_to_the_terminal(hostile: str) -> None:
     chat = freeze(chat_object(chat_id=hostile))
     events = [
         turn(1),
@@ -161,7 +161,7 @@ def test_nothing_from_outside_can_steer_the_terminal(hostile: str) -> None:
     assert "\\x00" not in shown
 
 
-def test_cleaning_keeps_what_people_write() -> None:
+def test_cleaning_keeps_ordinary_text() -> None:
     assert clean("a\tb\r\n日本 ✓") == "a\tb\n日本 ✓"
     assert one_line("a\n b   c", 10) == "a b c"
     assert one_line("abcdef", 4) == "abc…"
@@ -174,7 +174,7 @@ def test_inputs_are_described_on_one_line() -> None:
     assert len(describe({"query": "x" * 1000})) == 90
 
 
-def test_savings_are_told_honestly() -> None:
+def test_savings_are_reported_correctly() -> None:
     assert savings(1200, 4800) == "1,200 sent instead of 4,800: 75 % saved"
     assert "nothing saved yet" in savings(800, 800)
 
@@ -192,6 +192,6 @@ def test_facts_name_work_credits_tokens_and_ids() -> None:
 @pytest.mark.parametrize(
     "stop", ["max_turns", "insufficient_credits", "max_tokens", "context_window", "timeout", "refusal"]
 )
-def test_an_answer_that_is_not_complete_carries_a_note(stop: str) -> None:
+def test_an_incomplete_answer_has_a_note(stop: str) -> None:
     assert stop_note(chat_object(stop=stop))
     assert not stop_note(chat_object(stop="complete"))

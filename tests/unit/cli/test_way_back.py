@@ -1,4 +1,4 @@
-"""``conversations``, ``show``, ``watch``, ``cancel`` and ``tools``: the way back to what was asked."""
+"""``conversations``, ``show``, ``watch``, ``cancel`` and ``tools``: earlier chats and what can be asked."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def run(served: Script, *arguments: str) -> Result:
 
 
 class TestConversations:
-    def test_a_line_each_the_latest_first(self) -> None:
+    def test_one_line_per_conversation_latest_first(self) -> None:
         result = run(script(), "conversations")
         assert result.exit_code == 0
         first, second = result.stdout.splitlines()
@@ -64,12 +64,12 @@ class TestConversations:
         assert first.endswith("  assistant   How far is it?")
         assert second.startswith("cv_6  ")
 
-    def test_a_search_is_the_api_s(self) -> None:
+    def test_a_search_is_made_by_the_api(self) -> None:
         served = script()
         assert run(served, "conversations", "--search", "far & wide").stdout == "Nothing found.\n"
         assert served.asked("GET", "/v1/conversations?limit=20&q=far+%26+wide")
 
-    def test_there_may_be_more_or_none(self) -> None:
+    def test_further_pages_and_an_empty_list(self) -> None:
         assert "There are more" in run(script(), "conversations", "--limit", "1").stderr
         assert "start one with" in run(script(conversations=[]), "conversations").stdout
 
@@ -77,7 +77,7 @@ class TestConversations:
         assert len(json.loads(run(script(), "conversations", "--json").stdout)["conversations"]) == 2
 
     @pytest.mark.parametrize(
-        ("at", "told"),
+        ("at", "expected"),
         [
             ("2026-11-21T21:31:47.000Z", "just now"),
             ("2026-11-21T21:26:47.000Z", "5 min ago"),
@@ -87,12 +87,12 @@ class TestConversations:
             ("2026-09-01T21:30:00.000Z", "2026-09-01"),
         ],
     )
-    def test_ages(self, at: str, told: str) -> None:
-        assert age(at, datetime(2026, 11, 21, 21, 32, tzinfo=UTC)) == told
+    def test_ages(self, at: str, expected: str) -> None:
+        assert age(at, datetime(2026, 11, 21, 21, 32, tzinfo=UTC)) == expected
 
-    def test_a_title_is_cut_to_the_terminal_and_cannot_steer_it(self) -> None:
-        one = conversation("cv_7", "\x1b[2J" + "long " * 40)
-        (line,) = listed((one,), datetime.now(UTC), 80)
+    def test_a_title_is_cut_to_the_terminal_and_has_no_escapes(self) -> None:
+        long = conversation("cv_7", "\x1b[2J" + "long " * 40)
+        (line,) = listed((long,), datetime.now(UTC), 80)
         assert len(line) == 80
         assert "\x1b" not in line
 
@@ -110,8 +110,8 @@ class TestShow:
         assert "\x1b" not in result.stdout
 
     @pytest.mark.parametrize("what", ["cv_7/q1-t1", "q1-t1"])
-    def test_a_record_whole_of_any_conversation_or_the_latest(self, what: str) -> None:
-        """It comes in pieces."""
+    def test_a_whole_record_of_any_conversation_or_the_latest(self, what: str) -> None:
+        """It is read in pieces."""
         assert RESULT.replace("\x1b", "") in run(script(), "show", what).stdout
 
     def test_the_latest_by_default_and_either_track(self) -> None:
@@ -125,7 +125,7 @@ class TestShow:
         assert json.loads(run(script(), "show", "q1-t1", "--json").stdout)["result"] == RESULT
 
     @pytest.mark.parametrize("what", ["cv_8", "cv_7/q9", "q9"])
-    def test_what_is_not_there_is_said(self, what: str) -> None:
+    def test_missing_data_is_reported(self, what: str) -> None:
         result = run(script(), "show", what)
         assert (result.exit_code, "not_found" in result.stderr) == (2, True)
 
@@ -144,10 +144,10 @@ class TestWatch:
         assert result.exit_code == 0
         assert "Use **OAuth 2.0**." in result.stdout
 
-    def test_what_is_not_there_is_said(self) -> None:
+    def test_missing_data_is_reported(self) -> None:
         assert run(script(), "watch", "ch_9").exit_code == 2
 
-    def test_json_is_the_chat_object_alone(self) -> None:
+    def test_json_is_only_the_chat_object(self) -> None:
         assert json.loads(run(script(events=answered()), "watch", CHAT_ID, "--json").stdout) == chat_object()
 
     def test_ctrl_c_leaves_it_running(self) -> None:
@@ -162,7 +162,7 @@ class TestWatch:
 
 
 class TestCancel:
-    def test_what_was_written_and_is_charged_is_told(self) -> None:
+    def test_the_kept_text_and_the_charge_are_shown(self) -> None:
         served = script()
         result = run(served, "cancel", CHAT_ID)
         assert result.exit_code == 0
@@ -173,7 +173,7 @@ class TestCancel:
             "ch_1 is stopped: 5 credits charged, 1,035 left.",
         ]
 
-    def test_one_that_has_ended_is_told_so(self) -> None:
+    def test_a_chat_that_has_ended_is_reported(self) -> None:
         result = run(script(cancelled=chat_object()), "cancel", CHAT_ID)
         assert result.stdout == "ch_1 had already ended (done): 15 credits charged, 1,035 left.\n"
 
@@ -192,11 +192,11 @@ class TestTools:
         ]
         assert "graph  at most 10 turns" in result.stdout
 
-    def test_those_of_one_agent(self) -> None:
+    def test_the_tools_of_one_agent(self) -> None:
         shown = json.loads(run(script(), "tools", "--profile", "graph", "--json").stdout)
-        assert [one["name"] for one in shown["tools"]] == ["look"]
-        assert [one["name"] for one in shown["profiles"]] == ["graph"]
+        assert [tool["name"] for tool in shown["tools"]] == ["look"]
+        assert [profile["name"] for profile in shown["profiles"]] == ["graph"]
 
-    def test_an_agent_that_is_not_there_is_wrong_usage(self) -> None:
+    def test_an_unknown_agent_is_wrong_usage(self) -> None:
         result = run(script(), "tools", "--profile", "poet")
         assert (result.exit_code, "assistant, graph" in result.stderr) == (2, True)

@@ -1,4 +1,4 @@
-"""What an installation outside a checkout has: the client and the library, and no local stack."""
+"""An installation outside a checkout has the client and the library, but no local stack."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def run(installed: Path, *arguments: str, cwd: Path) -> subprocess.CompletedProc
     )
 
 
-def test_its_packages_bear_the_projects_name(installed: Path) -> None:
+def test_its_packages_have_the_projects_name(installed: Path) -> None:
     names = {path.name for path in installed.iterdir() if path.suffix != ".dist-info"}
     assert names == {"dualtrack", "dualtrack_cli"}
 

@@ -1,4 +1,4 @@
-"""Jobs on the graph: types of columns, rows that do not fit to each other, replacing, all or nothing, two at once."""
+"""Jobs on the graph: column types, inconsistent rows, replacement, all or nothing, two at once."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def test_files_become_tables_of_labels_and_types() -> None:
     world = _loaded(edges=EDGES, nodes=NODES)  # relationships may come first
     assert world.schema().labels == (Label("Asset", (), 2), Label("Location", (), 1))
     assert world.schema().types == (RelationshipType("IN", (("Asset", "Location"),), (), 2),)
-    found = world.ask(
+    answer = world.ask(
         "MATCH (a:Asset)-[:`IN`]->(l:Location) RETURN a.node_id, a.name, l.name ORDER BY a.name"
     )
-    assert found == [["a1", "Pump", "Hall"], ["a2", "Valve", "Hall"]]
+    assert answer == [["a1", "Pump", "Hall"], ["a2", "Valve", "Hall"]]
     assert dict(world.published().counts) == {"documents": 2, "nodes": 3, "edges": 2}
 
 
@@ -56,10 +56,10 @@ def test_files_become_tables_of_labels_and_types() -> None:
         (['"x', "a\nb\r\nc", "\\", "[1,2]", "é☃😀"], "STRING", ['"x', "a\nb\r\nc", "\\", "[1,2]", "é☃😀"]),
     ],
 )
-def test_a_column_has_the_type_that_loses_nothing(values: list[str], kind: str, held: list[Any]) -> None:
+def test_a_column_has_a_lossless_type(values: list[str], kind: str, held: list[Any]) -> None:
     quoted = [f'{n:02d},A,x,"{value.replace(chr(34), chr(34) * 2)}"' for n, value in enumerate(values)]
     world = _loaded(nodes=table("node_id,label,name,p", *quoted))
-    assert [(one.name, one.type) for one in world.schema().labels[0].properties] == [("p", kind)]
+    assert [(column.name, column.type) for column in world.schema().labels[0].properties] == [("p", kind)]
     assert [row[0] for row in world.ask("MATCH (a:A) RETURN a.p ORDER BY a.node_id")] == held
 
 
@@ -70,14 +70,14 @@ def test_values_of_json_keep_their_types_and_mixed_ones_become_text() -> None:
     ]
     world = GraphWorld()
     world.run(world.begin({"g.json": json.dumps({"nodes": listed}).encode()}))
-    kinds = {one.name: one.type for one in world.schema().labels[0].properties}
+    kinds = {column.name: column.type for column in world.schema().labels[0].properties}
     assert kinds == {"text": "STRING", "mixed": "STRING", "n": "DOUBLE", "b": "BOOL"}
     assert world.ask("MATCH (a:A) RETURN a.mixed, a.b ORDER BY a.node_id") == [["1", True], ["true", None]]
 
 
 def test_a_label_has_only_the_columns_that_it_fills() -> None:
     world = _loaded(nodes=table("node_id,label,name,serial,floor", "a,Asset,x,S1,", "b,Location,y,,2"))
-    properties = {one.name: one.properties for one in world.schema().labels}
+    properties = {label.name: label.properties for label in world.schema().labels}
     assert properties == {"Asset": (Property("serial", "STRING"),), "Location": (Property("floor", "INT64"),)}
 
 
@@ -90,9 +90,7 @@ def test_a_label_has_only_the_columns_that_it_fills() -> None:
         (edges("a1,Location,l1"), "more.csv", "line 2: type 'Location': there is the label 'Location'"),
     ],
 )
-def test_what_does_not_fit_together_is_refused_and_nothing_of_the_job_is_published(
-    more: bytes, name: str, words: str
-) -> None:
+def test_inconsistent_files_are_refused_and_nothing_is_published(more: bytes, name: str, words: str) -> None:
     world = _loaded(nodes=NODES)
     before = world.published()
     error, files = _refused({"edges.csv": EDGES, "more.csv": more}, world)
@@ -101,14 +99,14 @@ def test_what_does_not_fit_together_is_refused_and_nothing_of_the_job_is_publish
     assert world.published() == before
 
 
-def test_properties_that_differ_in_case_alone_are_refused() -> None:
+def test_properties_that_differ_only_in_case_are_refused() -> None:
     _, files = _refused({"a.csv": table("node_id,label,name,p", "1,A,x,1"), "b.csv": table("node_id,label,name,P", "2,A,x,1")})  # fmt: skip
     assert files["b.csv"].problems == (
         "line 2: has the property 'P', and rows before have 'p': case does not count",
     )
 
 
-def test_a_bad_file_is_named_with_its_rows_and_the_others_are_not_taken() -> None:
+def test_a_bad_file_is_named_with_its_rows_and_nothing_is_loaded() -> None:
     error, files = _refused({"nodes.csv": NODES, "edges.csv": edges("a1,IN IT,l1"), "x.csv": b"?"})
     assert error == ("Nothing was loaded: edges.csv has 1 bad row, and 1 more files were refused.")
     assert files["edges.csv"].problems[0].startswith("line 2: type is 'IN IT'")
@@ -127,7 +125,7 @@ def test_a_file_of_the_same_name_replaces_and_others_stay() -> None:
     assert world.published().version == version
 
 
-def test_what_was_loaded_before_and_would_not_fit_any_more_is_named() -> None:
+def test_a_loaded_file_that_would_become_inconsistent_is_named() -> None:
     world = _loaded(nodes=NODES, edges=EDGES)
     error, files = _refused({"nodes.csv": nodes("a1,Asset,Pump")}, world)
     assert error == (
@@ -139,7 +137,7 @@ def test_what_was_loaded_before_and_would_not_fit_any_more_is_named() -> None:
     assert (removal.status, "edges.csv" in removal.error) == ("failed", True)
 
 
-def test_reset_leaves_only_the_new_files_and_may_leave_nothing() -> None:
+def test_reset_keeps_only_the_new_files_if_any() -> None:
     world = _loaded(nodes=NODES, edges=EDGES)
     world.run(world.begin({"new.csv": nodes("x,Thing,Only")}, reset=True))
     assert (world.titles(), world.ask("MATCH (n) RETURN n.name")) == (["new.csv"], [["Only"]])
@@ -147,7 +145,7 @@ def test_reset_leaves_only_the_new_files_and_may_leave_nothing() -> None:
     assert (world.titles(), world.schema().labels) == ([], ())
 
 
-def test_two_at_once_both_come_in() -> None:
+def test_two_concurrent_jobs_are_both_loaded() -> None:
     world = GraphWorld()
     first = world.begin({"a.csv": nodes("a,A,x")})
     second = world.begin({"b.csv": nodes("b,B,y")})
@@ -160,16 +158,16 @@ def test_two_at_once_both_come_in() -> None:
     assert world.titles() == ["b.csv", "a.csv"]
 
 
-def test_whoever_was_slower_makes_it_anew_from_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_slower_job_rebuilds_from_the_other_ones_version(monkeypatch: pytest.MonkeyPatch) -> None:
     world = GraphWorld()
     first = world.begin({"a.csv": nodes("a,A,x")})
     second = world.begin({"b.csv": nodes("b,B,y")})
     build = load.make_database
 
-    def overtaken(*given: Any) -> Any:
+    def overtaken(*arguments: Any) -> Any:
         monkeypatch.setattr(load, "make_database", build)
         assert world.step(second) == "done"
-        return build(*given)
+        return build(*arguments)
 
     monkeypatch.setattr(load, "make_database", overtaken)
     assert world.step(first) == "again"
@@ -186,7 +184,7 @@ def test_whoever_was_slower_makes_it_anew_from_the_others(monkeypatch: pytest.Mo
         ("MAX_BYTES", "MB"),
     ],
 )
-def test_too_much_is_refused(monkeypatch: pytest.MonkeyPatch, limit: str, words: str) -> None:
+def test_input_over_a_limit_is_refused(monkeypatch: pytest.MonkeyPatch, limit: str, words: str) -> None:
     monkeypatch.setattr(load, limit, {"MAX_NODES": 2, "MAX_EDGES": 1, "MAX_BYTES": 50}[limit])
     error, _ = _refused({"nodes.csv": NODES, "edges.csv": EDGES})
     assert words in error

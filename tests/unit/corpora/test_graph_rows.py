@@ -1,4 +1,4 @@
-"""Files of nodes and relationships: what is taken, and which words a bad row or file is refused with."""
+"""Files of nodes and relationships: what is accepted, and how a bad row or file is refused."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_a_bad_row_is_named_with_its_line(row: str, words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "words"),
+    ("node", "words"),
     [
         (7, "node 1: is not an object"),
         ({"node_id": "a", "label": "A"}, "node 1: has no name"),
@@ -75,8 +75,8 @@ def test_a_bad_row_is_named_with_its_line(row: str, words: str) -> None:
         ),
     ],
 )
-def test_a_bad_object_is_named_with_its_number(one: object, words: str) -> None:
-    data = json.dumps({"nodes": [one]}).encode()
+def test_a_bad_object_is_named_with_its_number(node: object, words: str) -> None:
+    data = json.dumps({"nodes": [node]}).encode()
     if not words:
         with pytest.raises(Refused, match="Infinity is not a number"):
             counted("x.json", data)
@@ -109,12 +109,12 @@ def test_a_bad_object_is_named_with_its_number(one: object, words: str) -> None:
         ("x.json", b'{"nodes": []}', "has no rows"),
     ],
 )
-def test_a_file_that_is_none_is_refused(name: str, data: bytes, words: str) -> None:
+def test_an_invalid_file_is_refused(name: str, data: bytes, words: str) -> None:
     with pytest.raises(Refused, match=words.replace("[", r"\[")):
         counted(name, data)
 
 
-def test_only_so_many_properties_are_taken() -> None:
+def test_the_number_of_properties_is_limited() -> None:
     header = ",".join(f"p{n}" for n in range(MAX_PROPERTIES + 1))
     with pytest.raises(Refused, match="has 101 properties"):
         counted("x.csv", table(f"node_id,label,name,{header}"))

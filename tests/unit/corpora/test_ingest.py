@@ -1,4 +1,4 @@
-"""Jobs on the corpus of courses: what is taken, what is refused, and that nothing is lost."""
+"""Jobs on the corpus of courses: what is accepted, what is refused, and that nothing is lost."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_files_become_a_version_that_is_searched() -> None:
     assert (first.chunk.course_title, first.chunk.lesson_number) == ("Sailing", 1)
 
 
-def test_the_same_content_is_skipped_and_other_content_replaces_all_of_a_course() -> None:
+def test_the_same_content_is_skipped_and_new_content_replaces_a_course() -> None:
     world = CorpusWorld()
     world.run(world.begin({"a.txt": A, "b.txt": B}))
     before = world.published()
@@ -58,10 +58,10 @@ def test_the_same_content_is_skipped_and_other_content_replaces_all_of_a_course(
     assert dict(job.outcomes) == {"1": "replaced", "2": "skipped"}
     assert world.titles() == ["Sailing", "Baking"]
     assert not [text for text in texts_of(world.index()) if "Flour" in text]
-    assert job.to_embed == 2, "only what is new is embedded"
+    assert job.to_embed == 2, "only new text is embedded"
 
 
-def test_what_is_kept_keeps_its_vectors_to_the_bit() -> None:
+def test_kept_courses_keep_their_vectors_bit_for_bit() -> None:
     world = CorpusWorld()
     world.run(world.begin({"a.txt": A}))
     before = world.index()
@@ -73,7 +73,7 @@ def test_what_is_kept_keeps_its_vectors_to_the_bit() -> None:
     assert save(load(save(after))) == save(after)
 
 
-def test_reset_drops_what_is_not_among_the_files_and_a_removal_one_course() -> None:
+def test_reset_keeps_only_the_files_and_a_removal_removes_one_course() -> None:
     world = CorpusWorld()
     world.run(world.begin({"a.txt": A, "b.txt": B}))
     world.run(world.begin({}, remove=["Sailing"]))
@@ -99,7 +99,7 @@ IMAGE_PDF = (
 )
 
 
-def test_refused_files_are_named_and_the_others_go_on() -> None:
+def test_refused_files_are_named_and_the_others_are_ingested() -> None:
     world = CorpusWorld()
     files = {
         "image.pdf": IMAGE_PDF,
@@ -113,7 +113,7 @@ def test_refused_files_are_named_and_the_others_go_on() -> None:
         "program.exe": b"MZ",
     }
     job = world.run(world.begin(files))
-    refused = {name: one.reason for name, one in world.files(job).items() if one.state == "refused"}
+    refused = {name: file.reason for name, file in world.files(job).items() if file.state == "refused"}
     assert {name: word in refused.pop(name) for name, word in (
         ("image.pdf", "images"),
         ("bomb.docx", "unpacks to 120 MB"),
@@ -139,16 +139,16 @@ def test_a_file_that_was_not_uploaded_is_refused() -> None:
     assert world.stores().corpora.published(CORPUS) is None
 
 
-def test_a_corpus_has_a_bound_and_what_goes_beyond_it_is_refused() -> None:
+def test_files_beyond_a_corpus_limit_are_refused() -> None:
     world = CorpusWorld(kind=Courses(3))
     job = world.run(world.begin({"a.txt": A, "b.txt": B, "c.txt": course("Chess", "A rook moves.")}))
     assert world.files(job)["c.txt"].reason == "makes the corpus too large: it may have at most 3 chunks"
     assert world.titles() == ["Sailing", "Baking"]
     again = world.run(world.begin({"a.txt": A, "b.txt": B2}))
-    assert dict(again.outcomes) == {"1": "skipped", "2": "replaced"}, "what is replaced does not count twice"
+    assert dict(again.outcomes) == {"1": "skipped", "2": "replaced"}, "a replaced course does not count twice"
 
 
-def test_a_long_job_goes_on_where_its_time_ran_out() -> None:
+def test_a_long_job_continues_where_its_time_ran_out() -> None:
     """Each step has time for one file or one batch."""
     world = CorpusWorld()
     job = world.begin({"a.txt": long_course("Long", 9_000), "b.txt": B})
@@ -159,10 +159,10 @@ def test_a_long_job_goes_on_where_its_time_ran_out() -> None:
     assert world.job(job).status == "done"
     assert len(world.index()) > 500
     embedded = [site for site in world.trace.sites if site.service == "embed"]
-    assert len(embedded) == -(-(len(world.index()) - 1 + 1) // 256) + 1, "no batch was made twice"
+    assert len(embedded) == -(-(len(world.index()) - 1 + 1) // 256) + 1, "no batch was embedded twice"
 
 
-def test_what_is_current_serves_until_the_new_version_is_whole() -> None:
+def test_the_current_version_serves_until_the_new_one_is_complete() -> None:
     world = CorpusWorld()
     world.run(world.begin({"b.txt": B}))
     before = world.published()
@@ -173,25 +173,25 @@ def test_what_is_current_serves_until_the_new_version_is_whole() -> None:
     assert world.titles() == ["Baking", "Long"]
 
 
-def test_two_jobs_at_once_lose_nothing() -> None:
-    """Both have read what was current before either has published."""
+def test_two_concurrent_jobs_lose_nothing() -> None:
+    """Both have read the current version before either has published."""
     world = CorpusWorld()
     world.run(world.begin({"a.txt": A}))
-    one, other = world.begin({"b.txt": B}), world.begin({"c.txt": course("Chess", "A rook moves.")})
-    world.step(one, limited(1))
+    slower, faster = world.begin({"b.txt": B}), world.begin({"c.txt": course("Chess", "A rook moves.")})
+    world.step(slower, limited(1))
 
     def meanwhile() -> bool:
-        """The other job publishes between the look at what is current and the own publication."""
-        world.run(other)
+        """The other job publishes after this one has read the current version and before it publishes."""
+        world.run(faster)
         return True
 
-    assert world.step(one, meanwhile) == "again"
+    assert world.step(slower, meanwhile) == "again"
     assert world.titles() == ["Sailing", "Chess"]
-    assert world.run(one).status == "done"
+    assert world.run(slower).status == "done"
     assert world.titles() == ["Sailing", "Chess", "Baking"]
 
 
-def test_a_file_that_was_to_be_skipped_is_taken_if_its_course_is_removed_meanwhile() -> None:
+def test_a_file_to_be_skipped_is_ingested_if_its_course_is_removed_meanwhile() -> None:
     world = CorpusWorld()
     world.run(world.begin({"a.txt": A, "b.txt": B}))
     late = world.begin({"a.txt": A})
@@ -201,7 +201,7 @@ def test_a_file_that_was_to_be_skipped_is_taken_if_its_course_is_removed_meanwhi
     assert world.titles() == ["Baking", "Sailing"]
 
 
-def test_another_model_makes_all_vectors_anew() -> None:
+def test_another_model_recomputes_all_vectors() -> None:
     world = CorpusWorld(model="")
     world.run(world.begin({"a.txt": A}))
     assert world.index().vectors is None
@@ -212,7 +212,7 @@ def test_another_model_makes_all_vectors_anew() -> None:
     assert (index.model, len(index.vectors), world.titles()) == ("words", 3, ["Sailing", "Baking"])
 
 
-def test_embeddings_that_are_away_are_asked_for_again() -> None:
+def test_unavailable_embeddings_are_retried() -> None:
     world = CorpusWorld(away=True)
     job = world.begin({"a.txt": A})
     with pytest.raises(NotEmbedded):
@@ -222,7 +222,7 @@ def test_embeddings_that_are_away_are_asked_for_again() -> None:
     assert world.run(job).status == "done"
 
 
-def test_the_sweep_starts_what_was_never_started_and_what_came_to_no_end() -> None:
+def test_the_sweep_starts_jobs_never_started_or_never_finished() -> None:
     world = CorpusWorld()
     job = world.begin({"a.txt": A}, started=False)
     assert world.sweep() == 0, "the request may still be about to start it"
@@ -240,7 +240,7 @@ def test_the_sweep_starts_what_was_never_started_and_what_came_to_no_end() -> No
     assert world.stores().corpus_jobs.open_jobs(CORPUS) == []
 
 
-def test_old_versions_and_parts_go_when_nobody_can_read_them_any_more() -> None:
+def test_old_versions_and_parts_are_deleted_once_no_reader_can_use_them() -> None:
     world = CorpusWorld()
     world.run(world.begin({"a.txt": A}))
     old = world.published().version
@@ -264,7 +264,7 @@ def test_old_versions_and_parts_go_when_nobody_can_read_them_any_more() -> None:
     assert len(world.objects()) == 2
 
 
-def test_jobs_are_forgotten_after_a_month() -> None:
+def test_jobs_are_deleted_after_a_month() -> None:
     world = CorpusWorld()
     job = world.run(world.begin({"a.txt": A}))
     world.clock.now = 1e10
@@ -276,7 +276,7 @@ def test_jobs_are_forgotten_after_a_month() -> None:
 # ── vectors in an index of their own ──────────────────────────────────────────────────────────────
 
 
-def test_vectors_lie_beside_the_index_if_that_is_set() -> None:
+def test_vectors_are_stored_beside_the_index_if_configured() -> None:
     world = CorpusWorld(beside=True)
     world.run(world.begin({"a.txt": A, "b.txt": B}))
     published = world.published()
@@ -291,8 +291,8 @@ def test_vectors_lie_beside_the_index_if_that_is_set() -> None:
     ]
 
 
-def test_what_was_published_before_the_setting_goes_beside_with_the_next_job() -> None:
-    """And a search without the setting finds the vectors where they always were."""
+def test_vectors_published_before_the_setting_move_with_the_next_job() -> None:
+    """And a search without the setting finds the vectors where they were before."""
     world = CorpusWorld()
     world.run(world.begin({"a.txt": A}))
     before = world.index()
@@ -316,7 +316,7 @@ def test_without_vectors_there_is_no_vector_index() -> None:
     assert (world.published().head, world.aws.vector_indexes) == (0, {}), "nor without chunks"
 
 
-def test_old_vector_indexes_go_with_their_versions() -> None:
+def test_old_vector_indexes_are_deleted_with_their_versions() -> None:
     world = CorpusWorld(beside=True)
     world.run(world.begin({"a.txt": A}))
     old = index_name(CORPUS, world.published().version)
@@ -325,19 +325,19 @@ def test_old_vector_indexes_go_with_their_versions() -> None:
     left = index_name(CORPUS, f"{killed.job_id}.0a")
     world.aws.vector_indexes[left] = world.aws.vector_indexes[old]
     world.sweep()
-    assert old in world.aws.vector_indexes, "a reader may be about to ask it"
+    assert old in world.aws.vector_indexes, "a reader may be about to query it"
     world.clock.now += CLEAN_AFTER + 1
     world.sweep()
     current = index_name(CORPUS, world.published().version)
-    assert set(world.aws.vector_indexes) == {current, left}, "a job goes on"
+    assert set(world.aws.vector_indexes) == {current, left}, "a job continues"
     world.run(killed)
     world.clock.now += CLEAN_AFTER + 1
     world.sweep()
     assert set(world.aws.vector_indexes) == {index_name(CORPUS, world.published().version)}
 
 
-def test_a_search_asks_the_version_that_it_has_read() -> None:
-    """While the next one is published, rows would mean other chunks."""
+def test_a_search_queries_the_version_that_it_has_read() -> None:
+    """In the next version the same rows would mean other chunks."""
     world = CorpusWorld(beside=True)
     world.run(world.begin({"a.txt": A, "b.txt": B}))
     stores = world.stores()
@@ -361,8 +361,8 @@ def test_a_search_asks_the_version_that_it_has_read() -> None:
     assert index.vectors is None
 
 
-def test_putting_vectors_beside_has_a_call_of_its_own() -> None:
-    """It takes as long as a call may: one that has embedded leaves it to the next."""
+def test_writing_the_vector_index_has_an_invocation_of_its_own() -> None:
+    """It may take a whole invocation: one that has embedded leaves it to the next."""
     world = CorpusWorld(beside=True)
     job = world.begin({"a.txt": A})
     assert world.step(job) == "again"

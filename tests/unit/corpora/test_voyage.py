@@ -1,4 +1,4 @@
-"""A job whose embeddings come from Voyage, over the wire: whatever it answers, no vector is lost, doubled or
+"""A job whose embeddings come from Voyage, over the wire: whatever it answers, no vector is lost, duplicated or
 mixed up."""
 
 from __future__ import annotations
@@ -79,9 +79,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("answer", REFUSALS.values(), ids=REFUSALS.keys())
-def test_a_batch_that_goes_wrong_is_made_again_and_no_other(
-    answer: Any, world: CorpusWorld, voyage: FakeVoyage
-) -> None:
+def test_only_a_failed_batch_is_repeated(answer: Any, world: CorpusWorld, voyage: FakeVoyage) -> None:
     job = world.begin({"long.txt": LONG})
     assert world.step(job, limited(2)) == "again", "the file, and the first batch"
     first = embedded(voyage)
@@ -93,15 +91,15 @@ def test_a_batch_that_goes_wrong_is_made_again_and_no_other(
     voyage.always = None
     voyage.requests.clear()
     assert world.run(job).status == "done"
-    assert not set(first) & set(embedded(voyage)), "what was there is not embedded again"
+    assert not set(first) & set(embedded(voyage)), "existing vectors are not embedded again"
     assert_each_chunk_has_its_vector(world)
 
 
 @pytest.mark.parametrize("wrong", [[1.0, 2.0], [float("nan")] * 64], ids=["another width", "no number"])
-def test_a_vector_that_is_unlike_the_others_is_not_kept(
+def test_an_inconsistent_vector_is_not_stored(
     wrong: list[float], world: CorpusWorld, voyage: FakeVoyage
 ) -> None:
-    """Bytes of one batch lie one after the other: a vector of another width would shift all that follow."""
+    """The bytes of a batch are contiguous: a vector of another width would shift all that follow."""
     voyage.embed = lambda texts, _: [*map(words_as_vector, texts[:-1]), wrong]
     job = world.begin({"a.txt": course("Sailing", "The wind fills the sail.", "A knot holds the rope.")})
     with pytest.raises(NotEmbedded):
@@ -112,11 +110,11 @@ def test_a_vector_that_is_unlike_the_others_is_not_kept(
     assert first.chunk.text == "A knot holds the rope."
 
 
-def test_a_key_that_is_gone_in_the_middle_leaves_the_job_to_the_local_model(
+def test_without_its_key_the_job_restarts_with_the_local_model(
     world: CorpusWorld, voyage: FakeVoyage
 ) -> None:
-    """With the key revoked Voyage refuses; with the secret emptied the next step has the local model, and makes all
-    vectors with that one: two models never mix."""
+    """With the key revoked Voyage refuses; with the secret emptied the next step has the local model and recomputes
+    all vectors with it: two models never mix."""
     world.run(world.begin({"a.txt": course("Sailing", "The wind fills the sail.")}))
     before = world.published()
     job = world.begin({"long.txt": LONG})
@@ -124,7 +122,7 @@ def test_a_key_that_is_gone_in_the_middle_leaves_the_job_to_the_local_model(
     voyage.api_key = "pa-another"
     with pytest.raises(NotEmbedded, match=r"AuthenticationError \(look at VOYAGE_API_KEY\)"):
         world.step(job)
-    assert world.published() == before, "what was published serves"
+    assert world.published() == before, "the published version still serves"
     without_key = replace(world, model="words", embedder=None)
     done = without_key.run(job)
     index = without_key.index()

@@ -25,7 +25,7 @@ def test_the_credits_share_of_a_chat_with_two_tools_is_at_most_15_write_units() 
     assert (plain.reads, two.reads) == (2, 3)
 
 
-def test_of_fifty_starts_at_once_with_20_credits_four_win() -> None:
+def test_of_fifty_concurrent_starts_with_20_credits_four_succeed() -> None:
     with ministack() as client:
         ledger = make_ledger(client)
         with_account(ledger, "ann", lambda account: account.hold("spent", 30, NOW), ledger.commit)

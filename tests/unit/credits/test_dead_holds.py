@@ -1,4 +1,4 @@
-"""An account on which far more holds have died than one transaction can free."""
+"""An account with far more dead holds than one transaction can free."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ DEAD = 300
 
 
 def with_dead_holds(world: World) -> None:
-    """Ann's account with a pack that dead holds have taken whole."""
+    """Ann's account with a pack that dead holds have used up."""
     at = int(world.clock()) - HOLD_SECONDS - 60
     holds = {f"ch_{number}": Hold(at + number // 60, (Part("pack", "", 5),)) for number in range(DEAD)}
     account = Account("ann", seq=1, day="2026-11-18", pack=5 * DEAD, holds=holds)
     transact(world.stores.dynamodb, [put("account", world.stores.ledger.table, account_item(account))])
 
 
-def test_the_next_chat_starts_and_a_few_later_all_are_expired() -> None:
-    """The balance counts none of them from the beginning."""
+def test_the_next_chat_starts_and_a_few_chats_later_all_holds_are_expired() -> None:
+    """The balance never counts them."""
     with make_world() as world:
         with_dead_holds(world)
         before = world.stores.ledger.load("ann").balance(world.clock())

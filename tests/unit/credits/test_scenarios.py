@@ -1,4 +1,4 @@
-"""What users are charged, told as stories. Every story carries its own clock."""
+"""What users are charged, as scenarios. Each has its own clock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOON = "2026-11-21T12:00:00Z"
 
 
 class Story:
-    """One user, a clock that is set by hand, and a ledger that must agree after every step."""
+    """One user, a manual clock, and a ledger that must agree after every step."""
 
     def __init__(self, plan: str = "free", pack: int = 0, at: str = NOON) -> None:
         self.account = Account("ann")
@@ -52,11 +52,11 @@ class Story:
         return self.move(self.account.settle(chat, price_chat(ran), self.now)).amount
 
     def fail(self, chat: str) -> int:
-        """What the failed chat gives back."""
+        """The credits that the failed chat releases."""
         return self.move(self.account.release(chat, self.now)).amount
 
     def spend(self, amount: int, day: str) -> None:
-        """Use so many credits on a day, at noon."""
+        """Use this many credits on a day, at noon."""
         self.clock(f"{day}T12:00:00Z")
         decision = self.account.hold("busy", amount, self.now)
         assert isinstance(decision, Decision)
@@ -165,7 +165,7 @@ def test_a_refusal_says_what_is_missing_and_what_can_be_bought() -> None:
     assert own == {**upgrade, "message": "Ask the platform team."}
 
 
-def test_of_a_turns_tools_each_that_fits_runs_in_call_order() -> None:
+def test_every_tool_of_a_turn_that_fits_runs_in_call_order() -> None:
     story = Story()
     story.spend(40, "2026-11-21")
     story.start("chat")  # five are left
@@ -233,7 +233,7 @@ def test_more_than_was_held_is_never_charged() -> None:
     assert story.answer("chat", "documentation") == 5
 
 
-def test_a_hold_whose_chat_died_unnoticed_counts_no_more_after_25_minutes() -> None:
+def test_the_hold_of_a_dead_chat_stops_counting_after_25_minutes() -> None:
     story = Story()
     story.spend(45, "2026-11-21")
     assert story.start("dead")
@@ -245,7 +245,7 @@ def test_a_hold_whose_chat_died_unnoticed_counts_no_more_after_25_minutes() -> N
     assert [line.kind for line in story.lines[-2:]] == ["expire", "hold"]
 
 
-def test_a_chat_whose_hold_is_gone_gets_no_tools_on_credit() -> None:
+def test_a_chat_without_its_hold_gets_no_tools() -> None:
     story = Story()
     story.start("chat")
     story.fail("chat")
@@ -404,7 +404,7 @@ def test_what_is_freed_goes_back_where_it_came_from() -> None:
     assert (story.account.pack, story.available) == (500, 502)
 
 
-def test_packs_never_expire_and_stand_outside_the_monthly_limit() -> None:
+def test_packs_never_expire_and_are_outside_the_monthly_limit() -> None:
     story = Story("pro", pack=500, at="2026-10-01T00:00:00Z")
     for day in range(1, 21):
         story.spend(150, f"2026-10-{day:02d}")
@@ -430,7 +430,7 @@ def test_the_balance_shows_charged_held_and_left() -> None:
     }
 
 
-def test_a_user_nobody_has_seen_has_the_free_allowance() -> None:
+def test_a_new_user_has_the_free_allowance() -> None:
     story = Story()
     assert story.account.balance(story.now) == {
         "plan": "free",

@@ -1,4 +1,4 @@
-"""What a user's chats took by day, from lines of the ledger."""
+"""What a user's chats cost by day, from lines of the ledger."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DAY: Final = 86_400.0
 
 
 def line(kind: Kind, amount: int, at: float, nanodollars: int = 0) -> Movement:
-    """One of a chat."""
+    """A movement of a chat."""
     return Movement(kind, amount, 0, at, "ch", nanodollars=nanodollars)
 
 

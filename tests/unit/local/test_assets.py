@@ -1,4 +1,4 @@
-"""Cached templates with today's code: names by content, new versions where something changed."""
+"""Cached templates with the current code: assets named by content, new versions where something changed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def write(root: Path, name: str, text: str) -> None:
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Two functions and the library, with a template as the CDK writes it for fixed names."""
+    """Two functions and the library, with a template as the CDK writes it with fixed names."""
     monkeypatch.setattr(assets, "ROOT", tmp_path)
     write(tmp_path, "functions/a/handler.py", "a = 1")
     write(tmp_path, "functions/b/handler.py", "b = 1")
@@ -69,17 +69,19 @@ def deployed(repository: Path, **parameters: str) -> dict[str, Any]:
 
 
 def version_of(body: dict[str, Any], name: str) -> str:
-    found: str
-    (found,) = [k for k, r in body["Resources"].items() if re.fullmatch(rf"{name}Version[0-9a-f]{{8}}", k)]
-    assert body["Resources"][f"{name}Live"]["Properties"]["FunctionVersion"]["Fn::GetAtt"][0] == found
-    return found
+    version_id: str
+    (version_id,) = [
+        k for k, r in body["Resources"].items() if re.fullmatch(rf"{name}Version[0-9a-f]{{8}}", k)
+    ]
+    assert body["Resources"][f"{name}Live"]["Properties"]["FunctionVersion"]["Fn::GetAtt"][0] == version_id
+    return version_id
 
 
 def test_the_same_code_gives_the_same_template(repository: Path) -> None:
     assert deployed(repository) == deployed(repository)
 
 
-def test_changed_code_makes_a_new_version_of_its_function_alone(repository: Path) -> None:
+def test_changed_code_makes_a_new_version_of_only_its_function(repository: Path) -> None:
     before = deployed(repository)
     write(repository, "functions/a/handler.py", "a = 2")
     after = deployed(repository)
@@ -100,7 +102,7 @@ def test_a_changed_setting_makes_a_new_version(repository: Path) -> None:
     assert version_of(deployed(repository, Model="two"), "a") != version_of(before, "a")
 
 
-def test_what_is_no_code_does_not_count(repository: Path) -> None:
+def test_files_that_are_not_code_do_not_count(repository: Path) -> None:
     before = deployed(repository)
     write(repository, "functions/a/__pycache__/handler.cpython-311.pyc", "x")
     write(repository, "functions/a/.keep", "")
@@ -114,7 +116,7 @@ def test_every_asset_is_named_by_its_content(repository: Path) -> None:
     assert {asset.key for asset in template.files()} == {*(a.key for a in template.assets), template.key}
 
 
-def test_code_that_is_nowhere_is_an_error(repository: Path) -> None:
+def test_missing_code_is_an_error(repository: Path) -> None:
     (repository / "functions/a/handler.py").unlink()
     (repository / "functions/a").rmdir()
     with pytest.raises(RuntimeError, match="names code that is not"):

@@ -1,4 +1,4 @@
-"""The front port: what it passes on, refuses, bounds and serves itself."""
+"""The front port: what it forwards, refuses, limits and serves itself."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def asked(
 
 
 def got(path: str, host: str = "127.0.0.1:8000", **more: Any) -> httpx.Response:
-    """The answer to a GET of a front whose gateway is away."""
+    """The answer to a GET of a front whose gateway is unreachable."""
 
     async def get(client: httpx.AsyncClient) -> httpx.Response:
         return await client.get(path, **more)
@@ -109,7 +109,7 @@ def got(path: str, host: str = "127.0.0.1:8000", **more: Any) -> httpx.Response:
     return answer
 
 
-def test_a_request_goes_on_as_it_came() -> None:
+def test_a_request_is_forwarded_unchanged() -> None:
     with serve_in_thread(Upstream().app()) as url:
         answer = asked(
             url,
@@ -136,7 +136,7 @@ def test_a_request_goes_on_as_it_came() -> None:
         ("/v1/conversations/cv_1/records/q1", "*/*", "*/*"),
     ],
 )
-def test_a_file_is_asked_for_as_bytes_unless_the_client_names_a_type(
+def test_a_file_is_requested_as_bytes_unless_the_client_names_a_type(
     path: str, accept: str, passed: str
 ) -> None:
     with serve_in_thread(Upstream().app()) as url:
@@ -144,7 +144,7 @@ def test_a_file_is_asked_for_as_bytes_unless_the_client_names_a_type(
     assert answer.json()["accept"] == passed
 
 
-def test_an_answer_without_a_body_stays_one() -> None:
+def test_an_answer_without_a_body_stays_without() -> None:
     with serve_in_thread(Upstream().app()) as url:
         answer = asked(url, lambda client: client.delete("/v1/held"))
     assert (answer.status_code, answer.content) == (204, b"")
@@ -171,20 +171,20 @@ def test_requests_in_flight_are_bounded_and_none_is_lost(query: str) -> None:
     assert upstream.most == front.IN_FLIGHT
 
 
-def test_an_emulator_that_is_away_is_said_so() -> None:
+def test_an_unreachable_emulator_is_reported() -> None:
     answer = got("/health")
     assert answer.status_code == 503
     assert answer.json()["error"]["code"] == "unavailable"
 
 
-def test_events_are_served_by_the_functions_app_and_not_passed_on() -> None:
+def test_events_are_served_by_the_functions_app_and_not_forwarded() -> None:
     answer = got("/v1/chats/ch_1/events")
     assert answer.text == "events"
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:8000"])
 def test_a_foreign_host_name_gets_no_token(host: str) -> None:
-    """A page elsewhere whose name was made to point here must not read tokens."""
+    """A foreign page whose host name resolves to this machine must not read tokens."""
     for path in ("/dev/token?user=ann&admin=1", "/v1/chats/ch_1/events", "/"):
         answer = got(path, host)
         assert answer.status_code == 403
@@ -239,7 +239,7 @@ def _get_as(origin: str) -> Callable[[httpx.AsyncClient], Coroutine[Any, Any, ht
     return lambda client: client.get("/v1/x", headers={"Origin": origin})
 
 
-def test_the_own_page_is_no_foreigner_to_the_gateway_either() -> None:
+def test_the_stacks_own_page_is_accepted_by_the_gateway_too() -> None:
     origins = {f"http://{OWN_ADDRESS}": None, CHAT_PAGE: CHAT_PAGE}
     with serve_in_thread(Upstream().app()) as url:
         for origin, passed_on in origins.items():
@@ -247,13 +247,13 @@ def test_the_own_page_is_no_foreigner_to_the_gateway_either() -> None:
             assert answer.json()["origin"] == passed_on
 
 
-def test_a_name_that_the_pool_would_not_take_is_refused() -> None:
+def test_a_name_that_the_pool_would_refuse_is_refused() -> None:
     for name in ("", "a b", "x" * 65, "ä"):
         answer = got("/dev/token", params={"user": name})
         assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_request")
 
 
-def test_without_a_name_a_token_is_the_own_user_s(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_name_a_token_is_for_the_default_user(monkeypatch: pytest.MonkeyPatch) -> None:
     asked_for: list[tuple[str, bool]] = []
 
     def identity(_tokens: Tokens, user: str, *, admin: bool = False) -> Identity:
@@ -270,7 +270,7 @@ def test_without_a_name_a_token_is_the_own_user_s(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("login", "name"), [("grace", "grace"), ("CORP\\Zoë K", "CORP-Zo--K"), ("x" * 70, "x" * 64)]
 )
-def test_a_login_name_becomes_one_that_the_pool_takes(
+def test_a_login_name_becomes_one_that_the_pool_accepts(
     monkeypatch: pytest.MonkeyPatch, login: str, name: str
 ) -> None:
     monkeypatch.setenv("LOGNAME", login)
@@ -288,16 +288,16 @@ def test_pages_carry_a_policy_and_unknown_paths_are_not_found() -> None:
         assert (missing.status_code, missing.json()["error"]["code"]) == (404, "not_found")
 
 
-PLACES = ("%0a", "%0d%0a", "a%0ab", "x/%0a", "%0a/", "%00", "%e2%80%a8", "%ff", "a%0a.js", "index.html%0a")
+ODD_PATHS = ("%0a", "%0d%0a", "a%0ab", "x/%0a", "%0a/", "%00", "%e2%80%a8", "%ff", "a%0a.js", "index.html%0a")
 
 
-@pytest.mark.parametrize("place", PLACES)
-def test_a_path_with_a_line_break_in_it_is_a_path_like_any_other(place: str) -> None:
-    """Below ``/v1`` it goes on as it came; elsewhere there is nothing of that name."""
+@pytest.mark.parametrize("path", ODD_PATHS)
+def test_a_path_with_a_line_break_is_treated_like_any_other(path: str) -> None:
+    """Below ``/v1`` it is forwarded unchanged; elsewhere it is not found."""
     with serve_in_thread(Upstream().app()) as url:
-        passed = asked(url, lambda client: client.get(f"/v1/chats/{place}"))
-    assert (passed.status_code, passed.json()["path"]) == (201, f"/live/v1/chats/{place}")
-    missing = got(f"/{place}")
+        passed = asked(url, lambda client: client.get(f"/v1/chats/{path}"))
+    assert (passed.status_code, passed.json()["path"]) == (201, f"/live/v1/chats/{path}")
+    missing = got(f"/{path}")
     assert (missing.status_code, missing.json()["error"]["code"]) == (404, "not_found")
 
 
@@ -310,7 +310,7 @@ def test_a_method_that_is_not_served_is_a_404_in_the_contracts_form(path: str, m
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
 
 
-def test_trouble_of_our_own_is_told_in_the_contracts_form(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_error_has_the_contracts_form(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any, **__: Any) -> Any:
         raise RuntimeError("test")
 

@@ -1,4 +1,4 @@
-"""What the guard before the emulator lets through, request by request; the emulator behind it is a plain app."""
+"""Which requests the guard lets through to the emulator, here a plain app."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ SECRET = {"X-Amz-Target": "secretsmanager.GetSecretValue"}
 
 @pytest.fixture(autouse=True)
 def issued(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """What the emulator has issued: a role's session and a user's key. It was started with ``ROOT``."""
+    """Credentials issued by the emulator: a role's session and a user's key. It was started with ``ROOT``."""
     for name, value in ROOT.environment().items():
         monkeypatch.setenv(name, value)
     role = "arn:aws:sts::000000000000:assumed-role/turn/turn"
@@ -129,13 +129,13 @@ def test_a_page_and_a_strange_host_are_refused(url: str, method: str, headers: d
 
 
 @pytest.mark.parametrize("headers", FOREIGN)
-def test_no_signature_helps_a_page_or_a_strange_host(headers: dict[str, str]) -> None:
+def test_a_page_or_a_strange_host_is_refused_even_with_a_signature(headers: dict[str, str]) -> None:
     request = signed(ROOT, headers=SECRET)
     request.headers.update(headers)
     assert sent(request).status_code == 403
 
 
-def test_the_origins_of_the_api_reach_nothing_else() -> None:
+def test_the_origins_of_the_api_may_call_only_the_api() -> None:
     for path in ("/", POOL_KEYS, "/_ministack/health"):
         assert answer("GET", HERE + path, headers={"Origin": PAGE}).status_code == 403
 
@@ -225,7 +225,7 @@ def test_other_keys_and_wrong_secrets_are_refused(by: Credentials) -> None:
     assert answer("GET", presigned(by)).status_code == 403
 
 
-def test_what_was_signed_cannot_be_changed() -> None:
+def test_signed_content_cannot_be_changed() -> None:
     request = signed(ROOT, headers=SECRET)
     other = httpx.Request("POST", request.url, headers=request.headers, content=b'{"SecretId": "x"}')
     other.headers["content-length"] = str(len(other.content))
@@ -259,19 +259,19 @@ def test_an_old_signature_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     assert answer("GET", presigned(ROOT, 7200)).status_code == 200
 
 
-def test_nobody_uses_the_emulators_own_administration() -> None:
+def test_the_emulators_administration_is_blocked() -> None:
     for path in ("/_ministack/reset", "/_ministack/config", "/_localstack/init"):
         assert sent(signed(ROOT, HERE + path)).status_code == 403
 
 
-def test_the_public_operations_are_those_that_aws_takes_unsigned() -> None:
+def test_the_public_operations_are_those_that_aws_accepts_unsigned() -> None:
     model = botocore.session.get_session().get_service_model("cognito-idp")
     for name in emulator.COGNITO_PUBLIC:
         assert model.operation_model(name).auth_type == "none", name
 
 
 def opened(path: str, *headers: tuple[bytes, bytes]) -> list[dict[str, Any]]:
-    """What a client is sent that opens a WebSocket."""
+    """What a client that opens a WebSocket receives."""
     messages: list[dict[str, Any]] = []
     scope = {"type": "websocket", "path": path, "query_string": b"", "headers": headers}
 
@@ -291,7 +291,7 @@ def test_no_websocket_is_opened() -> None:
         assert opened("/live", *headers) == [{"type": "websocket.close", "code": 1008}]
 
 
-def test_the_functions_secrets_cannot_be_worked_out() -> None:
+def test_the_functions_secrets_cannot_be_derived() -> None:
     def derived(_: Any) -> dict[str, str]:
         sts.register_session(
             "ASIADERIVED", {"Arn": "role", "SecretAccessKey": "known", "SessionToken": "known"}

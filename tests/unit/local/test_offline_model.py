@@ -1,4 +1,4 @@
-"""How the offline model picks tools, answers, sums up and fills schemas."""
+"""How the offline model picks tools, answers, summarises and fills schemas."""
 
 from __future__ import annotations
 
@@ -59,17 +59,17 @@ def request(
     messages.append({"role": "user", "content": [{"type": "text", "text": question}]})
     if results:
         uses = [
-            {"type": "tool_use", "id": f"toolu_{place}", "name": name, "input": given}
-            for place, (name, given, _, _) in enumerate(results)
+            {"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": arguments}
+            for number, (name, arguments, _, _) in enumerate(results)
         ]
         back = [
             {
                 "type": "tool_result",
-                "tool_use_id": f"toolu_{place}",
-                "content": [{"type": "text", "text": f"[ID:q3-t{place + 1}] {text}"}],
+                "tool_use_id": f"toolu_{number}",
+                "content": [{"type": "text", "text": f"[ID:q3-t{number + 1}] {text}"}],
                 "is_error": is_error,
             }
-            for place, (_, _, text, is_error) in enumerate(results)
+            for number, (_, _, text, is_error) in enumerate(results)
         ]
         messages += [{"role": "assistant", "content": uses}, {"role": "user", "content": back}]
     body = {"model": MODEL, "max_tokens": 8192, "messages": messages, "tools": tools or [], **more}
@@ -78,9 +78,9 @@ def request(
 
 def calls(question: str, **more: Any) -> list[tuple[str, dict[str, Any]]]:
     decided = reply.decide(request(question, **{"tools": ALL, **more}))
-    found = [(block["name"], block["input"]) for block in decided.content if block["type"] == "tool_use"]
-    assert decided.stop_reason == ("tool_use" if found else "end_turn")
-    return found
+    called = [(block["name"], block["input"]) for block in decided.content if block["type"] == "tool_use"]
+    assert decided.stop_reason == ("tool_use" if called else "end_turn")
+    return called
 
 
 def answer(*results: tuple[str, dict[str, Any], str, bool], question: str, **more: Any) -> str:
@@ -144,11 +144,11 @@ def test_nothing_to_fetch_without_a_past() -> None:
         ("Tell me a joke", []),
     ],
 )
-def test_github_by_what_is_asked(question: str, expected: list[Any]) -> None:
+def test_the_github_tool_fits_the_question(question: str, expected: list[Any]) -> None:
     assert calls(f"[ID:q1] {question}") == expected
 
 
-def test_several_things_are_asked_for_in_parallel() -> None:
+def test_several_tools_are_called_in_parallel() -> None:
     question = (
         "[ID:q1] How do I set up OAuth for Twitter ads? Also find example repositories on GitHub, "
         "and list the open issues of acme/ads-client."
@@ -158,8 +158,8 @@ def test_several_things_are_asked_for_in_parallel() -> None:
         "github_list_issues",
         "github_search_repositories",
     ]
-    one = calls(question, tool_choice={"type": "auto", "disable_parallel_tool_use": True})
-    assert len(one) == 1
+    single = calls(question, tool_choice={"type": "auto", "disable_parallel_tool_use": True})
+    assert len(single) == 1
 
 
 def test_tools_named_in_the_message_with_their_input() -> None:
@@ -198,9 +198,9 @@ def test_a_forced_tool_gets_an_input_that_fits_its_schema() -> None:
         "odd_tool", n={"type": "integer"}, kind={"enum": ["a", "b"]}, text=TEXT, list={"type": "array"}
     )
     choice = {"type": "tool", "name": "odd_tool"}
-    ((name, given),) = calls("[ID:q1] Hello 7", tools=[odd, *GITHUB], tool_choice=choice)
-    assert (name, given["n"]) == ("odd_tool", 7)
-    Draft202012Validator(odd["input_schema"]).validate(given)
+    ((name, arguments),) = calls("[ID:q1] Hello 7", tools=[odd, *GITHUB], tool_choice=choice)
+    assert (name, arguments["n"]) == ("odd_tool", 7)
+    Draft202012Validator(odd["input_schema"]).validate(arguments)
 
 
 @pytest.mark.parametrize(
@@ -221,8 +221,8 @@ def test_a_forced_tool_gets_an_input_that_fits_its_schema() -> None:
         ("What is the difference between DynamoDB and Redis queries?", 1, 2),
     ],
 )
-def test_samples_are_searched_for_what_they_hold(question: str, samples: int, any_docs: int) -> None:
-    """Nobody pays for a search of a few samples that cannot find anything."""
+def test_samples_are_searched_only_for_what_they_contain(question: str, samples: int, any_docs: int) -> None:
+    """A search of a few samples that cannot find anything would be charged."""
     for only_samples, expected in ((True, samples), (False, any_docs)):
         decided = reply.decide(request(f"[ID:q1] {question}", tools=ALL), only_samples=only_samples)
         called = [block["name"] for block in decided.content if block["type"] == "tool_use"]
@@ -240,7 +240,7 @@ def test_samples_are_searched_for_what_they_hold(question: str, samples: int, an
         ("How do I use React hooks?", "sample documents about dualtrack, DynamoDB"),
     ],
 )
-def test_what_no_tool_is_for_is_answered_honestly(question: str, said: str) -> None:
+def test_a_question_that_no_tool_fits_is_answered_honestly(question: str, said: str) -> None:
     decided = reply.decide(request(f"[ID:q1] {question}", tools=ALL), only_samples=True)
     assert said in decided.content[0]["text"]
 
@@ -293,7 +293,7 @@ def test_an_error_is_reported_as_one() -> None:
     assert "`retrieve_documentation` gave no result: Tool execution failed: Context7 is down" in said
 
 
-def test_the_full_code_of_a_record_comes_whole() -> None:
+def test_the_full_code_of_a_record_is_returned() -> None:
     record = f"{MARK}\n\nHere:\n\n```python\nprint(1)\n```\n\nand\n\n```bash\nls\n```"
     said = answer(
         ("retrieve_full_context", {"id": "q1-r"}, record, False),
@@ -306,15 +306,17 @@ def test_the_full_code_of_a_record_comes_whole() -> None:
 
 
 def test_json_results_become_a_list() -> None:
-    found = json.dumps(
+    repositories = json.dumps(
         {"total": 6, "items": [{"full_name": f"a/r{n}", "html_url": f"https://x.y/{n}"} for n in range(6)]}
     )
-    said = answer(("github_search_repositories", {"query": "x"}, found, False), question="[ID:q3] Find repos")
+    said = answer(
+        ("github_search_repositories", {"query": "x"}, repositories, False), question="[ID:q3] Find repos"
+    )
     assert "- [a/r0](https://x.y/0)" in said
     assert "(1 more.)" in said
 
 
-def test_every_result_is_answered_for() -> None:
+def test_every_result_is_in_the_answer() -> None:
     said = answer(
         ("retrieve_documentation", {"query": "x"}, DOCUMENT, False),
         ("github_list_issues", {}, "Unknown tool: github_list_issues", True),
@@ -324,7 +326,7 @@ def test_every_result_is_answered_for() -> None:
     assert "Unknown tool: github_list_issues" in said
 
 
-def test_a_record_that_stands_there_whole_is_used_as_it_is() -> None:
+def test_a_record_that_is_sent_whole_is_used_directly() -> None:
     past = [("user", ["[ID:q1] Name?"]), ("assistant", ["[ID:q1-r] The secret name is Rumpelstilzchen."])]
     said = reply.decide(request("[ID:q2] What is the secret name?", past=past))
     assert "Rumpelstilzchen" in said.content[0]["text"]
@@ -337,19 +339,19 @@ def summarise(text: str, system: str) -> str:
     return str(reply.decide(request(text, system=system)).content[0]["text"])
 
 
-def test_a_tool_call_is_summed_up_by_what_was_called_and_found() -> None:
+def test_a_tool_call_is_summarised_by_its_input_and_result() -> None:
     record = 'Tool: retrieve_documentation\nInput: {"query": "OAuth"}\n\nResult:\n' + DOCUMENT
     said = summarise(record, "Summarise the result of one tool call in 1 to 2 sentences.")
     assert said == 'retrieve_documentation was called with {"query": "OAuth"}. It found: Set up OAuth; Fruit.'
 
 
-def test_a_failed_call_is_summed_up_as_failed() -> None:
+def test_a_failed_call_is_summarised_as_failed() -> None:
     record = "Tool: x\nInput: {}\nThe call failed.\n\nResult:\nTool execution failed: HTTP 500 from acme/api."
     said = summarise(record, "Summarise in 1 to 2 sentences.")
     assert said == "x was called with {} and failed. Tool execution failed: HTTP 500 from acme/api."
 
 
-def test_a_response_is_summed_up_in_at_most_three_sentences() -> None:
+def test_a_response_is_summarised_in_at_most_three_sentences() -> None:
     body = "We looked around. Nothing special here. Order 4711 of ACME cost 19 USD. It was nice. Bye now."
     said = summarise(
         f"Response:\n{MARK}\n\n{body}\n\n```python\nx = 1\n```", "Summarise in at most 3 sentences."
@@ -392,7 +394,7 @@ def test_library_and_topic(question: str, expected: tuple[str, str]) -> None:
         "How do I use {} on Linux using C++?",
     ],
 )
-def test_the_language_that_code_is_wanted_in_is_not_the_product(product: str, way: str) -> None:
+def test_the_programming_language_is_not_the_product(product: str, way: str) -> None:
     library, topic = structured.split_request(way.format(product))
     assert library == product.removeprefix("the ")
     assert topic
@@ -412,18 +414,18 @@ def test_the_language_that_code_is_wanted_in_is_not_the_product(product: str, wa
         ("How do I parse JSON in Go?", "Go"),
     ],
 )
-def test_a_language_is_the_product_where_there_is_no_other(question: str, library: str) -> None:
+def test_a_language_is_the_product_if_no_other_is_named(question: str, library: str) -> None:
     assert structured.split_request(question)[0] == library
 
 
-def test_the_sample_documents_have_what_such_a_question_asks_for() -> None:
+def test_such_a_question_is_found_in_the_sample_documents() -> None:
     """Not "unknown library Python"."""
     question = "How do I use the X Ads API in Python?"
-    asked = structured.fill(
+    fields = structured.fill(
         {"type": "object", "properties": {"library": {"type": "string"}, "topic": {"type": "string"}}},
         f"<question>\n{question}\n</question>",
     )
-    assert [one.id for one in catalogue.search(asked["library"], question)][:1] == ["/sample/x-ads-api"]
+    assert [entry.id for entry in catalogue.search(fields["library"], question)][:1] == ["/sample/x-ads-api"]
 
 
 def test_a_choice_among_listed_ids() -> None:
@@ -502,7 +504,7 @@ ATTACHED = '\n(Attached file 1: "plan.txt", text/plain, 90 bytes, record q3-f1.)
 
 def asked_with_file(text: str, question: str = ASKED_OF_A_FILE) -> str:
     said = [f"[ID:q3] {question}{ATTACHED}", f'[ID:q3-f1] (data from the file "plan.txt")\n{text}']
-    content = [{"type": "text", "text": one} for one in said]
+    content = [{"type": "text", "text": part} for part in said]
     body = {
         "model": MODEL,
         "max_tokens": 8192,
@@ -514,7 +516,7 @@ def asked_with_file(text: str, question: str = ASKED_OF_A_FILE) -> str:
     return "".join(block["text"] for block in decided.content)
 
 
-def test_a_question_about_an_attached_text_is_answered_from_it() -> None:
+def test_a_question_about_an_attached_text_is_answered_from_the_text() -> None:
     """Also one that sounds like documentation: the file comes first."""
     said = asked_with_file(
         "Plan\n\nThe budget is 5,000. The launch is on 4 May.\nName,Day\nlaunch party,5 May\n"
@@ -525,7 +527,7 @@ def test_a_question_about_an_attached_text_is_answered_from_it() -> None:
     assert "deploy with care" in asked_with_file("deploy with care", "How do I deploy this API?")
 
 
-def test_a_text_without_a_word_of_the_question_is_said_to_have_none() -> None:
+def test_a_text_without_a_word_of_the_question_is_reported_as_such() -> None:
     assert "matches the question. It begins: Bread." in asked_with_file("Bread. Butter.")
 
 

@@ -1,4 +1,4 @@
-"""The two servers as commands: they say when they serve, and end when told to."""
+"""The two servers as commands: they report when they are ready, and stop on a signal."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_ready_and_gone(module: str, tmp_path: Path) -> None:
         httpx.get(f"{url}/health")
 
 
-def test_a_taken_port_is_said_so() -> None:
+def test_a_taken_port_is_reported() -> None:
     command = [sys.executable, "-m", "infra.local.sample_docs", "--port"]
     with subprocess.Popen([*command, "0"], stdout=subprocess.PIPE, text=True) as first:
         try:

@@ -393,7 +393,7 @@ def test_refuses(model: OfflineModel, name: str) -> None:
 
 
 @pytest.mark.parametrize("number", ["NaN", "-Infinity", "1e999", "9" * 400, "9" * 9_000])
-def test_a_body_with_a_number_that_no_parser_holds_is_no_json(model: OfflineModel, number: str) -> None:
+def test_a_body_with_a_number_too_large_for_a_parser_is_not_json(model: OfflineModel, number: str) -> None:
     body = json.dumps(request()).replace('"max_tokens": ', f'"x": {number}, "max_tokens": ')
     assert number in body
     answer = CLIENT.post(
@@ -406,7 +406,7 @@ def test_a_body_with_a_number_that_no_parser_holds_is_no_json(model: OfflineMode
 
 
 @pytest.mark.parametrize(("levels", "status"), [(100, 200), (150, 400)])
-def test_a_tool_input_nested_too_deep_is_no_json(model: OfflineModel, levels: int, status: int) -> None:
+def test_a_tool_input_nested_too_deep_is_not_json(model: OfflineModel, levels: int, status: int) -> None:
     deep: dict[str, Any] = {}
     for _ in range(levels - 1):
         deep = {"a": deep}
@@ -429,7 +429,7 @@ def test_headers(model: OfflineModel, headers: dict[str, str], status: int, kind
 
 
 @pytest.mark.parametrize("raw", [b"{", b"[1, 2]", b'"text"', b"\xff\xfe", b'{"model": "\\ud800"}'])
-def test_a_body_that_is_no_request(model: OfflineModel, raw: bytes) -> None:
+def test_a_body_that_is_not_a_request(model: OfflineModel, raw: bytes) -> None:
     answer = CLIENT.post(
         f"{model.url}/v1/messages", content=raw, headers={**HEADERS, "content-type": "application/json"}
     )
@@ -463,7 +463,7 @@ def test_count_tokens_is_as_strict_and_takes_no_max_tokens(model: OfflineModel) 
     assert post(model, {**plain, "messages": [user(RESULT)]}, path=path).status_code == 400
 
 
-def test_the_sdk_sees_its_own_errors(model: OfflineModel) -> None:
+def test_the_sdk_raises_its_own_errors(model: OfflineModel) -> None:
     with anthropic.Anthropic(api_key="key", base_url=model.url, max_retries=0) as client:
         with pytest.raises(anthropic.BadRequestError) as refused:
             client.messages.create(

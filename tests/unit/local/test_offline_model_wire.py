@@ -40,8 +40,8 @@ def model(server: OfflineModel) -> OfflineModel:
 
 @pytest.fixture(scope="module")
 def sdk(server: OfflineModel) -> Iterator[anthropic.Anthropic]:
-    with anthropic.Anthropic(api_key="secret-key", base_url=server.url, max_retries=0) as one:
-        yield one
+    with anthropic.Anthropic(api_key="secret-key", base_url=server.url, max_retries=0) as connected:
+        yield connected
 
 
 @pytest.fixture
@@ -51,8 +51,8 @@ def client(model: OfflineModel, sdk: anthropic.Anthropic) -> anthropic.Anthropic
 
 
 def create(client: anthropic.Anthropic, messages: Any = HELLO, **more: Any) -> anthropic.types.Message:
-    given = {"model": MODEL, "max_tokens": 1024, "messages": messages, **more}
-    message: anthropic.types.Message = client.messages.create(**given)
+    fields = {"model": MODEL, "max_tokens": 1024, "messages": messages, **more}
+    message: anthropic.types.Message = client.messages.create(**fields)
     return message
 
 
@@ -118,7 +118,7 @@ def test_a_tool_round(client: anthropic.Anthropic) -> None:
     assert "Set up OAuth with a key." in said(answered)
 
 
-def test_streamed_tool_input_comes_in_pieces(client: anthropic.Anthropic) -> None:
+def test_streamed_tool_input_is_split(client: anthropic.Anthropic) -> None:
     events = events_of(client, HOW, tools=[DOCS])
     pieces = [event.partial_json for event in events if event.type == "input_json"]
     assert len(pieces) > 2
@@ -182,7 +182,7 @@ def test_structured_output(client: anthropic.Anthropic) -> None:
         ("claude-haiku-5-5", {"type": "adaptive", "display": "omitted"}, False),
     ],
 )
-def test_thinking_goes_back_unchanged_or_not_at_all(
+def test_thinking_is_sent_back_unchanged_or_not_at_all(
     client: anthropic.Anthropic, name: str, thinking: Any, shown: bool
 ) -> None:
     fixed: Any = {"model": name, "max_tokens": 4096, "tools": [DOCS]}
@@ -217,7 +217,7 @@ def test_thinking_goes_back_unchanged_or_not_at_all(
 def test_nothing_before_replayed_thinking_may_change(
     client: anthropic.Anthropic, edit: dict[str, Any]
 ) -> None:
-    """The fifth generation signs thinking together with all that stands before it; what is behind may grow."""
+    """The fifth generation signs thinking together with everything before it; messages may be added after it."""
     fixed: Any = {"model": "claude-haiku-5-5", "max_tokens": 4096, "system": "A prompt.", "tools": [DOCS]}
     asked = client.messages.create(messages=HOW, **fixed)
     result = {"type": "tool_result", "tool_use_id": asked.content[-1].id, "content": "x"}
@@ -235,7 +235,7 @@ def test_nothing_before_replayed_thinking_may_change(
         client.messages.create(**changed)
 
 
-def test_thinking_is_paid_from_what_may_be_written(client: anthropic.Anthropic) -> None:
+def test_thinking_counts_toward_max_tokens(client: anthropic.Anthropic) -> None:
     short = client.messages.create(model="claude-haiku-5-5", max_tokens=3, messages=HELLO)
     assert (short.content, short.stop_reason) == ([], "max_tokens")
     silent: Any = {"type": "disabled"}
@@ -261,7 +261,9 @@ def test_the_fifth_generation_thinks_in_every_call(client: anthropic.Anthropic, 
         ("claude-opus-4-8", {"thinking": {"type": "enabled", "budget_tokens": 1024}}),
     ],
 )
-def test_what_a_model_does_not_take(client: anthropic.Anthropic, name: str, said: dict[str, Any]) -> None:
+def test_fields_that_a_model_does_not_accept(
+    client: anthropic.Anthropic, name: str, said: dict[str, Any]
+) -> None:
     with pytest.raises(anthropic.BadRequestError, match="not supported"):
         client.messages.create(model=name, max_tokens=4096, messages=HELLO, **said)
 
@@ -305,16 +307,16 @@ def small() -> Iterator[tuple[anthropic.Anthropic, list[float]]]:
     settings = Settings(chunk_delay=0, cache_minimum=0)
     with (
         serve_offline_model(settings=settings, now=lambda: time[0]) as running,
-        anthropic.Anthropic(api_key="k", base_url=running.url, max_retries=0) as one,
+        anthropic.Anthropic(api_key="k", base_url=running.url, max_retries=0) as connected,
     ):
-        yield one, time
+        yield connected, time
 
 
 def test_the_cache_reads_exact_prefixes_only(small: tuple[anthropic.Anthropic, list[float]]) -> None:
     client, _ = small
     assert cached(client, block("a" * 400, mark=True), block("b" * 40)) == (0, 103, 10)
     assert cached(client, block("a" * 400, mark=True), block("c" * 40)) == (103, 0, 10)
-    # The breakpoint moves on: what was written before it is read, the rest is written.
+    # The breakpoint moves on: tokens written before are read, the rest is written.
     assert cached(client, block("a" * 400), block("c" * 40, mark=True)) == (103, 10, 0)
     assert cached(client, block("x" + "a" * 399), block("c" * 40, mark=True)) == (0, 113, 0)
     # Without a breakpoint nothing is read.
@@ -361,7 +363,7 @@ def test_a_queue_of_responses_then_the_rules(model: OfflineModel, client: anthro
     assert "offline model" in said(create(client))
 
 
-def test_responses_find_their_request(model: OfflineModel, client: anthropic.Anthropic) -> None:
+def test_responses_are_matched_to_their_request(model: OfflineModel, client: anthropic.Anthropic) -> None:
     model.script.add(
         {"match": "summary", "text": "a summary", "always": True},
         {"match": "Alpha", "text": "for alpha", "always": True},
@@ -372,10 +374,10 @@ def test_responses_find_their_request(model: OfflineModel, client: anthropic.Ant
     alpha: Any = [{"role": "user", "content": "[ID:q1] About Alpha"}]
     assert [said(create(client, alpha)) for _ in range(2)] == ["for alpha"] * 2
     assert said(create(client)) == "for any turn"
-    assert [one.match for one in model.script.pending] == ["summary", "Alpha"]
+    assert [response.match for response in model.script.pending] == ["summary", "Alpha"]
 
 
-def test_always_asking_for_tools(model: OfflineModel, client: anthropic.Anthropic) -> None:
+def test_always_calling_tools(model: OfflineModel, client: anthropic.Anthropic) -> None:
     model.script.add({"always": True, "content": [{"type": "tool_use", "name": DOCS["name"], "input": {}}]})
     messages = list(HELLO)
     for _ in range(4):
@@ -459,7 +461,7 @@ def test_a_script_cannot_make_a_wrong_request_pass(model: OfflineModel, client: 
     assert "first message" in model.requests[-1].refused
 
 
-def test_a_slow_answer_holds_up_nobody_else() -> None:
+def test_a_slow_answer_does_not_delay_others() -> None:
     slow: Any = [{"role": "user", "content": "[ID:q1] slow"}]
     ended: list[type[Exception]] = []
 
@@ -480,7 +482,7 @@ def test_a_slow_answer_holds_up_nobody_else() -> None:
             create(client)
         assert create(client).stop_reason == "end_turn"
         assert ended == []
-    # Closing the server ends the request that still waits.
+    # Closing the server ends the waiting request.
     thread.join(30)
     assert len(ended) == 1
 

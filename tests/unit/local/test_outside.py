@@ -1,4 +1,4 @@
-"""Which services the local stack asks, with which keys (CONTRACT 2)."""
+"""Which services the local stack calls, with which keys (CONTRACT 2)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_without_settings_everything_is_offline() -> None:
     assert "no language model" in outside.status()["model"]
 
 
-def test_the_functions_are_told_the_stand_ins_addresses() -> None:
+def test_the_functions_get_the_stand_ins_addresses() -> None:
     outside = outside_from({}).with_stand_ins({MODEL: "http://m", DOCUMENTS: "http://d"})
     parameters = outside.parameters()
     assert (parameters["AnthropicBaseUrl"], parameters["Context7BaseUrl"]) == ("http://m", "http://d")
@@ -49,11 +49,11 @@ def test_an_address_for_context7_is_kept_offline_too() -> None:
     assert outside.keys()["context7"] == "c"
 
 
-def test_offline_no_key_leads_into_the_network() -> None:
+def test_offline_no_key_leads_to_the_network() -> None:
     """A Voyage key without an address would be used at Voyage itself."""
     assert outside_from({"VOYAGE_API_KEY": "v"}).keys()["voyage"] == "none"
-    given = outside_from({"VOYAGE_API_KEY": "v", "VOYAGE_BASE_URL": "http://127.0.0.1:3"})
-    assert given.keys()["voyage"] == "v"
+    outside = outside_from({"VOYAGE_API_KEY": "v", "VOYAGE_BASE_URL": "http://127.0.0.1:3"})
+    assert outside.keys()["voyage"] == "v"
     assert outside_from({"ANTHROPIC_API_KEY": "k", "VOYAGE_API_KEY": "v"}).keys()["voyage"] == "v"
 
 
@@ -78,8 +78,8 @@ def test_a_wrong_list_of_servers_is_refused_before_anything_starts() -> None:
 
 def test_the_length_of_summaries_is_checked_before_anything_is_deployed() -> None:
     assert outside_from({}).parameters()["SummaryCharacters"] == "350"
-    given = outside_from({"DUALTRACK_SUMMARY_CHARACTERS": "900"}).parameters()
-    assert given["SummaryCharacters"] == "900"
+    parameters = outside_from({"DUALTRACK_SUMMARY_CHARACTERS": "900"}).parameters()
+    assert parameters["SummaryCharacters"] == "900"
     for wrong in ("99", "2001", "many", "-5", "3.5"):
         with pytest.raises(
             ValueError, match="DUALTRACK_SUMMARY_CHARACTERS: must be a number from 100 to 2000"
@@ -96,50 +96,52 @@ def test_the_cap_of_a_chat_is_checked_before_anything_is_deployed() -> None:
 
 
 def test_effort_and_thinking_are_checked_before_anything_is_deployed() -> None:
-    given = outside_from({"DUALTRACK_EFFORT": "low", "DUALTRACK_THINKING_TOKENS": "0"}).parameters()
-    assert (given["Effort"], given["ThinkingTokens"]) == ("low", "0")
+    parameters = outside_from({"DUALTRACK_EFFORT": "low", "DUALTRACK_THINKING_TOKENS": "0"}).parameters()
+    assert (parameters["Effort"], parameters["ThinkingTokens"]) == ("low", "0")
     assert outside_from({}).parameters()["Effort"] == ""
     for wrong in ({"DUALTRACK_EFFORT": "most"}, {"DUALTRACK_THINKING_TOKENS": "64001"}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             outside_from(wrong)
 
 
-def test_bedrock_is_asked_in_the_users_region_with_the_users_credentials() -> None:
+def test_bedrock_is_called_in_the_users_region_with_the_users_credentials() -> None:
     outside = outside_from({**ON_BEDROCK, **AWS, "AWS_REGION": "eu-west-1"})
     assert (outside.mode, outside.problem(), outside.stand_ins()) == ("live", "", ())
     assert outside.parameters()["BedrockBaseUrl"] == "https://bedrock-mantle.eu-west-1.api.aws/anthropic"
     assert json.loads(outside.keys()["bedrock"]) == {"aws_access_key": "AKIA", "aws_secret_key": "s"}
 
 
-def test_the_credentials_stay_out_of_a_stack_that_does_not_ask_bedrock() -> None:
+def test_a_stack_without_bedrock_has_no_credentials() -> None:
     assert outside_from(AWS).keys()["bedrock"] == "none"
 
 
 @pytest.mark.parametrize(
-    ("given", "named"),
+    ("settings", "named"),
     [
         ({}, "AWS_ACCESS_KEY_ID"),
         (AWS, "AWS_REGION"),
         ({"BEDROCK_BASE_URL": "http://127.0.0.1:4"}, ""),
     ],
 )
-def test_what_bedrock_lacks_is_said_before_anything_starts(given: dict[str, str], named: str) -> None:
-    problem = outside_from({**ON_BEDROCK, **given}).problem()
+def test_missing_bedrock_settings_are_reported_before_anything_starts(
+    settings: dict[str, str], named: str
+) -> None:
+    problem = outside_from({**ON_BEDROCK, **settings}).problem()
     assert named in problem
     assert bool(named) == bool(problem)
 
 
-def test_a_provider_that_there_is_not_is_refused() -> None:
+def test_an_unknown_provider_is_refused() -> None:
     with pytest.raises(ValueError, match="DUALTRACK_PROVIDER: azure is none of anthropic, bedrock"):
         outside_from({"DUALTRACK_PROVIDER": "azure"})
 
 
-def test_a_collector_is_told_with_its_headers_offline_too() -> None:
-    given = {
+def test_a_collector_and_its_headers_are_passed_offline_too() -> None:
+    settings = {
         "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318",
         "OTEL_EXPORTER_OTLP_HEADERS": "api-key=k",
     }
-    outside = outside_from(given)
+    outside = outside_from(settings)
     assert (outside.mode, outside.keys()["otlp"]) == ("offline", "api-key=k")
     assert outside.parameters()["OtlpEndpoint"] == "http://127.0.0.1:4318"
     assert outside_from({}).parameters()["OtlpEndpoint"] == ""
@@ -158,6 +160,6 @@ def test_a_collector_is_told_with_its_headers_offline_too() -> None:
         "https://[otlp",
     ],
 )
-def test_a_collectors_address_is_an_address(wrong: str) -> None:
+def test_a_wrong_collector_address_is_refused(wrong: str) -> None:
     with pytest.raises(ValueError, match="OTEL_EXPORTER_OTLP_ENDPOINT: must be"):
         outside_from({"OTEL_EXPORTER_OTLP_ENDPOINT": wrong})

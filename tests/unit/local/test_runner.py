@@ -1,4 +1,4 @@
-"""The stack in the background: as long as somebody uses it, and no longer."""
+"""The background stack runs as long as it is used, and no longer."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Stack:
-    """In the place of the local stack: what it is asked next is scripted."""
+    """Replaces the local stack with scripted checks and work."""
 
     def __init__(self, checks: list[Callable[[], Any]], work: list[bool]) -> None:
         self.checks = checks
@@ -45,11 +45,11 @@ def kept(guests: Path, checks: list[Callable[[], Any]], work: list[bool], second
     stack = Stack(checks, work)
     with guests.open("a") as own:
         keep(stack, own, seconds)  # type: ignore[arg-type]
-        assert is_locked(guests), "nobody comes any more"
+        assert is_locked(guests), "no new guest is admitted"
     return stack
 
 
-def test_it_lasts_until_its_last_guest_has_gone(guests: Path) -> None:
+def test_it_runs_until_its_last_guest_has_left(guests: Path) -> None:
     first, second = guests.open(), guests.open()
     for guest in (first, second):
         fcntl.flock(guest, fcntl.LOCK_SH)
@@ -57,8 +57,8 @@ def test_it_lasts_until_its_last_guest_has_gone(guests: Path) -> None:
     assert (stack.checks, stack.work) == ([], [])
 
 
-def test_it_lasts_until_its_work_is_done(guests: Path) -> None:
-    """And is open to guests meanwhile."""
+def test_it_runs_until_its_work_is_done(guests: Path) -> None:
+    """And admits guests in the meantime."""
     seen: list[bool] = []
 
     def look() -> None:
@@ -68,7 +68,7 @@ def test_it_lasts_until_its_work_is_done(guests: Path) -> None:
     assert (seen, stack.work) == ([False] * 3, [])
 
 
-def test_a_guest_who_comes_meanwhile_is_waited_for(guests: Path) -> None:
+def test_a_guest_that_arrives_during_the_work_is_waited_for(guests: Path) -> None:
     guest = guests.open()
     come = [nothing, lambda: fcntl.flock(guest, fcntl.LOCK_SH), nothing, guest.close]
     stack = kept(guests, come, [True, False])

@@ -1,4 +1,4 @@
-"""The sample courses and their prebuilt vectors: whole, those of the model, and published once."""
+"""The sample courses and their prebuilt vectors: complete, those of the local model, and published once."""
 
 from __future__ import annotations
 
@@ -13,29 +13,31 @@ from infra.local.sample_courses import VECTORS, documents, publish
 from tests.drivers.corpus_world import CORPUS, CorpusWorld
 
 
-def test_there_are_vectors_for_the_texts_as_they_stand() -> None:
+def test_there_are_vectors_for_the_current_texts() -> None:
     read = documents()
     with np.load(VECTORS) as stored:
         assert str(stored["model"]) == NAME
-        counted = {one.digest: len(Courses().texts(one.packed)) for one in read.values()}
+        counted = {document.digest: len(Courses().texts(document.packed)) for document in read.values()}
         assert {name: len(stored[name]) for name in stored.files if name != "model"} == counted, (
             "run python -m infra.local.sample_courses"
         )
     assert len(read) >= 4
-    assert sum(one.counts["chunks"] for one in read.values()) >= 120
+    assert sum(document.counts["chunks"] for document in read.values()) >= 120
 
 
 def test_the_vectors_are_those_of_the_local_model() -> None:
     """The first texts of each course; another processor rounds a little differently."""
     model = load(ROOT / "functions" / "embed" / "tokenizer.json")
     with np.load(VECTORS) as stored:
-        for one in documents().values():
-            for text, row in list(zip(Courses().texts(one.packed), stored[one.digest], strict=True))[:2]:
+        for document in documents().values():
+            for text, row in list(
+                zip(Courses().texts(document.packed), stored[document.digest], strict=True)
+            )[:2]:
                 made, kept = np.frombuffer(model.embed(text), "<f4"), row.astype(np.float32)
                 assert made @ kept / np.linalg.norm(kept) > 0.99
 
 
-def test_they_are_published_where_nothing_was_before_and_never_again() -> None:
+def test_they_are_published_once_and_only_into_an_empty_corpus() -> None:
     world = CorpusWorld()
     stores = world.stores()
     assert publish(stores)

@@ -49,17 +49,17 @@ def test_the_documents_are_enough_to_rank() -> None:
     ],
 )
 def test_search(docs: httpx.Client, name: str, first: str) -> None:
-    found = docs.get("/api/v2/libs/search", params={"libraryName": name, "query": "how"}).json()
-    assert found["results"][0]["id"] == first
-    assert set(found["results"][0]) == {
+    answer = docs.get("/api/v2/libs/search", params={"libraryName": name, "query": "how"}).json()
+    assert answer["results"][0]["id"] == first
+    assert set(answer["results"][0]) == {
         *("id", "title", "description", "branch", "lastUpdateDate", "state", "totalTokens"),
         *("totalSnippets", "stars", "trustScore", "benchmarkScore", "versions"),
     }
 
 
 def test_search_finds_nothing_for_an_unknown_name(docs: httpx.Client) -> None:
-    found = docs.get("/api/v2/libs/search", params={"libraryName": "quantum zebra", "query": "x"})
-    assert (found.status_code, found.json()["results"]) == (200, [])
+    answer = docs.get("/api/v2/libs/search", params={"libraryName": "quantum zebra", "query": "x"})
+    assert (answer.status_code, answer.json()["results"]) == (200, [])
 
 
 def test_the_query_decides_the_order(docs: httpx.Client) -> None:
@@ -72,7 +72,7 @@ def test_the_query_decides_the_order(docs: httpx.Client) -> None:
     assert titles("pagination cursor")[0] == "Pagination with cursors"
 
 
-def test_json_and_text_hold_the_same_snippets(docs: httpx.Client) -> None:
+def test_json_and_text_have_the_same_snippets(docs: httpx.Client) -> None:
     query = "set up OAuth for Twitter ads"
     structured = context(docs, query, type="json").json()
     count = len(structured["codeSnippets"]) + len(structured["infoSnippets"])

@@ -1,4 +1,4 @@
-"""The sample graph in a stack that has none: made of its files, and published once."""
+"""The sample graph in a stack without a graph: built from its files and published once."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ IN_BIOFILTER_11 = (
 )
 
 
-def test_it_is_published_where_nothing_was_before_and_never_again() -> None:
+def test_it_is_published_once_and_only_where_there_is_no_graph() -> None:
     world = GraphWorld()
     assert publish(world.stores())
     assert world.ask(IN_BIOFILTER_11) == [[23]]
-    assert {one.name for one in world.schema().labels} == {
+    assert {label.name for label in world.schema().labels} == {
         "Asset",
         "Category",
         "Context",
         "Location",
         "System",
     }
-    assert sum(one.count for one in world.schema().labels) == world.published().counts["nodes"] >= 500
+    assert sum(label.count for label in world.schema().labels) == world.published().counts["nodes"] >= 500
     world.run(world.begin({}, reset=True))
     assert not publish(world.stores())
     assert world.titles() == []

@@ -1,4 +1,4 @@
-"""What conversations are found by (CONTRACT 4)."""
+"""The text by which conversations are found (CONTRACT 4)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_a_title_is_the_first_sentence_without_markup(message: str, title: str) 
     assert title_of(message) == title
 
 
-def test_a_search_wants_every_word_somewhere() -> None:
+def test_a_search_needs_every_word() -> None:
     texts = ["Straße nach Rom", "ﬁle size"]
     assert words_of(" STRASSE  rom strasse ") == ("strasse", "rom")
     assert has_words(words_of("rom FILE"), texts)
@@ -38,5 +38,5 @@ def test_a_search_wants_every_word_somewhere() -> None:
     assert has_words((), [])
 
 
-def test_the_start_of_a_query_has_100_characters() -> None:
+def test_the_first_100_characters_of_a_query_are_searched() -> None:
     assert start_of("a" * 99 + "bc") == "a" * 99 + "b"

@@ -1,4 +1,4 @@
-"""The instruments of the memory benches: what they would not see, no bench shows."""
+"""The measuring code of the memory benches."""
 
 from __future__ import annotations
 
@@ -32,22 +32,24 @@ EXCHANGES = tuple(
 
 
 def start(*texts: str) -> Call:
-    """A query's first call: what of the past is sent, and the query."""
+    """A query's first call: the part of the past that is sent, and the query."""
     said = [{"role": "user", "content": [{"type": "text", "text": text}]} for text in texts]
     return measured({**FIRST, "stream": True, "messages": said})
 
 
-def test_what_is_sent_again_outside_the_prefix_is_seen_and_a_fold_is_told_apart() -> None:
-    one = start("[ID:q1] m-1: one")
-    two = start("[ID:q1] m-1: one", "[ID:q1-r-sum] 4444 8888", "[ID:q2] m-2: two")
-    assert resent([one, two]) == Resent(starts=2)
+def test_tokens_resent_outside_the_prefix_are_counted_apart_from_folds() -> None:
+    first = start("[ID:q1] m-1: one")
+    second = start("[ID:q1] m-1: one", "[ID:q1-r-sum] 4444 8888", "[ID:q2] m-2: two")
+    assert resent([first, second]) == Resent(starts=2)
     late = start("[ID:q1] m-1: one", "[ID:q1-t1-sum] late", "[ID:q1-r-sum] 4444 8888", "[ID:q2] m-2: two")
-    broken = resent([one, two, late])
+    broken = resent([first, second, late])
     assert (broken.broken, broken.folds) == (1, 0)
-    assert broken.between == sum(block.tokens for block in two.blocks[1:])
-    folded = resent([one, two, start("[ID:d1, ref:q1..q1] short", "[ID:q2] m-2: two", "[ID:q3] m-3: three")])
+    assert broken.between == sum(block.tokens for block in second.blocks[1:])
+    folded = resent(
+        [first, second, start("[ID:d1, ref:q1..q1] short", "[ID:q2] m-2: two", "[ID:q3] m-3: three")]
+    )
     assert (folded.broken, folded.between, folded.folds) == (0, 0, 1)
-    assert folded.at_folds == two.blocks[-1].tokens
+    assert folded.at_folds == second.blocks[-1].tokens
 
 
 def test_a_query_starts_with_its_first_call_alone() -> None:
@@ -71,7 +73,7 @@ def test_cautious_tokens_and_files_are_counted_within_results() -> None:
     assert 1_000 + 1_500 < call.counted < call.cautious
 
 
-def test_the_meter_has_what_the_service_reports_and_refuses() -> None:
+def test_the_meter_records_usage_and_refusals() -> None:
     with serve_metered_model() as model:
         body = {**FIRST, "messages": [{"role": "user", "content": "Hello."}]}
         headers = {"authorization": "Bearer k", "anthropic-version": "2026-10-21"}
@@ -95,17 +97,17 @@ def test_full_history_reads_its_past_from_the_cache_until_the_window_is_full() -
 
 
 @pytest.mark.parametrize(
-    ("way", "left"),
+    ("way", "expected"),
     [(last_exchanges, 0), (cleared_tool_uses, 1), (compaction, 2)],
     ids=["window", "clearing", "compaction"],
 )
-def test_what_other_ways_leave_of_old_results(way: Any, left: int) -> None:
+def test_how_much_other_policies_keep_of_old_results(way: Any, expected: int) -> None:
     done = way(Service(FIRST, 1_000_000), EXCHANGES)
-    assert (done.recalled, done.old) == (left, 14)
+    assert (done.recalled, done.old) == (expected, 14)
     assert not done.ended
 
 
-def test_pictures_are_of_their_size_and_prose_is_exact() -> None:
+def test_pictures_have_their_size_and_prose_is_exact() -> None:
     data = picture("a", 500_000)
     assert data.startswith(b"\x89PNG\r\n\x1a\n")
     assert 490_000 < len(data) < 510_000

@@ -1,4 +1,4 @@
-"""What of the running query is sent, whatever its results and its budget (CONTRACT 6, "The window")."""
+"""How much of the running query is sent, whatever its results and its budget (CONTRACT 6, "The window")."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ LONG = "word " * 20_000
 
 
 def turn(number: int, results: Sequence[Result]) -> PastTurn:
-    """A turn that thought and asked for as many tools."""
+    """A turn that thought and called a tool for each result."""
     calls = tuple(
-        ToolCall(f"q1-t{number * 100 + place}", f"toolu_{number}_{place}", "search", freeze({}))
-        for place in range(len(results))
+        ToolCall(f"q1-t{number * 100 + index}", f"toolu_{number}_{index}", "search", freeze({}))
+        for index in range(len(results))
     )
     said: list[dict[str, Any]] = [{"type": "thinking", "thinking": "Hm. " * 20, "signature": "sig"}]
     said += [{"type": "tool_use", "id": call.tool_use_id, "name": "search", "input": {}} for call in calls]
-    brought = MappingProxyType({call.id: one for call, one in zip(calls, results, strict=True)})
+    brought = MappingProxyType({call.id: result for call, result in zip(calls, results, strict=True)})
     return PastTurn(freeze(said), calls, brought)
 
 
@@ -72,8 +72,8 @@ def tokens(view: View) -> int:
 def plain(view: View) -> list[str]:
     """The messages as text, without cache breakpoints."""
     return [
-        json.dumps(one).replace(', "cache_control": {"type": "ephemeral"}', "")
-        for one in build(view).messages
+        json.dumps(message).replace(', "cache_control": {"type": "ephemeral"}', "")
+        for message in build(view).messages
     ]
 
 
@@ -91,15 +91,13 @@ ROUNDS = st.lists(st.lists(RESULTS, min_size=1, max_size=6), min_size=1, max_siz
 
 @settings(deadline=None, max_examples=40)
 @given(rounds=ROUNDS, room=st.integers(-5_000, 150_000))
-def test_what_is_sent_is_within_the_budget_or_the_least_there_is(
-    rounds: list[list[Result]], room: int
-) -> None:
+def test_a_view_is_within_the_budget_or_minimal(rounds: list[list[Result]], room: int) -> None:
     before: View | None = None
     for view in turn_by_turn(rounds, room):
         assert tokens(view) <= room or is_least(view)
         blocks = [block for message in build(view).messages for block in message["content"]]
         answered = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
-        assert answered == [call.tool_use_id for one in view.turns for call in one.calls]
+        assert answered == [call.tool_use_id for past_turn in view.turns for call in past_turn.calls]
         assert fit(view, room) == view
         if before:
             assert_goes_on(before, view)
@@ -107,12 +105,12 @@ def test_what_is_sent_is_within_the_budget_or_the_least_there_is(
 
 
 def is_least(view: View) -> bool:
-    """Extracts alone, and no files."""
+    """Only extracts, and no files."""
     return all(cut.files == 0 and cut.characters <= OWN_EXTRACT for cut in view.cuts.results.values())
 
 
 def assert_goes_on(before: View, view: View) -> None:
-    """What was sent stays as it was, but for the one step in which old results become extracts."""
+    """What was sent is unchanged, but for the one step in which old results become extracts."""
     old = {call_id: view.cuts.results[call_id] for call_id in before.cuts.results}
     for call_id, cut in before.cuts.results.items():
         assert old[call_id] in (cut, replace(cut, files=0), Cut(EXTRACT_LIMIT))
@@ -123,8 +121,8 @@ def assert_goes_on(before: View, view: View) -> None:
         assert "signature" not in "".join(plain(view))
 
 
-def test_results_of_one_turn_share_what_is_left_and_say_how_to_read_on() -> None:
-    """Small ones whole, big ones alike."""
+def test_results_of_one_turn_share_the_rest_and_say_how_to_read_on() -> None:
+    """Small ones are sent whole, big ones get equal shares."""
     view = turn_by_turn([[Result("short"), Result(LONG), Result(LONG), Result("x" * 3_000)]], 20_000)[-1]
     first, second, third, last = (cut.characters for cut in view.cuts.results.values())
     assert (first, last) == (5, 3_000)
@@ -143,14 +141,14 @@ def test_a_full_budget_is_emptied_by_a_third_in_one_step() -> None:
     steps = [
         (before, view)
         for before, view in pairwise(views)
-        if any(view.cuts.results[one] != cut for one, cut in before.cuts.results.items())
+        if any(view.cuts.results[result] != cut for result, cut in before.cuts.results.items())
     ]
     assert 1 <= len(steps) <= 6
     for before, view in steps:
         new = [call.id for call in view.turns[-1].calls]
         old = replace(view, turns=view.turns[:-1], cuts=view.cuts)
         assert tokens(before) - tokens(old) >= room // 3
-        assert all(view.cuts.results[one].characters > 10 * EXTRACT_LIMIT for one in new)
+        assert all(view.cuts.results[result].characters > 10 * EXTRACT_LIMIT for result in new)
     extract = build(views[-1]).messages[2]["content"][0]["content"][0]["text"]
     assert extract.startswith("[ID:q1-t100] word word")
     assert '"id": "q1-t100", "offset": 300' in extract
@@ -165,8 +163,8 @@ def test_files_that_do_not_fit_are_counted() -> None:
     )
 
 
-def test_of_a_query_the_words_come_down_last() -> None:
-    """Its files go first, one by one; then what is beyond the beginning of its words."""
+def test_the_text_of_a_query_is_cut_last() -> None:
+    """Its files are dropped first, one by one; then its text is cut to its beginning."""
     query = View((), replace(QUERY, content="x" * 32_000), attachments=(IMAGE, PDF, PDF))
     shown = [
         (view.cuts.attachments, view.cuts.query)
@@ -182,7 +180,7 @@ def test_of_a_query_the_words_come_down_last() -> None:
     assert said[-1]["text"] == "(Files of this query that could not be shown here: 2.)"
 
 
-def test_a_turn_of_an_earlier_release_stays_as_it_was_sent() -> None:
+def test_a_turn_of_an_earlier_release_is_sent_as_before() -> None:
     """It has no cuts: its results went up to the profile's limit, with as many files as a request holds."""
     turns = (turn(1, [Result("y" * 150_000, media=(IMAGE,))]), turn(2, [Result("new")]))
     view = View((), QUERY, turns=turns)
@@ -193,12 +191,14 @@ def test_a_turn_of_an_earlier_release_stays_as_it_was_sent() -> None:
 
 
 def test_each_try_is_smaller_and_the_newest_results_come_first() -> None:
-    """They were never sent; if older ones must be cut, the thinking goes with them."""
+    """They were never sent; if older ones must be cut, the thinking is dropped, too."""
     view = turn_by_turn([[Result("old " * 5_000)], [Result(LONG), Result("short")]], 90_000)[-1]
     steps, tries = iter(STEPS), [view]
     while (less := smaller(tries[-1], steps)) is not None:
         tries.append(less)
-    assert [tokens(one) for one in tries] == sorted({tokens(one) for one in tries}, reverse=True)
+    assert [tokens(attempt) for attempt in tries] == sorted(
+        {tokens(attempt) for attempt in tries}, reverse=True
+    )
     _, newest, older, least = tries
     assert plain(newest)[:-1] == plain(view)[:-1]
     assert not newest.cuts.without_thinking
@@ -209,7 +209,7 @@ def test_each_try_is_smaller_and_the_newest_results_come_first() -> None:
     assert is_least(least)
 
 
-def test_the_least_has_no_files_and_the_beginning_of_the_query() -> None:
+def test_the_minimal_view_has_no_files_and_the_beginning_of_the_query() -> None:
     view = fit(View((), replace(QUERY, content="x" * 9_000), attachments=(PDF,)), 90_000)
     least = smaller(view, iter(STEPS))
     assert least is not None
@@ -227,8 +227,8 @@ def test_files_that_were_refused_are_left_out_from_then_on() -> None:
 @pytest.mark.parametrize(
     ("reported", "room"), [(0, 87_904), (10_000, 87_904), (20_000, 42_452), (90_000, 42_452), (1, 115_175)]
 )
-def test_what_the_service_counted_corrects_the_estimate(reported: int, room: int) -> None:
-    """Within bounds: a count that cannot be right changes little."""
+def test_the_services_count_corrects_the_estimate(reported: int, room: int) -> None:
+    """Within bounds: an implausible count changes little."""
     profile = all_profiles()["assistant"]
     last = Sending(Cuts(), 10_000, reported)
     assert room_for(profile, "claude-haiku-5-5", Thinking(), 3_000, last) == room
@@ -257,7 +257,7 @@ def test_shares_are_fair(needs: list[int], room: int) -> None:
 
 
 @given(text=st.text(), tokens=st.integers(-1, 50))
-def test_as_much_of_a_text_as_so_many_tokens_hold(text: str, tokens: int) -> None:
+def test_a_text_is_cut_to_a_number_of_tokens(text: str, tokens: int) -> None:
     length = within_tokens(text, tokens)
     assert cautious_tokens(text[:length]) <= max(tokens, 0)
     assert length == len(text) or cautious_tokens(text[: length + 1]) > tokens

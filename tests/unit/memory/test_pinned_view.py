@@ -1,4 +1,4 @@
-"""What of the past is sent is decided once, whoever decides it, release 1 included (DESIGN 2.7)."""
+"""Which part of the past is sent is decided once, by whichever attempt, release 1 included (DESIGN 2.7)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dualtrack.storage.chats import Pin
 from tests.drivers.world import make_world
 
 
-def test_a_turn_sends_the_view_that_another_has_pinned_before() -> None:
-    """Two first attempts: this one finds every track, the other, of release 1, has pinned that one is missing."""
+def test_a_turn_sends_the_view_that_another_attempt_has_pinned() -> None:
+    """Two first attempts: this one has every track; the other, of release 1, has pinned that one is missing."""
     with make_world() as world:
         world.model.script.add({"match": "turn", "text": "A long answer. " * 40})
         first = world.ask("one")
@@ -28,7 +28,7 @@ def test_a_turn_sends_the_view_that_another_has_pinned_before() -> None:
 
         client.meta.events.register("before-call.dynamodb.UpdateItem", pin_first)
         assert world.turn(chat, 0)["next"] == "answered"
-        sent = [json.dumps(one.body["messages"]) for one in world.model.requests]
+        sent = [json.dumps(request.body["messages"]) for request in world.model.requests]
         assert len(sent) == 1
         assert "q1-r-sum" not in sent[0]
         assert "[ID:q1-r] A long answer." in sent[0]

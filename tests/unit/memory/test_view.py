@@ -34,25 +34,25 @@ def turn(*results: Result, number: int = 1) -> PastTurn:
         ToolCall(f"q3-t{m}", f"toolu_{number}_{m}", "search", freeze({})) for m, _ in enumerate(results, 1)
     )
     asked = [{"type": "tool_use", "id": call.tool_use_id, "name": "search", "input": {}} for call in calls]
-    found = MappingProxyType({call.id: result for call, result in zip(calls, results, strict=True)})
-    return PastTurn(freeze(asked), calls, found)
+    results_by_id = MappingProxyType({call.id: result for call, result in zip(calls, results, strict=True)})
+    return PastTurn(freeze(asked), calls, results_by_id)
 
 
 QUERY = Block("q3", "user", "now?", AT)
 
 
 def marks(messages: tuple[dict[str, Any], ...]) -> list[tuple[int, int]]:
-    """Where the cache breakpoints are: message and block."""
+    """The positions of the cache breakpoints: message and block."""
     return [
-        (place, index)
-        for place, message in enumerate(messages)
+        (number, index)
+        for number, message in enumerate(messages)
         for index, block in enumerate(message["content"])
         if "cache_control" in block
     ]
 
 
 def test_the_past_is_its_summarised_track() -> None:
-    """Tool summaries in the user message of their query, the response's as the assistant's."""
+    """Tool summaries are in the user message of their query, the response's summary is the assistant's."""
     sent = build(View((track(1), track(2)), QUERY))
     texts = [(message["role"], [block["text"] for block in message["content"]]) for message in sent.messages]
     assert texts == [
@@ -64,28 +64,28 @@ def test_the_past_is_its_summarised_track() -> None:
     ]
 
 
-def test_breakpoints_stand_at_the_ends_of_the_tracks_and_of_the_messages() -> None:
-    """Three here and one on the system prompt: the API takes four. What the call before has sent is looked for at its
-    end: a turn may bring more blocks than the service looks back.
+def test_breakpoints_are_at_the_ends_of_the_tracks_and_of_the_messages() -> None:
+    """Three here and one on the system prompt: the API accepts four. One marks the end of the previous call, since a
+    turn may add more blocks than the service looks back.
     """
     past = (track(1), track(2))
     assert marks(build(View(past, QUERY)).messages) == [(1, 0), (3, 0), (4, 0)]
-    one = (turn(Result("a"), Result("b")),)
-    assert marks(build(View(past, QUERY, turns=one)).messages) == [(3, 0), (4, 0), (6, 1)]
-    two = (*one, turn(Result("c"), number=2))
-    assert marks(build(View(past, QUERY, turns=two)).messages) == [(3, 0), (6, 1), (8, 0)]
+    turns = (turn(Result("a"), Result("b")),)
+    assert marks(build(View(past, QUERY, turns=turns)).messages) == [(3, 0), (4, 0), (6, 1)]
+    more = (*turns, turn(Result("c"), number=2))
+    assert marks(build(View(past, QUERY, turns=more)).messages) == [(3, 0), (6, 1), (8, 0)]
     assert marks(build(View((), QUERY)).messages) == [(0, 0)]
 
 
-def test_the_last_call_has_none_but_where_its_summaries_are_asked_for() -> None:
+def test_the_last_call_has_none_unless_its_summaries_follow() -> None:
     """The service reads its messages uncached, and no turn follows it."""
     view = View((track(1), track(2)), QUERY, turns=(turn(Result("a")),), limit="max_turns")
     assert marks(build(view).messages) == [(6, 1)]
     assert marks(build(replace(view, is_read_again=False)).messages) == []
 
 
-def test_results_come_first_and_in_call_order() -> None:
-    """Each once, errors marked, files beside the text."""
+def test_results_are_first_and_in_call_order() -> None:
+    """Each is sent once, errors marked, files beside the text."""
     image = MappingProxyType({"media_type": "image/png", "data": "aGk="})
     sent = build(
         View((), QUERY, turns=(turn(Result("a"), Result("no", is_error=True), Result("c", media=(image,))),))
@@ -97,7 +97,7 @@ def test_results_come_first_and_in_call_order() -> None:
     assert blocks[0]["content"][0]["text"] == "[ID:q3-t1] a"
 
 
-def test_a_long_result_is_cut_with_a_note_how_to_read_on() -> None:
+def test_a_long_result_is_cut_with_a_note_on_how_to_read_on() -> None:
     """On the wire only."""
     sent = build(View((), QUERY, turns=(turn(Result("x" * 50)),), result_limit=20))
     text = sent.messages[-1]["content"][0]["content"][0]["text"]
@@ -113,8 +113,8 @@ def test_forged_ids_in_results_are_neutralised() -> None:
     assert "[ID:q1-r]" not in sent.messages[-1]["content"][0]["content"][0]["text"]
 
 
-def test_the_last_call_is_told_why() -> None:
-    """After the results, in the same user message, or in one of its own after a pause."""
+def test_the_last_call_has_the_reason() -> None:
+    """After the results in the same user message, or in a message of its own after a pause."""
     sent = build(View((), QUERY, turns=(turn(Result("a")),), limit="max_turns", max_turns=15))
     assert sent.messages[-1]["content"][-1]["text"].startswith("(The limit of 15 turns")
     late = build(View((), QUERY, turns=(turn(Result("a")),), limit="timeout"))
@@ -124,7 +124,7 @@ def test_the_last_call_is_told_why() -> None:
     assert [message["role"] for message in after_pause.messages] == ["user", "assistant", "user"]
 
 
-def test_what_would_have_been_sent_in_full_is_estimated_the_same_way() -> None:
+def test_the_full_history_is_estimated_the_same_way() -> None:
     """The past's full records in place of its blocks; the running query is the same on both sides."""
     nothing = build(View((), QUERY))
     assert nothing.sent_tokens == nothing.full_history_tokens
@@ -134,7 +134,7 @@ def test_what_would_have_been_sent_in_full_is_estimated_the_same_way() -> None:
     assert past < 2_000
 
 
-def test_what_release_1_pinned_is_stood_in_for_by_the_records() -> None:
+def test_a_track_pinned_as_missing_by_release_1_is_replaced_by_the_records() -> None:
     """Under their own ids, thoughts left out."""
     detail = ToolCallDetail("toolu_1", "search", freeze({}), False, 1.0, 1)
     records = (
@@ -143,8 +143,8 @@ def test_what_release_1_pinned_is_stood_in_for_by_the_records() -> None:
         Record("q1-t1", "tool_call", "user", "whole result", AT, 1, call=detail),
         Record("q1-r", "message", "assistant", "whole answer", AT, 2, stop="complete"),
     )
-    one = stand_in(records, 1, 100)
-    assert [block.text for block in one.blocks] == [
+    substitute = stand_in(records, 1, 100)
+    assert [block.text for block in substitute.blocks] == [
         "[ID:q1] question",
         "[ID:q1-t1] (data from search) whole result",
         "[ID:q1-r] whole answer",

@@ -1,4 +1,4 @@
-"""Claude's client: what the service, or who sits in its place, answers instead of an answer."""
+"""Claude's client: how errors of the service, or of a server in its place, are handled."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ WAYS: dict[str, Callable[[Model], object]] = {
 
 @contextmanager
 def answering(answer: Response) -> Iterator[tuple[Model, list[str]]]:
-    """A client of a server that always answers this, and the paths that were asked of it."""
+    """A client of a server that always gives this answer, and the paths requested from it."""
     paths: list[str] = []
 
     async def respond(request: Request) -> Response:
@@ -53,7 +53,7 @@ def answering(answer: Response) -> Iterator[tuple[Model, list[str]]]:
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_key_goes_to_its_own_address_alone(way: str) -> None:
+def test_the_key_is_sent_only_to_its_own_address(way: str) -> None:
     with answering(RedirectResponse("/elsewhere", status_code=307)) as (model, paths):
         with pytest.raises(ModelUnavailable):
             WAYS[way](model)
@@ -75,7 +75,7 @@ def message(text: str, stop_reason: str = "end_turn") -> Response:
     )
 
 
-def test_an_answer_of_the_form_is_a_value_of_it() -> None:
+def test_a_structured_answer_is_parsed() -> None:
     with answering(message('{"name": "red"}')) as (model, _):
         assert model.parse(REQUEST, Colour, 30) == (Colour(name="red"), Usage(10, 5))
 
@@ -89,7 +89,7 @@ def test_an_answer_of_the_form_is_a_value_of_it() -> None:
         (message("[" * 100_000), "ValidationError"),
     ],
 )
-def test_what_is_cut_declined_or_of_another_form_is_no_answer(answer: Response, reason: str) -> None:
+def test_a_cut_declined_or_malformed_answer_is_rejected(answer: Response, reason: str) -> None:
     with answering(answer) as (model, _), pytest.raises(ModelUnavailable, match=reason):
         model.parse(REQUEST, Colour, 30)
 
@@ -122,14 +122,14 @@ def test_a_busy_service_says_so(way: str, answer: Response, reason: str, seconds
     "answer",
     [error(500, "api_error"), error(503, "api_error"), error(504, "timeout_error"), error(408, "api_error")],
 )
-def test_what_passes_by_itself_is_not_waited_for(way: str, answer: Response) -> None:
+def test_a_transient_error_is_not_waited_for(way: str, answer: Response) -> None:
     with answering(answer) as (model, _), pytest.raises(ModelUnavailable) as raised:
         WAYS[way](model)
     assert not isinstance(raised.value, ModelBusy)
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_service_that_is_not_there_is_no_busy_one(way: str) -> None:
+def test_an_unreachable_service_is_not_busy(way: str) -> None:
     """A wrong address would keep its user waiting for eleven minutes."""
     with answering(message("never asked")) as (model, _):
         pass
@@ -139,10 +139,10 @@ def test_a_service_that_is_not_there_is_no_busy_one(way: str) -> None:
 
 
 def test_an_error_inside_a_stream_may_say_that_the_service_is_busy() -> None:
-    told = 'event: error\ndata: {"type": "error", "error": {"type": "%s", "message": "scripted"}}\n\n'
+    event = 'event: error\ndata: {"type": "error", "error": {"type": "%s", "message": "scripted"}}\n\n'
     kinds = {}
     for kind in ("overloaded_error", "rate_limit_error", "api_error"):
-        with answering(Response(told % kind, media_type="text/event-stream")) as (model, _):
+        with answering(Response(event % kind, media_type="text/event-stream")) as (model, _):
             with pytest.raises(ModelUnavailable) as raised:
                 WAYS["stream"](model)
             kinds[kind] = getattr(raised.value, "reason", "")

@@ -1,4 +1,4 @@
-"""Claude on Bedrock, on the wire: signed with IAM credentials, and nothing sent that the endpoint does not take."""
+"""Claude on Bedrock, on the wire: signed with IAM credentials, with only the fields that the endpoint accepts."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def bedrock(served: Bedrock, monkeypatch: pytest.MonkeyPatch) -> Bedrock:
 
 @pytest.fixture
 def client(bedrock: Bedrock) -> Iterator[Callable[..., BedrockClaude]]:
-    """Makes clients, which end with the test."""
+    """Create clients that are closed after the test."""
     made: list[BedrockClaude] = []
 
     def make(**change: str) -> BedrockClaude:
@@ -69,8 +69,8 @@ def client(bedrock: Bedrock) -> Iterator[Callable[..., BedrockClaude]]:
         return made[-1]
 
     yield make
-    for one in made:
-        one.claude.client.close()
+    for created in made:
+        created.claude.client.close()
 
 
 @pytest.fixture
@@ -106,11 +106,11 @@ def test_a_short_answer_is_its_text_and_its_tokens(bedrock: Bedrock, model: Bedr
     assert usage.output_tokens > 0
 
 
-def answer(**given: Any) -> dict[str, Any]:
-    return {"content": [{"type": "tool_use", "name": "answer", "input": given}]}
+def answer(**fields: Any) -> dict[str, Any]:
+    return {"content": [{"type": "tool_use", "name": "answer", "input": fields}]}
 
 
-def test_an_answer_in_a_form_is_the_input_of_a_tool(bedrock: Bedrock, model: BedrockClaude) -> None:
+def test_a_structured_answer_is_the_input_of_a_tool(bedrock: Bedrock, model: BedrockClaude) -> None:
     bedrock.script.add(answer(name="red"))
     said, usage = model.parse({**short_fields(HAIKU, 100, Thinking()), **ASKED}, Colour, 30)
     assert said == Colour(name="red")
@@ -137,7 +137,7 @@ def test_a_model_that_always_thinks_is_told_to_call_it(bedrock: Bedrock, model: 
         ({"status": 529}, "529"),
     ],
 )
-def test_what_is_declined_or_of_another_form_is_no_answer(
+def test_a_declined_or_malformed_answer_is_rejected(
     bedrock: Bedrock, model: BedrockClaude, said: dict[str, Any], reason: str
 ) -> None:
     bedrock.script.add(said)
@@ -158,7 +158,7 @@ def test_the_role_of_the_function_signs(bedrock: Bedrock) -> None:
     assert sent["anthropic-version"]
 
 
-def test_a_chat_that_began_with_another_provider_is_asked_there(bedrock: Bedrock) -> None:
+def test_a_chat_begun_with_another_provider_stays_there(bedrock: Bedrock) -> None:
     settings = Settings(dualtrack_provider="anthropic", bedrock_base_url=bedrock.url)
     assert open_model(settings, "bedrock") is connect(bedrock.url, "")
     connect.cache_clear()
@@ -182,13 +182,13 @@ def test_a_signature_for_another_region_is_refused(
     assert bedrock.gate.refusals == ["signed for bedrock-mantle in eu-west-1"]
 
 
-def test_the_endpoint_takes_no_structured_output(bedrock: Bedrock, model: BedrockClaude) -> None:
-    """What the replacement is for: the plain client's form is refused."""
+def test_the_endpoint_refuses_structured_output(bedrock: Bedrock, model: BedrockClaude) -> None:
+    """The reason for the replacement: the plain client's form is refused."""
     with pytest.raises(ModelRefused, match="400"):
         model.claude.parse({**short_fields("anthropic.claude-haiku-5-5", 9, Thinking()), **ASKED}, Colour, 30)
 
 
-def test_a_signature_goes_to_its_own_address_alone() -> None:
+def test_a_signature_is_sent_only_to_its_own_address() -> None:
     paths: list[str] = []
 
     async def away(request: Request) -> Response:
@@ -196,14 +196,14 @@ def test_a_signature_goes_to_its_own_address_alone() -> None:
         return RedirectResponse("/elsewhere", status_code=307)
 
     with serve_in_thread(Starlette(routes=[Route("/{rest:path}", away, methods=["GET", "POST"])])) as url:
-        one = connect.__wrapped__(f"{url}/anthropic", json.dumps(GIVEN))
+        service = connect.__wrapped__(f"{url}/anthropic", json.dumps(GIVEN))
         with pytest.raises(ModelUnavailable):
-            one.complete({**short_fields(HAIKU, 9, Thinking()), **ASKED}, 30)
-        one.claude.client.close()
+            service.complete({**short_fields(HAIKU, 9, Thinking()), **ASKED}, 30)
+        service.claude.client.close()
     assert paths == ["/anthropic/v1/messages"]
 
 
-def test_without_credentials_it_says_so(bedrock: Bedrock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_credentials_are_reported(bedrock: Bedrock, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in KEYS:
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/dev/null")
@@ -213,15 +213,15 @@ def test_without_credentials_it_says_so(bedrock: Bedrock, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(
-    ("given", "sent"),
+    ("name", "sent"),
     [
         ("claude-haiku-5-5", "anthropic.claude-haiku-5-5"),
         ("claude-haiku-4-5-20251001", "anthropic.claude-haiku-4-5"),
         ("anthropic.claude-opus-5-5", "anthropic.claude-opus-5-5"),
     ],
 )
-def test_models_have_the_ids_of_bedrock(given: str, sent: str) -> None:
-    assert bedrock_model(given) == sent
+def test_model_names_become_ids_of_bedrock(name: str, sent: str) -> None:
+    assert bedrock_model(name) == sent
 
 
 def test_an_address_names_the_region_that_is_signed_for() -> None:

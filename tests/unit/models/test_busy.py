@@ -1,4 +1,4 @@
-"""Who counts as busy, and the times that are waited (CONTRACT 7)."""
+"""Which errors count as busy, and how long is waited (CONTRACT 7)."""
 
 from __future__ import annotations
 
@@ -60,38 +60,38 @@ def test_reasons(status: int, kind: str, asked: float | None, reason: str | None
         ({"retry-after": "9" * 1_000_000}, float("9" * 64)),
     ],
 )
-def test_what_a_service_asks_for(headers: dict[str, str], seconds: float | None) -> None:
+def test_the_wait_that_a_service_asks_for(headers: dict[str, str], seconds: float | None) -> None:
     assert asked_seconds(headers, NOW) == seconds
 
 
 @given(some.text(max_size=80))
 def test_no_header_breaks_it(text: str) -> None:
-    found = asked_seconds({"retry-after": text}, NOW)
-    assert found is None or found >= 0
+    seconds = asked_seconds({"retry-after": text}, NOW)
+    assert seconds is None or seconds >= 0
 
 
 def waits(draw: float, asked: float = 0.0, tries: int = 12) -> list[int]:
-    """One wait after the other, as a chat makes them."""
-    found = [0]
+    """Successive waits of a chat."""
+    seconds = [0]
     for _ in range(tries):
-        found.append(seconds_to_wait(asked, found[-1], A_LOT, draw))
-    return found[1:]
+        seconds.append(seconds_to_wait(asked, seconds[-1], A_LOT, draw))
+    return seconds[1:]
 
 
 def test_waits_grow_to_a_limit() -> None:
-    assert waits(0.0) == [2] * 12  # the shortest draw every time
+    assert waits(0.0) == [2] * 12  # every random wait is the shortest
     assert waits(1.0) == [4, 8, 16, 30, 30, 30, 30, 30, 30, 30, 30, 30]
     middle = waits(0.5)
-    assert all(one <= two for one, two in itertools.pairwise(middle))
+    assert all(earlier <= later for earlier, later in itertools.pairwise(middle))
     assert middle[-1] > LONGEST_SECONDS / 2
 
 
-def test_two_chats_that_were_turned_away_together_do_not_come_back_together() -> None:
+def test_two_chats_refused_at_the_same_time_retry_at_different_times() -> None:
     spread = {seconds_to_wait(0, LONGEST_SECONDS, A_LOT, step / 20) for step in range(20)}
     assert len(spread) > 10
 
 
-def test_a_service_is_left_alone_as_long_as_it_asks() -> None:
+def test_a_service_is_not_called_before_the_time_it_asks_for() -> None:
     assert min(waits(0.0, asked=40)) == 40
     assert max(waits(1.0, asked=40)) == 40 + LONGEST_SECONDS / 2
     assert seconds_to_wait(0.25, 0, A_LOT, 0.0) == 1  # whole seconds, and at least one
@@ -109,7 +109,7 @@ def stored(event: Event) -> StoredEvent:
     return StoredEvent(7, event.event, {**event.data, "at": iso(NOW)})
 
 
-def test_an_announced_wait_is_kept_to() -> None:
+def test_an_announced_wait_is_kept() -> None:
     newest = stored(retrying(3, "overloaded", 8))
     assert waited_before(newest, 3) == 8
     assert [still_to_wait(newest, 3, NOW + past) for past in (-5, 0, 2.5, 7, 7.5, 8, 60)] == [
@@ -123,6 +123,6 @@ def test_an_announced_wait_is_kept_to() -> None:
     ]
 
 
-def test_another_turns_wait_or_another_event_is_none() -> None:
+def test_another_turns_wait_or_another_event_does_not_count() -> None:
     for newest in (stored(retrying(2, "overloaded", 8)), stored(turn_begins(3, 15, final=False))):
         assert waited_before(newest, 3) == still_to_wait(newest, 3, NOW) == 0

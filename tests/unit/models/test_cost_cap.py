@@ -1,4 +1,4 @@
-"""When a chat has cost what it may (CONTRACT 8)."""
+"""When a chat has reached its cost cap (CONTRACT 8)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COST = some.floats(0, 0.2)
         (0.5, [], 1.0, False),  # the first call of a chat is never forced to be its last
         (0.5, [0.1], 0.3, False),
         (0.5, [0.1], 0.31, True),
-        (1.0, [0.1, 0.4, 0.1], 0.05, True),  # the next one may be as dear as the dearest
+        (1.0, [0.1, 0.4, 0.1], 0.05, True),  # the next one may cost as much as the most expensive
     ],
 )
 def test_the_cap(cap: float, spent: list[float], last: float, ends: bool) -> None:
@@ -25,10 +25,10 @@ def test_the_cap(cap: float, spent: list[float], last: float, ends: bool) -> Non
 
 
 @given(cap=some.floats(0.5, 2), turns=some.lists(COST, min_size=1, max_size=60), last=COST)
-def test_a_chat_stays_below_its_cap_unless_a_turn_is_dearer_than_any_before_it(
+def test_a_chat_stays_below_its_cap_unless_a_turn_costs_more_than_any_before(
     cap: float, turns: list[float], last: float
 ) -> None:
-    """And above it by no more than by what the dearer one is dearer."""
+    """And exceeds it by no more than that difference."""
     spent = [turns[0]]
     dearer = 0.0
     for turn in turns[1:]:
@@ -39,7 +39,7 @@ def test_a_chat_stays_below_its_cap_unless_a_turn_is_dearer_than_any_before_it(
     assert sum(spent) + last <= max(cap, turns[0] + last) + dearer + 1e-9
 
 
-def test_the_lower_cap_counts_and_none_is_none() -> None:
+def test_the_lower_cap_counts_and_without_caps_there_is_none() -> None:
     assert lowest_cap(0.0, 0.0) == 0.0
     assert lowest_cap(0.0, 2.0) == lowest_cap(2.0, 0.0) == lowest_cap(3.0, 2.0) == 2.0
 
@@ -51,10 +51,10 @@ def test_the_most_that_a_call_costs() -> None:
 
 
 @pytest.mark.parametrize("text", ["-0.1", "1000.1", "nan", "inf", "much"])
-def test_what_is_no_cap(text: str) -> None:
+def test_invalid_caps(text: str) -> None:
     with pytest.raises(ValueError, match="dollars from 0"):
         cap_from(text)
 
 
-def test_what_is_a_cap() -> None:
+def test_valid_caps() -> None:
     assert [cap_from(text) for text in ("", "0", "0.25", "1000")] == [0, 0, 0.25, 1000]

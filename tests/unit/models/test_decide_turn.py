@@ -24,14 +24,16 @@ def text(words: str) -> dict[str, Any]:
     return {"type": "text", "text": words}
 
 
-def use(number: int, name: str = "retrieve_full_context", **given: Any) -> dict[str, Any]:
+def use(number: int, name: str = "retrieve_full_context", **arguments: Any) -> dict[str, Any]:
     """A tool_use block."""
-    return {"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": given or {"id": "q1"}}
+    return {"type": "tool_use", "id": f"toolu_{number}", "name": name, "input": arguments or {"id": "q1"}}
 
 
-def decided(one: ModelReply, limit: Limit = "", before: int = 0) -> Decision:
+def decided(answered: ModelReply, limit: Limit = "", before: int = 0) -> Decision:
     """The decision on query 2."""
-    return decide(one, query=2, calls_before=before, offered=OFFERED, limit=limit, invalid=invalid_arguments)
+    return decide(
+        answered, query=2, calls_before=before, offered=OFFERED, limit=limit, invalid=invalid_arguments
+    )
 
 
 @pytest.mark.parametrize(
@@ -45,7 +47,7 @@ def decided(one: ModelReply, limit: Limit = "", before: int = 0) -> Decision:
     ],
 )
 def test_every_stop_reason_answers(stop_reason: str, stop: str) -> None:
-    """With what was written."""
+    """With the text written so far."""
     assert decided(reply(stop_reason, text("So."))) == Decision("answered", "So.", stop=stop)
 
 
@@ -74,7 +76,7 @@ def test_unknown_tools_and_bad_arguments_are_refused_but_answered() -> None:
     assert decision.calls[2].refused == ""
 
 
-def test_a_turn_in_which_nothing_can_run_goes_on_to_the_next() -> None:
+def test_a_turn_without_a_runnable_call_goes_on_to_the_next() -> None:
     """No empty fan-out."""
     assert decided(reply("tool_use", use(1, "nope"))).next == "turn"
 
@@ -85,8 +87,8 @@ def test_at_most_twenty_calls_run() -> None:
     assert [bool(call.refused) for call in decision.calls] == [False] * 20 + [True] * 5
 
 
-def test_input_that_is_no_object_is_refused_not_fatal() -> None:
-    """The API allows only objects, a model may still send something else."""
+def test_input_that_is_not_an_object_is_refused_not_fatal() -> None:
+    """The API allows only objects, but a model may send something else."""
     block = {"type": "tool_use", "id": "toolu_1", "name": "retrieve_full_context", "input": "q1"}
     assert "bad arguments" in decided(reply("tool_use", block)).calls[0].refused
 
@@ -104,7 +106,7 @@ def test_the_last_call_answers_whatever_the_model_wants(limit: Limit) -> None:
 
 
 def test_half_a_tool_call_at_the_token_limit_is_dropped() -> None:
-    """The answer stands, marked as cut."""
+    """The answer is kept, marked as cut."""
     decision = decided(reply("max_tokens", text("And so"), use(1)))
     assert decision == Decision("answered", "And so", stop="max_tokens")
 

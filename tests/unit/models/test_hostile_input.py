@@ -1,4 +1,4 @@
-"""What a model may write into a tool call: it runs, or its result says what is wrong; the chat goes on (CONTRACT 7)."""
+"""Whatever a model writes into a tool call, it runs or its result names the fault; the chat goes on (CONTRACT 7)."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
-    with make_world() as made:
-        yield made
+    with make_world() as new_world:
+        yield new_world
 
 
 def ask(world: World, *blocks: dict[str, Any], **more: Any) -> Chat:
-    """A chat whose first turn says these blocks."""
+    """A chat whose first turn has these blocks."""
     world.model.reset()
     world.model.script.add({"match": "turn", "content": blocks, **more}, {"match": "turn", "text": "So."})
     return world.ask("Do it.", user=f"user-{uuid.uuid4().hex}")
@@ -64,7 +64,7 @@ def results(world: World, chat: Chat) -> list[str]:
     ids=lambda value: str(value)[:24].encode("ascii", "replace").decode(),
 )
 def test_an_input_that_cannot_be_sent_back_is_an_error_result(world: World, raw: str, reason: str) -> None:
-    # the pieces are small, as the service's are; of megabytes they are larger only to save time
+    # the pieces are small, as the service's are; for megabytes they are larger only to save time
     chat = ask(world, use(raw), chunk=20 if len(raw) < 200_000 else 100_000)
     assert (chat.status, chat.calls) == ("done", 1)
     assert results(world, chat) == [f"Tool execution failed: bad arguments: {reason}."]
@@ -83,7 +83,7 @@ def test_an_input_that_cannot_be_sent_back_is_an_error_result(world: World, raw:
         ("", {}),
     ],
 )
-def test_every_other_input_is_sent_back_as_it_was(world: World, raw: str, read: Any) -> None:
+def test_every_other_input_is_sent_back_unchanged(world: World, raw: str, read: Any) -> None:
     chat = ask(world, use(raw))
     assert chat.status == "done"
     (asked,) = world.model.requests[1].body["messages"][1]["content"]
@@ -91,7 +91,7 @@ def test_every_other_input_is_sent_back_as_it_was(world: World, raw: str, read: 
 
 
 @pytest.mark.parametrize("name", ["no.such tool", "x" * 200, "\0", "ü", "retrieve.full.context", ""])
-def test_a_name_that_the_service_would_not_take_back_is_an_unknown_tool(world: World, name: str) -> None:
+def test_a_name_that_the_service_would_refuse_is_an_unknown_tool(world: World, name: str) -> None:
     chat = ask(world, use('{"id": "q1"}', name))
     assert chat.status == "done"
     assert results(world, chat) == ["Unknown tool: unnameable"]

@@ -1,4 +1,4 @@
-"""The local embedding model: what its vectors are, and that its tokenizer is the one that it says."""
+"""The local embedding model: its vectors, and that its tokenizer is the documented one."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def model() -> MiniLm:
     return load(FUNCTION / "tokenizer.json")
 
 
-def closeness(model: MiniLm, one: str, other: str) -> float:
-    first, second = (np.frombuffer(model.embed(text), "<f4") for text in (one, other))
+def closeness(model: MiniLm, question: str, answer: str) -> float:
+    first, second = (np.frombuffer(model.embed(text), "<f4") for text in (question, answer))
     return float(first @ second)
 
 
 def test_the_tokenizer_is_the_one_of_the_notice() -> None:
-    (told,) = re.findall(r"`([0-9a-f]{64})`", (FUNCTION / "NOTICE.md").read_text())
-    assert hashlib.sha256((FUNCTION / "tokenizer.json").read_bytes()).hexdigest() == told
+    (documented,) = re.findall(r"`([0-9a-f]{64})`", (FUNCTION / "NOTICE.md").read_text())
+    assert hashlib.sha256((FUNCTION / "tokenizer.json").read_bytes()).hexdigest() == documented
 
 
 def test_client_and_model_agree_on_the_name() -> None:
@@ -41,7 +41,7 @@ def test_a_vector_has_unit_length_and_its_dimensions(model: MiniLm) -> None:
         assert abs(float(vector @ vector) - 1) < 1e-5
 
 
-def test_what_means_the_same_is_closer_than_what_shares_words(model: MiniLm) -> None:
+def test_a_text_of_the_same_meaning_is_closer_than_one_with_shared_words(model: MiniLm) -> None:
     question = "How do I log in to my account?"
     meant = "Signing on needs a user name and a password."
     shares_words = "How do I count the pages in my book?"
@@ -49,7 +49,7 @@ def test_what_means_the_same_is_closer_than_what_shares_words(model: MiniLm) -> 
 
 
 def test_a_text_of_a_megabyte_takes_no_longer_than_its_beginning(model: MiniLm) -> None:
-    """Only the beginning is read: a tokenizer that read it all would take seconds."""
+    """Only the beginning is read; tokenizing all of it would take seconds."""
     began = time.perf_counter()
     long = model.embed("caching " * 125_000)
     assert time.perf_counter() - began < 2

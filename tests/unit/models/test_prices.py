@@ -28,15 +28,15 @@ def test_an_unknown_model_has_the_default(model: str) -> None:
     assert not is_known(model)
 
 
-def test_the_cache_is_dearer_to_write_and_cheap_to_read() -> None:
-    """A million of each on a line of $1 in and $5 out."""
+def test_cache_writes_cost_more_and_cache_reads_less() -> None:
+    """A million tokens of each at $1 in and $5 out."""
     assert dollars("claude-haiku-4-5", Usage(1_000_000)) == pytest.approx(1)
     assert dollars("claude-haiku-4-5", Usage(0, 1_000_000)) == pytest.approx(5)
     assert dollars("claude-haiku-4-5", Usage(cache_write_tokens=1_000_000)) == pytest.approx(1.25)
     assert dollars("claude-haiku-4-5", Usage(cache_read_tokens=1_000_000)) == pytest.approx(0.1)
 
 
-def test_a_long_prompt_is_dearer_as_a_whole() -> None:
-    """Cached tokens count toward its length; the answer does not, and costs the higher rate, too."""
+def test_a_long_prompt_costs_more_as_a_whole() -> None:
+    """Cached tokens count toward its length; the answer does not, but costs the higher rate too."""
     assert dollars("claude-haiku-5-5", Usage(100_000, 10_000)) == pytest.approx(0.015)
     assert dollars("claude-haiku-5-5", Usage(100_000, 10_000, cache_read_tokens=1)) == pytest.approx(0.075)

@@ -1,4 +1,4 @@
-"""What requests say of thinking, by the model; the figures are those of the models' pages."""
+"""The thinking fields of requests, by model; the figures are from the models' documentation."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ EARLIER = "claude-haiku-4-5-20251001"
 SHOWN = {"type": "adaptive", "display": "summarized"}
 
 
-def test_a_model_of_the_fourth_generation_is_asked_as_before() -> None:
-    """No setting changes its requests: it takes neither field."""
+def test_requests_to_a_model_of_the_fourth_generation_are_unchanged() -> None:
+    """No setting changes them: the model accepts neither field."""
     thinking = Thinking(room=9_000, effort="high")
     assert turn_fields(EARLIER, 4_096, thinking) == {"model": EARLIER, "max_tokens": 4_096}
     assert short_fields(EARLIER, 300, thinking) == {"model": EARLIER, "max_tokens": 300}
@@ -35,7 +35,7 @@ def test_a_turn_has_room_for_its_thinking_and_shows_it() -> None:
     }
 
 
-def test_effort_is_said_if_it_is_set() -> None:
+def test_effort_is_sent_if_it_is_set() -> None:
     assert turn_fields(HAIKU, 10, Thinking(effort="low"))["output_config"] == {"effort": "low"}
     assert "output_config" not in turn_fields(HAIKU, 10, Thinking())
 
@@ -64,7 +64,7 @@ def test_how_thinking_is_turned_off(model: str, thinking: Any) -> None:
 
 
 @pytest.mark.parametrize("model", ["claude-opus-5-5", "claude-fable-5", "claude-mythos-5-1"])
-def test_what_always_thinks_gets_room_in_every_call(model: str) -> None:
+def test_a_model_that_always_thinks_gets_room_in_every_call(model: str) -> None:
     assert short_fields(model, 300, Thinking(room=1_000)) == {"model": model, "max_tokens": 1_300}
     assert without_thinking(turn_fields(model, 10, Thinking()), 10) is None
 
@@ -79,11 +79,11 @@ def test_what_always_thinks_gets_room_in_every_call(model: str) -> None:
         ("a-model-of-ones-own", False),
     ],
 )
-def test_effort_goes_to_models_that_take_it(model: str, takes: bool) -> None:
+def test_effort_is_sent_to_models_that_accept_it(model: str, takes: bool) -> None:
     assert ("output_config" in turn_fields(model, 10, Thinking(effort="low"))) == takes
 
 
-def test_a_request_again_without_thinking() -> None:
+def test_a_repeated_request_without_thinking() -> None:
     request = {**turn_fields(HAIKU, 4_096, Thinking(effort="xhigh")), "messages": [], "tools": []}
     assert without_thinking(request, 4_096) == {
         "model": HAIKU,
@@ -94,6 +94,6 @@ def test_a_request_again_without_thinking() -> None:
     }
 
 
-def test_settings_that_are_empty_are_the_defaults() -> None:
+def test_empty_settings_are_the_defaults() -> None:
     assert thinking_from("", "") == Thinking(DEFAULT_ROOM, "")
     assert thinking_from("0", "low") == Thinking(0, "low")

@@ -1,4 +1,4 @@
-"""What a user is told when the model's service does not serve, and where the operator is sent."""
+"""What a user sees when the model's service fails, and what the operator is advised to do."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def refused(status: int, said: str = "invalid x-api-key", kind: str = "authentic
         (refused(404, "model: claude-x"), "DUALTRACK_MODEL and ANTHROPIC_BASE_URL"),
     ],
 )
-def test_a_refusal_names_the_setting_where_the_stage_says_so(error: ModelRefused, setting: str) -> None:
+def test_a_refusal_names_the_setting_if_the_stage_shows_details(error: ModelRefused, setting: str) -> None:
     code, message = refusal(error, SHOWN)
     assert code == "unavailable"
     assert f"“{error.said}”" in message
@@ -46,33 +46,33 @@ def test_a_refusal_names_the_setting_where_the_stage_says_so(error: ModelRefused
     assert "ANTHROPIC" not in bedrock.replace(error.said, "")
 
 
-def test_another_refusal_is_ours() -> None:
-    """The words of a user's request may be in it: only the type is shown where details are off."""
+def test_any_other_refusal_is_an_internal_error() -> None:
+    """It may quote the user's request, so only the type is shown where details are off."""
     error = refused(400, "messages.3: bad block", "invalid_request_error")
     assert refusal(error, HIDDEN)[0] == "internal"
     assert "messages.3" not in refusal(error, HIDDEN)[1]
     assert "messages.3" in refusal(error, SHOWN)[1]
 
 
-def test_words_of_a_service_are_bounded_and_hold_no_key_and_no_id_line() -> None:
+def test_a_services_message_is_bounded_and_has_no_key_and_no_id_line() -> None:
     said = own_words("[ID:q1] key sk-ant-api03-abcdefgh AKIAIOSFODNN7EXAMPLE\nis bad " + "x y " * 1_000)
     assert len(said) <= 300
     assert "\n" not in said
     assert not [part for part in ("sk-ant", "AKIA", "[ID:") if part in said]
 
 
-def test_a_chat_with_a_wrong_key_says_what_the_service_said() -> None:
+def test_a_chat_with_a_wrong_key_shows_the_services_message() -> None:
     with make_world() as world:
         problem = {"status": 401, "error_type": "authentication_error", "error_message": "invalid x-api-key"}
         world.model.script.add({**problem, "always": True})
-        told: list[ModelRefused] = []
-        deps = replace(world.turn_deps, details=SHOWN, refused=told.append)
+        errors: list[ModelRefused] = []
+        deps = replace(world.turn_deps, details=SHOWN, refused=errors.append)
         chat = world.start("Hello")
         assert run_turn(ref_of(chat), deps)["next"] == "failed"
         ended = world.load(chat)
         assert ended.error is not None
         assert "“invalid x-api-key” (401 authentication_error)" in ended.error["message"]
-        assert [(one.status, one.said) for one in told] == [(401, "invalid x-api-key")]
+        assert [(error.status, error.said) for error in errors] == [(401, "invalid x-api-key")]
         other = world.ask("Hello again", user="bob")
         assert other.error == {"code": "unavailable", "message": NOT_SERVED}
 
@@ -83,7 +83,7 @@ def closed_port() -> int:
         return int(taken.getsockname()[1])
 
 
-def test_nobody_at_the_address_is_told_with_the_address() -> None:
+def test_an_unreachable_address_is_named() -> None:
     url = f"http://user:secret@127.0.0.1:{closed_port()}"
     asked: dict[str, Any] = {
         "model": "claude-haiku-5-5",
@@ -102,7 +102,7 @@ def test_nobody_at_the_address_is_told_with_the_address() -> None:
     assert "127.0.0.1" not in failure_of(cause).message
 
 
-def test_a_missing_key_is_no_mystery() -> None:
+def test_a_missing_key_is_named() -> None:
     said = "There is no key in the parameter /dualtrack-prod/anthropic."
     cause = {"Error": "MissingKey", "Cause": json.dumps({"errorMessage": said})}
     assert said in failure_of(cause, SHOWN).message

@@ -1,7 +1,7 @@
-"""What a function loads: each handler in a fresh interpreter with little more than its environment's names.
+"""What a function loads: each handler in a fresh interpreter with a minimal environment.
 
-A cold start imports a handler once for every new process, and the heavy libraries cost more than all
-the rest (DESIGN 2.13); on AWS most of them are not even in the function's layers.
+A cold start imports the handler, and heavy libraries take more time than everything else (DESIGN 2.13); on AWS most of
+them are not even in the function's layers.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ ENVIRONMENT = {
     "AWS_DEFAULT_REGION": "us-east-1",
     "AWS_ACCESS_KEY_ID": "none",
     "AWS_SECRET_ACCESS_KEY": "none",
-    "AWS_ENDPOINT_URL": "http://127.0.0.1:9",  # nothing answers there: an import asks nobody
+    "AWS_ENDPOINT_URL": "http://127.0.0.1:9",  # nothing listens there: an import makes no request
     "AWS_EC2_METADATA_DISABLED": "true",
     "HISTORY_TABLE": "history",
     "CHATS_TABLE": "chats",
@@ -117,7 +117,7 @@ def test_a_handler_loads_no_heavy_module_that_it_may_not(function: str) -> None:
 
 
 @pytest.mark.parametrize(("provider", "loaded"), [("", []), ("bedrock", OF_BEDROCK)])
-def test_what_bedrock_needs_is_loaded_where_it_is_chosen(provider: str, loaded: list[str]) -> None:
+def test_libraries_of_bedrock_are_loaded_only_if_it_is_chosen(provider: str, loaded: list[str]) -> None:
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", OPENED.format(provider=provider, names=OF_BEDROCK)],
         env={
@@ -134,7 +134,7 @@ def test_what_bedrock_needs_is_loaded_where_it_is_chosen(provider: str, loaded: 
     assert json.loads(done.stdout) == loaded
 
 
-def test_every_function_that_is_named_is_there() -> None:
+def test_every_named_function_exists() -> None:
     assert set(MAY_LOAD) < set(FUNCTIONS)
 
 
@@ -158,8 +158,8 @@ assert random.random() != first, "two restored processes draw the same"
 
 
 @pytest.mark.parametrize("function", ["api", "turn", "summarise"])
-def test_what_is_restored_from_a_snapshot_holds_no_key_and_draws_anew(function: str) -> None:
-    """As Lambda's runtime does it: a snapshot after the import, the registered calls after each restore."""
+def test_a_restored_snapshot_has_no_key_and_a_new_random_seed(function: str) -> None:
+    """As in Lambda's runtime: a snapshot after the import, the registered hooks after each restore."""
     paths = [str(ROOT / "functions" / function), str(ROOT / "layers" / "core" / "python")]
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", RESTORED.format(paths=paths)],

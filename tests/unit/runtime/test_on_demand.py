@@ -1,4 +1,4 @@
-"""Packages whose names are imported when they are asked for; and what of the SDK a function loads."""
+"""Packages whose names are imported on first use, and the parts of the SDK that a function loads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ made = Name + "!"
 
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name of a package that gathers names from its parts, gone after the test."""
+    """The name of a package that re-exports names of its parts; removed after the test."""
     folder = tmp_path / "gathering"
     folder.mkdir()
     for name, text in {
@@ -39,7 +39,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         (folder / f"{name}.py").write_text(text, encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     for part in ("", ".first", ".second", ".beside", ".lower"):
-        # known to monkeypatch, so that it takes away what the test will have imported
+        # known to monkeypatch, so that it removes what the test imports
         monkeypatch.setitem(sys.modules, f"gathering{part}", sys)
         del sys.modules[f"gathering{part}"]
     return "gathering"
@@ -54,7 +54,7 @@ def _import(package: str) -> Any:
         return __import__(package)
 
 
-def test_a_name_brings_its_own_part_alone(package: str) -> None:
+def test_a_name_imports_only_its_own_part(package: str) -> None:
     gathering = _import(package)
     assert _imported() == {"gathering"}
     assert (gathering.Name, gathering.renamed) == ("name", "other")
@@ -77,14 +77,14 @@ def test_any_other_name_runs_the_whole_package(package: str, name: str, value: o
     assert _imported() == {"gathering", "gathering.first", "gathering.second", "gathering.beside"}
 
 
-def test_what_is_not_there_is_not_there(package: str) -> None:
+def test_an_unknown_name_is_an_error(package: str) -> None:
     gathering = _import(package)
     with pytest.raises(AttributeError, match="module 'gathering' has no attribute 'nothing'"):
         _ = gathering.nothing
     assert not hasattr(gathering, "nothing")
 
 
-def test_outside_a_package_is_imported_as_ever(package: str) -> None:
+def test_other_imports_are_unchanged(package: str) -> None:
     finders = list(sys.meta_path)
     with on_demand(package):
         pass
@@ -148,10 +148,10 @@ print(json.dumps([sorted(loaded), sorted(called - loaded), pieces, reply.stop_re
         "resources.organization",
     )
     assert not {f"anthropic.{name}" for name in unneeded} & set(loaded)
-    assert len(loaded) < 1_300, "of 2,900: has the SDK a new package that gathers names?"
+    assert len(loaded) < 1_300, "of 2,900: does a new package of the SDK re-export names?"
 
 
-def test_the_rest_of_the_sdk_is_there_for_who_asks() -> None:
+def test_the_rest_of_the_sdk_can_be_imported() -> None:
     program = """
 import json
 import dualtrack.models.anthropic

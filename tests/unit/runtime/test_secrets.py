@@ -1,4 +1,4 @@
-"""Keys: what stands in the Parameter Store or in Secrets Manager, and what counts as none."""
+"""Keys from the Parameter Store or Secrets Manager, and which values count as no key."""
 
 from __future__ import annotations
 
@@ -54,15 +54,15 @@ def test_a_name_without_a_slash_is_a_secret_of_secrets_manager(stored: str, read
     assert secret("key") == read
 
 
-def test_one_that_is_not_named_is_not_asked_for() -> None:
+def test_a_key_without_a_name_is_not_requested() -> None:
     assert secret("") == ""
 
 
-def test_a_parameter_that_is_not_there_is_no_key() -> None:
+def test_a_missing_parameter_is_no_key() -> None:
     assert secret(NAME) == ""
 
 
-def test_one_that_is_needed_and_not_there_is_named_with_the_command_that_puts_it() -> None:
+def test_a_missing_required_key_is_named_with_the_command_that_stores_it() -> None:
     with pytest.raises(
         MissingKey, match=rf"parameter {NAME}\. Put it there: aws ssm put-parameter --name {NAME}"
     ):
@@ -74,10 +74,10 @@ def test_a_secret_that_does_not_exist_is_an_error() -> None:
         secret("key")
 
 
-def test_what_is_there_and_what_is_not_is_asked_for_once_in_five_minutes(
+def test_present_and_missing_keys_are_requested_once_in_five_minutes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Parameter Store answers 40 requests a second to a whole account."""
+    """Parameter Store allows 40 requests per second for a whole account."""
     asked: list[str] = []
     client = secrets._keys().client
     client.meta.events.register(
@@ -95,5 +95,5 @@ def test_what_is_there_and_what_is_not_is_asked_for_once_in_five_minutes(
     assert secret("/dualtrack-prod/voyage") == "pa-1"
 
 
-def test_the_local_stack_and_the_functions_use_one_word() -> None:
+def test_the_local_stack_and_the_functions_use_the_same_word() -> None:
     assert NOT_SET == SECRET_NOT_SET

@@ -1,4 +1,4 @@
-"""The one place where transactions are made: conflicts retried, conditions handed back (DESIGN 2.9)."""
+"""Transactions: conflicts are retried, failed conditions are reported (DESIGN 2.9)."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ def refused(code: str) -> ClientError:
 def client() -> Iterator[Any]:
     """A table on moto."""
     with mock_aws():
-        made = boto3.client("dynamodb", region_name="us-east-1")
-        make_table(made, TABLE)
-        yield made
+        new_client = boto3.client("dynamodb", region_name="us-east-1")
+        make_table(new_client, TABLE)
+        yield new_client
 
 
 def key(sk: str) -> dict[str, str]:
-    """A key in the one partition of these tests."""
+    """A key in the partition of these tests."""
     return {"pk": "p", "sk": sk}
 
 
@@ -89,7 +89,7 @@ def no_pause(_: int) -> None:
 
 
 def test_all_or_nothing(client: Any) -> None:
-    """A lost condition leaves nothing behind and says what stands there."""
+    """A failed condition writes nothing and reports the existing item."""
     transact(client, [put_absent("first", TABLE, {**key("a"), "n": 1})])
     with pytest.raises(Lost) as lost:
         transact(
@@ -136,7 +136,7 @@ def test_a_transaction_of_one_is_a_plain_write(client: Any) -> None:
     ],
 )
 def test_conflicts_and_throttling_are_tried_again(client: Any, error: ClientError) -> None:
-    """Nobody has to know that they happened."""
+    """The caller does not notice them."""
     fickle = Fickle(client, error, error)
     pauses: list[int] = []
     transact(fickle, [put("a", TABLE, key("a")), put("b", TABLE, key("b"))], pauses.append)  # type: ignore[arg-type]
@@ -144,7 +144,7 @@ def test_conflicts_and_throttling_are_tried_again(client: Any, error: ClientErro
     assert get(client, TABLE, key("b"))
 
 
-def test_a_lost_condition_beside_a_conflict_is_decided_at_once(client: Any) -> None:
+def test_a_failed_condition_beside_a_conflict_is_final(client: Any) -> None:
     """A retry could not win it."""
     fickle = Fickle(client, cancelled("ConditionalCheckFailed", "TransactionConflict"))
     with pytest.raises(Lost):
@@ -153,7 +153,7 @@ def test_a_lost_condition_beside_a_conflict_is_decided_at_once(client: Any) -> N
 
 
 def test_it_gives_up_in_the_end(client: Any) -> None:
-    """As something that a retry of the step may mend."""
+    """With an error that a retry of the step may resolve."""
     fickle = Fickle(client, *[cancelled("TransactionConflict", "None")] * 100)
     with pytest.raises(Contended):
         transact(fickle, [put("a", TABLE, key("a")), put("b", TABLE, key("b"))], no_pause)  # type: ignore[arg-type]
@@ -195,22 +195,22 @@ def test_plain_values_come_back_plain(client: Any) -> None:
 def test_queries_keep_to_their_prefix_and_edges(
     client: Any, more: dict[str, Any], expected: list[str]
 ) -> None:
-    """Edges are exclusive; pages are invisible."""
+    """Bounds are exclusive; all pages are read."""
     for sk in ("a1", "a2", "a3", "b1"):
         transact(client, [put("item", TABLE, key(sk))])
     assert [item["sk"] for item in query(client, TABLE, "p", **more)] == expected
 
 
 def test_many_items_at_once(client: Any) -> None:
-    """More than one request takes, and some that do not exist."""
+    """More than fit in one request, some of which do not exist."""
     for number in range(130):
         transact(client, [put("item", TABLE, key(f"{number:03d}"))])
-    found = batch_get(client, TABLE, [key(f"{number:03d}") for number in range(150)])
-    assert len(found) == 130
+    batch = batch_get(client, TABLE, [key(f"{number:03d}") for number in range(150)])
+    assert len(batch) == 130
 
 
 class Busy:
-    """A client that does ten writes of a batch and hands the others back, as a throttled table does."""
+    """A client that makes ten writes of a batch and returns the others, as a throttled table does."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -225,7 +225,7 @@ class Busy:
         return {"UnprocessedItems": {table: requests[10:]} if requests[10:] else {}}
 
 
-def test_a_deletion_goes_on_with_what_is_handed_back(client: Any) -> None:
+def test_a_deletion_repeats_unprocessed_items(client: Any) -> None:
     keys = [key(f"{number:02d}") for number in range(60)]
     put_all(client, TABLE, keys, attempts=1)
     assert len(list(query(client, TABLE, "p"))) == 60
@@ -233,7 +233,7 @@ def test_a_deletion_goes_on_with_what_is_handed_back(client: Any) -> None:
     assert list(query(client, TABLE, "p")) == []
 
 
-def test_puts_that_are_handed_back_too_often_are_left_out(client: Any) -> None:
+def test_puts_that_stay_unprocessed_are_left_out(client: Any) -> None:
     keys = [key(f"{number:02d}") for number in range(30)]
     put_all(Busy(client), TABLE, keys, attempts=2)  # type: ignore[arg-type]
     assert [item["sk"] for item in query(client, TABLE, "p")] == [

@@ -39,7 +39,7 @@ def pk(request: pytest.FixtureRequest) -> str:
 
 
 def log_of(dynamodb: Any, pk: str) -> EventLog:
-    """A writer that knows nothing yet."""
+    """A writer that has not read the tail yet."""
     log = EventLog(dynamodb, "chats", pk, "ch_1", lambda: 1_795_000_000.0, NO_BODIES)
     if not ids(dynamodb, pk):
         log.begin()
@@ -52,7 +52,7 @@ def ids(dynamodb: Any, pk: str) -> list[int]:
 
 
 def test_events_are_numbered_without_gaps(dynamodb: Any, pk: str) -> None:
-    """In batches of any size, large ones packed."""
+    """In batches of any size; large ones are compressed."""
     log = log_of(dynamodb, pk)
     log.append([turn_begins(1, 15, final=False)])
     log.append([delta(1, "x" * 5_000), delta(1, "y"), delta(1, "z")])
@@ -64,46 +64,46 @@ def test_events_are_numbered_without_gaps(dynamodb: Any, pk: str) -> None:
     assert events[0].data["at"].endswith("Z")
 
 
-def test_a_reader_goes_on_from_anywhere(dynamodb: Any, pk: str) -> None:
+def test_a_reader_can_resume_at_any_event(dynamodb: Any, pk: str) -> None:
     """Also from the middle of a batch."""
     log = log_of(dynamodb, pk)
     for size in (1, 4, 2, 5):
         log.append([delta(1, str(number)) for number in range(size)])
     for after in range(13):
-        place = find_position(dynamodb, "chats", pk, after)
-        events, behind = read_on(dynamodb, "chats", pk, place)
+        position = find_position(dynamodb, "chats", pk, after)
+        events, behind = read_on(dynamodb, "chats", pk, position)
         assert [event.id for event in events] == list(range(after + 1, 13))
         assert behind == ReadPosition(12, 12)
 
 
 @pytest.mark.parametrize("after", range(16))
-def test_a_reader_that_was_found_once_gets_what_comes_later(dynamodb: Any, pk: str, after: int) -> None:
-    """Once each and in order, wherever in a batch it came back; also one that claims to have what is yet to come."""
+def test_a_resumed_reader_gets_all_later_events(dynamodb: Any, pk: str, after: int) -> None:
+    """Once each and in order, wherever in a batch it resumed; even if it claims to have seen future events."""
     log = log_of(dynamodb, pk)
     log.append([delta(1, "a"), delta(1, "b"), delta(1, "c")])
-    place = find_position(dynamodb, "chats", pk, after)
+    position = find_position(dynamodb, "chats", pk, after)
     got: list[int] = []
     for size in (1, 4, 2, 5):
         log.append([delta(1, str(number)) for number in range(size)])
-        events, place = read_on(dynamodb, "chats", pk, place)
+        events, position = read_on(dynamodb, "chats", pk, position)
         got += [event.id for event in events]
     assert got == list(range(after + 1, 16))
-    assert place == ReadPosition(15, 15)
-    assert read_on(dynamodb, "chats", pk, place) == ([], place)
+    assert position == ReadPosition(15, 15)
+    assert read_on(dynamodb, "chats", pk, position) == ([], position)
 
 
-def test_a_batch_that_is_not_visible_yet_ends_the_run(dynamodb: Any, pk: str) -> None:
-    """An eventually consistent read may show a later batch first; its reader waits for the one before."""
+def test_a_batch_that_is_not_visible_yet_ends_the_read(dynamodb: Any, pk: str) -> None:
+    """An eventually consistent read may show a later batch first; the reader waits for the earlier one."""
     log = log_of(dynamodb, pk)
     for size in (2, 3, 2):
         log.append([delta(1, str(number)) for number in range(size)])
     for after, seen in ((0, [1, 2]), (1, [2]), (3, [])):
-        place = find_position(dynamodb, "chats", pk, after)
+        position = find_position(dynamodb, "chats", pk, after)
         with hidden(dynamodb, pk, 3):
-            events, place = read_on(dynamodb, "chats", pk, place)
+            events, position = read_on(dynamodb, "chats", pk, position)
             assert [event.id for event in events] == seen
             unseen = find_position(dynamodb, "chats", pk, max(after, 2))
-        for later in (place, unseen):
+        for later in (position, unseen):
             rest, _ = read_on(dynamodb, "chats", pk, later)
             assert [event.id for event in rest] == list(range(max(after, 2) + 1, 8))
 
@@ -119,7 +119,7 @@ def hidden(dynamodb: Any, pk: str, first: int) -> Iterator[None]:
 
 
 def test_a_taken_slot_is_noticed_and_shown_to_the_fence(dynamodb: Any, pk: str) -> None:
-    """The writer meets what came in between, and may stop."""
+    """The writer sees the events added in between, and may stop."""
     first, second = log_of(dynamodb, pk), log_of(dynamodb, pk)
     first.append([delta(1, "a")])
     second.append([turn_begins(1, 15, final=False)])
@@ -136,7 +136,7 @@ def test_a_taken_slot_is_noticed_and_shown_to_the_fence(dynamodb: Any, pk: str) 
 
 
 def test_without_a_fence_the_append_moves_on(dynamodb: Any, pk: str) -> None:
-    """Nothing is lost and nothing doubled."""
+    """Nothing is lost and nothing duplicated."""
     first, second = log_of(dynamodb, pk), log_of(dynamodb, pk)
     first.append([delta(1, "a")])
     second.append([delta(1, "b"), delta(1, "c")])
@@ -145,7 +145,7 @@ def test_without_a_fence_the_append_moves_on(dynamodb: Any, pk: str) -> None:
 
 
 def test_the_terminal_event_closes_the_log(dynamodb: Any, pk: str) -> None:
-    """Every zombie is fenced off by it, whatever tail it knows."""
+    """It stops every late writer, whatever tail it knows."""
     zombie = log_of(dynamodb, pk)
     zombie.append([delta(1, "a")])
     log_of(dynamodb, pk).append([error("internal", "…")])
@@ -155,8 +155,8 @@ def test_the_terminal_event_closes_the_log(dynamodb: Any, pk: str) -> None:
     assert ids(dynamodb, pk) == [1, 2]
 
 
-def test_events_and_their_record_are_one(dynamodb: Any, pk: str) -> None:
-    """A record that exists was appended before: neither it nor its events come twice."""
+def test_events_and_their_record_are_one_transaction(dynamodb: Any, pk: str) -> None:
+    """If the record exists, it was appended before: neither it nor its events are written twice."""
     log = log_of(dynamodb, pk)
     action = put_absent("record", "history", {"pk": pk, "sk": "F#1"})
     log.append([record_stored("q1", "user", "message")], [action])
@@ -166,14 +166,14 @@ def test_events_and_their_record_are_one(dynamodb: Any, pk: str) -> None:
     assert ids(dynamodb, pk) == [1]
 
 
-def test_parallel_writers_leave_no_gap_and_no_double(dynamodb: Any, pk: str) -> None:
+def test_parallel_writers_leave_no_gap_and_no_duplicate(dynamodb: Any, pk: str) -> None:
     """Eight writers, 64 appends."""
     shuffled = random.Random(7)
     sizes = [[shuffled.randint(1, 3) for _ in range(8)] for _ in range(8)]
     lock = threading.Lock()
 
     class OneAtATime:
-        """moto is no concurrent engine: its requests are taken one after another, in any order."""
+        """moto is not thread-safe: its requests are made one after another, in any order."""
 
         def __getattr__(self, name: str) -> Any:
             def call(**request: Any) -> Any:
@@ -202,19 +202,19 @@ def test_parallel_writers_leave_no_gap_and_no_double(dynamodb: Any, pk: str) -> 
         ]
 
 
-def test_a_log_that_was_deleted_takes_nothing(dynamodb: Any, pk: str) -> None:
-    """A tool that comes back after its conversation is gone leaves no trace."""
+def test_nothing_is_appended_to_a_deleted_log(dynamodb: Any, pk: str) -> None:
+    """A tool that returns after its conversation was deleted writes nothing."""
     late = EventLog(dynamodb, "chats", pk, "ch_1", lambda: 0.0, NO_BODIES)
     with pytest.raises(ChatClosed):
         late.append([delta(1, "late")])
     assert ids(dynamodb, pk) == []
 
 
-def test_an_append_whose_answer_was_lost_is_not_made_twice(dynamodb: Any, pk: str) -> None:
-    """botocore sends the request again, and it meets its own batch."""
+def test_an_append_whose_response_was_lost_is_not_repeated(dynamodb: Any, pk: str) -> None:
+    """botocore sends the request again, and the batch already exists."""
 
     class SentTwice:
-        """The first answer to every write is lost."""
+        """The first response to every write is lost."""
 
         def __getattr__(self, name: str) -> Any:
             def call(**request: Any) -> Any:

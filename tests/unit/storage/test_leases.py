@@ -1,4 +1,4 @@
-"""What one user may hold open at a time: taken, given back, ended by itself, never more than the limit."""
+"""How much one user may hold open at a time: leases are taken, released or expire, never more than the limit."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def lease(name: str, bound: Bound = TWO) -> Lease:
 # ── the decision ──────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_lease_is_given_until_as_many_are_held_as_may_be() -> None:
-    one = with_lease({}, lease("a"), NOW)
-    both = with_lease(one, lease("b"), NOW + 1)
+def test_a_lease_is_granted_up_to_the_limit() -> None:
+    first = with_lease({}, lease("a"), NOW)
+    both = with_lease(first, lease("b"), NOW + 1)
     assert both == {"a": NOW + 60, "b": NOW + 61}
     with pytest.raises(ApiError) as refused:
         with_lease(both, lease("c"), NOW + 58)
@@ -41,7 +41,7 @@ def test_a_lease_is_given_until_as_many_are_held_as_may_be() -> None:
     assert with_lease(both, lease("c"), NOW + 60) == {"b": NOW + 61, "c": NOW + 120}
 
 
-def test_who_writes_again_because_the_answer_was_lost_holds_one() -> None:
+def test_a_write_repeated_after_a_lost_response_takes_one_lease() -> None:
     both = with_lease(with_lease({}, lease("a"), NOW), lease("b"), NOW)
     assert with_lease(both, lease("b"), NOW) == both
 
@@ -50,7 +50,7 @@ def test_who_writes_again_because_the_answer_was_lost_holds_one() -> None:
     st.dictionaries(st.text("abc", min_size=1), st.integers(NOW - 100, NOW + 100), max_size=8),
     st.integers(NOW - 100, NOW + 100),
 )
-def test_the_limit_holds_whatever_stands_there(held: dict[str, int], now: int) -> None:
+def test_the_limit_is_kept_whatever_is_stored(held: dict[str, int], now: int) -> None:
     current = {key: ends for key, ends in held.items() if ends > now}
     if len(current) < TWO.limit:
         assert with_lease(held, lease("new"), now) == {**current, "new": now + TWO.seconds}
@@ -71,9 +71,9 @@ def test_the_limits_are_the_contracts() -> None:
 def client() -> Iterator[Any]:
     """The cache table on moto."""
     with mock_aws():
-        made = boto3.client("dynamodb", region_name="us-east-1")
-        make_table(made, TABLE)
-        yield made
+        new_client = boto3.client("dynamodb", region_name="us-east-1")
+        make_table(new_client, TABLE)
+        yield new_client
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def items(client: Any) -> list[Any]:
     return list(client.scan(TableName=TABLE)["Items"])
 
 
-def test_one_that_is_given_back_is_given_to_the_next(leases: Leases) -> None:
+def test_a_released_lease_can_be_taken_again(leases: Leases) -> None:
     first, _ = leases.take("ann", TWO), leases.take("ann", TWO)
     assert refusal(lambda: leases.take("ann", TWO)) == "rate_limited"
     leases.free(first)
@@ -111,7 +111,7 @@ def test_each_user_and_each_kind_has_leases_of_its_own(leases: Leases) -> None:
         assert leases.take(user, other).bound == other
 
 
-def test_one_that_nobody_gives_back_ends_by_itself(leases: Leases, clock: FakeClock, client: Any) -> None:
+def test_a_lease_that_is_never_released_expires(leases: Leases, clock: FakeClock, client: Any) -> None:
     for _ in range(2):
         leases.take("ann", TWO)
     clock.sleep(TWO.seconds - 2)
@@ -119,11 +119,11 @@ def test_one_that_nobody_gives_back_ends_by_itself(leases: Leases, clock: FakeCl
     clock.sleep(2)
     leases.take("ann", TWO)
     (item,) = items(client)
-    assert len(item["leases"]["M"]) == 1, "those that have ended are not kept"
-    assert int(item["ttl"]["N"]) == int(clock()) + TWO.seconds, "DynamoDB deletes what is left"
+    assert len(item["leases"]["M"]) == 1, "expired leases are not kept"
+    assert int(item["ttl"]["N"]) == int(clock()) + TWO.seconds, "DynamoDB deletes the rest"
 
 
-def test_giving_back_twice_or_late_takes_nothing_from_others(leases: Leases, clock: FakeClock) -> None:
+def test_releasing_twice_or_late_does_not_affect_others(leases: Leases, clock: FakeClock) -> None:
     late = leases.take("ann", TWO)
     clock.sleep(TWO.seconds + 1)
     for _ in range(2):
@@ -135,7 +135,7 @@ def test_giving_back_twice_or_late_takes_nothing_from_others(leases: Leases, clo
 
 
 class Overtaken:
-    """A client that lets others act before each of the first writes it is asked for."""
+    """A client before whose first writes others act."""
 
     def __init__(self, client: Any, *others: Callable[[], object]) -> None:
         self.client = client
@@ -145,15 +145,15 @@ class Overtaken:
         return getattr(self.client, name)
 
     def update_item(self, **request: Any) -> Any:
-        """Second to the next of the others."""
+        """Write after the next of the others."""
         if self.others:
             self.others.pop(0)()
         return self.client.update_item(**request)
 
 
 @pytest.mark.parametrize("held", [0, 1])
-def test_of_two_who_race_for_the_last_one_gets_it(leases: Leases, client: Any, held: int) -> None:
-    """The rival comes between the look and the write, in every way that there is."""
+def test_of_two_racing_for_the_last_lease_only_one_gets_it(leases: Leases, client: Any, held: int) -> None:
+    """The rival acts between the read and the write, in every possible way."""
     bound = Bound("RACE", "things", limit=held + 1, seconds=60)
     for _ in range(held):
         leases.take("ann", bound)
@@ -166,7 +166,7 @@ def test_of_two_who_race_for_the_last_one_gets_it(leases: Leases, client: Any, h
     assert len(item["leases"]["M"]) == bound.limit
 
 
-def test_who_loses_races_for_ever_is_refused(leases: Leases, client: Any) -> None:
+def test_after_losing_too_many_races_it_is_refused(leases: Leases, client: Any) -> None:
     wide = Bound("WIDE", "things", limit=1_000, seconds=60)
     crowd: Any = Overtaken(client, *[lambda: leases.take("ann", wide)] * 100)
     assert refusal(lambda: Leases(crowd, TABLE, leases.clock).take("ann", wide)) == "rate_limited"
@@ -195,7 +195,7 @@ class Broken:
         EndpointConnectionError(endpoint_url="https://dynamodb"),
     ],
 )
-def test_who_cannot_be_counted_gets_none_and_nothing_else_breaks(
+def test_without_the_table_no_lease_is_granted_and_nothing_else_fails(
     leases: Leases, client: Any, error: Exception
 ) -> None:
     failing: Any = Broken(client, error)

@@ -1,4 +1,4 @@
-"""The ledger's store: what is written, what is refused, what a second try changes."""
+"""The ledger's store: what is written, what is refused, what a repeated request changes."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ NOW = 1795262400.0  # 2026-11-21 12:00 UTC
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[DynamoDBClient]:
-    with moto_client() as made:
-        yield made
+    with moto_client() as new_client:
+        yield new_client
 
 
 @pytest.fixture
 def ledger(client: DynamoDBClient) -> Iterator[Ledger]:
-    made = make_ledger(client)
-    yield made
-    client.delete_table(TableName=made.table)  # moto copies every table for each transaction
+    new_ledger = make_ledger(client)
+    yield new_ledger
+    client.delete_table(TableName=new_ledger.table)  # moto copies every table for each transaction
 
 
 def hold(ledger: Ledger, chat: str, amount: int = 5, user: str = "ann") -> Decision | Refused:
@@ -44,7 +44,7 @@ def no_pause(attempt: int) -> None:
     """Retry at once."""
 
 
-def test_an_account_comes_back_as_it_was_stored(ledger: Ledger) -> None:
+def test_an_account_is_read_as_it_was_stored(ledger: Ledger) -> None:
     ledger.grant("ann", "g1", 500, "pack", NOW)
     decision = hold(ledger, "ch_1", 53)
     assert isinstance(decision, Decision)
@@ -57,7 +57,7 @@ def test_a_user_without_an_account_is_on_the_default_plan_and_costs_nothing(ledg
     assert rows(ledger.client, ledger.table) == []
 
 
-def test_a_decision_on_figures_that_moved_is_not_written(ledger: Ledger) -> None:
+def test_a_decision_on_outdated_figures_is_not_written(ledger: Ledger) -> None:
     stale = ledger.load("ann")
     hold(ledger, "ch_1")
     decision = stale.hold("ch_2", 5, NOW)
@@ -68,7 +68,7 @@ def test_a_decision_on_figures_that_moved_is_not_written(ledger: Ledger) -> None
     assert list(ledger.load("ann").holds) == ["ch_1"]
 
 
-def test_a_decision_is_made_anew_when_somebody_was_faster(ledger: Ledger) -> None:
+def test_a_decision_is_retried_after_a_concurrent_change(ledger: Ledger) -> None:
     hold(ledger, "ch_0", 40)
     rivals = iter(["ch_a", "ch_b"])
 
@@ -82,7 +82,7 @@ def test_a_decision_is_made_anew_when_somebody_was_faster(ledger: Ledger) -> Non
     assert sorted(ledger.load("ann").holds) == ["ch_0", "ch_a", "ch_b"]
 
 
-def test_whoever_is_always_too_late_is_told_so(ledger: Ledger) -> None:
+def test_after_too_many_concurrent_changes_it_fails(ledger: Ledger) -> None:
     def commit(account: Account, decision: Decision) -> None:
         raise Lost({"account": None, "entry": None})
 
@@ -90,7 +90,7 @@ def test_whoever_is_always_too_late_is_told_so(ledger: Ledger) -> None:
         with_account(ledger, "ann", lambda account: account.hold("ch", 5, NOW), commit, no_pause)
 
 
-def test_a_lost_condition_of_the_chat_is_the_callers(ledger: Ledger) -> None:
+def test_a_failed_condition_of_the_chat_is_left_to_the_caller(ledger: Ledger) -> None:
     def commit(account: Account, decision: Decision) -> None:
         raise Lost({"account": None, "chat": None})
 
@@ -106,7 +106,7 @@ def test_a_repeated_grant_changes_nothing(ledger: Ledger) -> None:
     assert ledger.grant("bob", "payment-7", 500, "pack", NOW).pack == 500
 
 
-def test_a_grant_whose_answer_was_lost_is_not_made_twice(ledger: Ledger) -> None:
+def test_a_grant_whose_response_was_lost_is_not_repeated(ledger: Ledger) -> None:
     class AnswerLost:
         """Commits, then says that it could not."""
 
@@ -227,14 +227,14 @@ def test_a_movement_is_two_items_in_one_transaction(ledger: Ledger) -> None:
     assert ledger.actions(account, account.settle("ch_1", 5, NOW)) == []
 
 
-def test_an_account_in_use_stands_in_the_index(ledger: Ledger) -> None:
+def test_an_account_in_use_is_in_the_index(ledger: Ledger) -> None:
     hold(ledger, "ch_1")
     (row,) = rows(ledger.client, ledger.table, "active")
     assert dynamo.from_wire(row)["day"] == "2026-11-21"
     assert "active" not in account_item(ledger.load("ann"), resting=True)
 
 
-def test_the_newest_lines_are_read_and_it_is_said_if_there_are_more(ledger: Ledger) -> None:
+def test_the_newest_lines_are_read_with_whether_there_are_more(ledger: Ledger) -> None:
     account = Account("ann")
     for number in range(4):
         at = NOW + number * 86_400
@@ -247,7 +247,7 @@ def test_the_newest_lines_are_read_and_it_is_said_if_there_are_more(ledger: Ledg
 
     def newest(since: float, limit: int) -> tuple[list[int], bool]:
         movements, complete = ledger.newest_movements("ann", since, limit)
-        return [one.nanodollars for one in movements], complete
+        return [movement.nanodollars for movement in movements], complete
 
     assert newest(0, 8) == ([4, 0, 3, 0, 2, 0, 1, 0], True)
     assert newest(NOW + 2 * 86_400, 8) == ([4, 0, 3, 0], True)

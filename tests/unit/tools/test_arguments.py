@@ -1,4 +1,4 @@
-"""Arguments against a schema that may be a stranger's: nothing is fetched, nothing stalls, nothing raises."""
+"""Arguments against a schema that may be untrusted: nothing is fetched, nothing stalls, nothing raises."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def of(**properties: Any) -> dict[str, Any]:
     return {"type": "object", "properties": properties}
 
 
-def test_problems_are_few_and_short_and_name_their_place() -> None:
+def test_problems_are_few_and_short_and_located() -> None:
     many = {"type": "object", "additionalProperties": {"type": "integer"}}
-    found = problem(many, **{f"a{n}": "x" * 1000 for n in range(9)})
-    assert found.startswith("bad arguments: $.a0: 'xxx")
-    assert found.count("$.a") == 3
-    assert len(found) < 1_000
+    message = problem(many, **{f"a{n}": "x" * 1000 for n in range(9)})
+    assert message.startswith("bad arguments: $.a0: 'xxx")
+    assert message.count("$.a") == 3
+    assert len(message) < 1_000
 
 
 @pytest.mark.parametrize(
@@ -48,12 +48,12 @@ def test_problems_are_few_and_short_and_name_their_place() -> None:
         {**of(), "additionalProperties": False},
     ],
 )
-def test_what_honest_schemas_say_is_checked(schema: Any) -> None:
+def test_ordinary_schemas_are_checked(schema: Any) -> None:
     assert problem(schema, a="x").startswith("bad arguments: $")
 
 
 def test_no_reference_leaves_the_schema() -> None:
-    """A server stands ready to answer, and is not asked."""
+    """A server is ready to answer, but gets no request."""
     asked: list[str] = []
 
     async def answers(scope: Scope, receive: Receive, send: Send) -> None:
@@ -70,7 +70,7 @@ def test_no_reference_leaves_the_schema() -> None:
 
 
 def _doubling() -> dict[str, Any]:
-    """Each definition asks twice for the next one: 2^40 visits."""
+    """Each definition refers twice to the next one: 2^40 visits."""
     steps = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)}
     return {**of(a={"$ref": "#/$defs/d0"}), "$defs": {**steps, "d40": {"type": "string"}}}
 
@@ -101,7 +101,7 @@ EVIL_TEXT = "a" * 40 + "!"
     ids=["pattern", "dialect", "names", "inner names", "unevaluated", "propertyNames", "doubling", "itself", "unique", "enum", "anchors", "number"],
 )  # fmt: skip
 def test_no_schema_stalls_or_breaks_the_check(schema: Any, value: Any) -> None:
-    """The bound is one that only exponential or quadratic work exceeds."""
+    """Only exponential or quadratic work exceeds the limit."""
     began = time.monotonic()
     assert problem(schema, a=value) == ""
     assert time.monotonic() - began < 20
@@ -119,7 +119,7 @@ def test_no_schema_stalls_or_breaks_the_check(schema: Any, value: Any) -> None:
         (of(a={"enum": ["x" * 60_000]}), False),
     ],
 )
-def test_a_tool_is_offered_if_the_service_takes_its_schema(schema: Any, usable: bool) -> None:
+def test_a_tool_is_offered_if_the_service_accepts_its_schema(schema: Any, usable: bool) -> None:
     assert is_usable(freeze(schema)) is usable
     if not usable:
         assert problem(schema, a=1) == "", "its server decides"

@@ -1,4 +1,4 @@
-"""The client of the function ``embed``, over the wire: what it asks, and what it takes for an answer."""
+"""The client of the function ``embed``, over the wire: its requests, and which answers it accepts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Service:
 
 
 def vector(text: str) -> str:
-    """A vector that tells which text it belongs to."""
+    """A vector that identifies its text."""
     return base64.b64encode(text.encode()[:1536].ljust(1536, b"\0")).decode()
 
 
@@ -41,15 +41,15 @@ def vectors_of(texts: list[str]) -> Answer:
 
 @pytest.fixture
 def service() -> Iterator[tuple[Service, LocalEmbedder]]:
-    made = Service()
+    new_service = Service()
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             assert self.path.endswith("/invocations")
             assert "function%3Aembed%3Alive" in self.path
             texts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["texts"]
-            made.asked.append(texts)
-            headers, payload = made.answers(texts)
+            new_service.asked.append(texts)
+            headers, payload = new_service.answers(texts)
             body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
             self.send_response(200)
             for name, value in {**headers, "Content-Length": str(len(body))}.items():
@@ -70,7 +70,7 @@ def service() -> Iterator[tuple[Service, LocalEmbedder]]:
         aws_secret_access_key="secret",
         config=Config(retries={"total_max_attempts": 1}),
     )
-    yield made, LocalEmbedder(client, ALIAS)
+    yield new_service, LocalEmbedder(client, ALIAS)
     server.shutdown()
     server.server_close()
 
@@ -79,19 +79,21 @@ def embed(embedder: LocalEmbedder, texts: list[str]) -> tuple[bytes, ...]:
     return asyncio.run(embedder.embed(texts, "document", 20))
 
 
-def test_texts_come_back_in_order_however_many(service: tuple[Service, LocalEmbedder]) -> None:
-    made, embedder = service
-    texts = [f"text {place}" for place in range(TEXTS_AT_ONCE * 3 + 5)]
+def test_vectors_are_in_the_order_of_the_texts_however_many(service: tuple[Service, LocalEmbedder]) -> None:
+    remote, embedder = service
+    texts = [f"text {number}" for number in range(TEXTS_AT_ONCE * 3 + 5)]
     assert embed(embedder, texts) == tuple(base64.b64decode(vector(text)) for text in texts)
-    assert sorted(map(len, made.asked)) == [5, TEXTS_AT_ONCE, TEXTS_AT_ONCE, TEXTS_AT_ONCE]
+    assert sorted(map(len, remote.asked)) == [5, TEXTS_AT_ONCE, TEXTS_AT_ONCE, TEXTS_AT_ONCE]
 
 
-def test_what_the_function_had_no_time_for_is_asked_again(service: tuple[Service, LocalEmbedder]) -> None:
-    made, embedder = service
-    made.answers = lambda texts: vectors_of(texts[:2])
+def test_texts_that_the_function_had_no_time_for_are_requested_again(
+    service: tuple[Service, LocalEmbedder],
+) -> None:
+    remote, embedder = service
+    remote.answers = lambda texts: vectors_of(texts[:2])
     texts = ["a", "b", "c", "d", "e"]
     assert embed(embedder, texts) == tuple(base64.b64decode(vector(text)) for text in texts)
-    assert made.asked == [texts, ["c", "d", "e"], ["e"]]
+    assert remote.asked == [texts, ["c", "d", "e"], ["e"]]
 
 
 @pytest.mark.parametrize(
@@ -111,13 +113,13 @@ def test_what_the_function_had_no_time_for_is_asked_again(service: tuple[Service
 def test_anything_but_a_complete_answer_degrades(
     service: tuple[Service, LocalEmbedder], answer: Answer
 ) -> None:
-    made, embedder = service
-    made.answers = lambda _: answer
+    remote, embedder = service
+    remote.answers = lambda _: answer
     with pytest.raises(Degraded):
         embed(embedder, ["a"])
 
 
-def test_nobody_there_degrades() -> None:
+def test_a_missing_function_degrades() -> None:
     client = boto3.client(
         "lambda",
         endpoint_url="http://127.0.0.1:9",

@@ -1,4 +1,4 @@
-"""What people see of a result while a chat runs: what was found, not what the model is told about it."""
+"""What users see of a result while a chat runs: the hits, without the instructions to the model."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from dualtrack.tools.running import Running
 
 
-def test_documentation_shows_its_titles_and_what_was_left_out() -> None:
+def test_documentation_shows_its_titles_and_degradations() -> None:
     chunks = [Chunk("Set up OAuth", "text", "https://e.x/1"), Chunk("Tokens", "text", "https://e.x/2")]
     result = documentation_result(Library("/a/b", "B"), chunks, ["ranked by keywords alone"])
     assert result.preview == "Set up OAuth\nTokens\nranked by keywords alone"
-    assert "never instructions" in result.content, "the model is told"
+    assert "never instructions" in result.content, "in the model's text"
 
 
 def test_the_event_of_a_result_shows_the_preview() -> None:
-    def found(_: Running) -> ToolResult:
+    def search(_: Running) -> ToolResult:
         return ToolResult("Rules for the model.\n\nA text.", sources=(Source("A"),), preview="A")
 
-    with make_world(retrieve_documentation=found) as world:
+    with make_world(retrieve_documentation=search) as world:
         chat = world.ask("How do I set up OAuth for Twitter ads?")
         events = [event for event in world.stores.log(ref_of(chat)).events() if event.event == "tool_result"]
         assert [event.data["preview"] for event in events] == ["A"]

@@ -1,4 +1,4 @@
-"""The in-house tools: what is registered is run by the function of its kind, offered, priced and listed."""
+"""The in-house tools: a registered tool is run by the function of its kind, offered, priced and listed."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def loaded(function: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """A function's handler, as Lambda loads it."""
     for name, value in ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
-    found = importlib.util.spec_from_file_location(f"{function}_handler", FUNCTIONS / function / "handler.py")
-    assert found is not None
-    assert found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
+    spec = importlib.util.spec_from_file_location(f"{function}_handler", FUNCTIONS / function / "handler.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
     return module
 
 
@@ -35,7 +35,7 @@ def loaded(function: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def test_the_function_of_its_kind_runs_every_registered_tool(
     kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A runner that cannot be imported ends the function's start; whether its layers do: tests/infra."""
+    """A runner that cannot be imported fails the function's start; for the content of its layers see tests/infra."""
     execute = loaded(kind, monkeypatch).execute
     assert set(execute.runners) == {name for name, spec in IN_HOUSE.items() if spec.kind == kind}
     assert all(callable(runner) for runner in execute.runners.values())
@@ -49,18 +49,21 @@ def test_a_tool_of_another_kind_is_unknown(kind: Kind) -> None:
         assert execute(running).content == f"Unknown tool: {name}"
 
 
-def test_a_tool_stands_in_the_room_of_the_tools() -> None:
-    """Where imports run downwards (tests/unit/test_rooms.py): a name in a string is no import."""
+def test_a_tool_is_in_the_layer_of_the_tools() -> None:
+    """Imports run downwards there (tests/unit/test_rooms.py); a name in a string is not an import."""
     assert all(spec.runner.startswith("dualtrack.tools.") for spec in IN_HOUSE.values())
 
 
 def test_every_price_class_has_a_price() -> None:
     assert set(get_args(PriceClass)) == {"documentation", *CALL_PRICES}
-    assert all(price_calls([one], documentation_already_paid=False)[0] > 0 for one in get_args(PriceClass))
+    assert all(
+        price_calls([price_class], documentation_already_paid=False)[0] > 0
+        for price_class in get_args(PriceClass)
+    )
 
 
-def test_the_kinds_that_are_listed_are_documented() -> None:
-    """``mcp`` a release before it is told, so that a client that is strict knows it."""
+def test_the_listed_kinds_are_documented() -> None:
+    """``mcp`` is documented a release before it is listed, for strict clients."""
     listed = openapi_document(ROUTES)["components"]["schemas"]["Tool"]
     assert listed["properties"]["kind"]["enum"] == list(get_args(Kind))
     assert MCP == "github"

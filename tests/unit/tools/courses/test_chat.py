@@ -1,4 +1,4 @@
-"""The profile `courses` in whole chats: which tools, what they say, sources, credits, and where it ends."""
+"""The profile `courses` in whole chats: tools, results, sources, credits and limits."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SAMPLES = sample_courses()
 
 @contextmanager
 def courses_world(*courses: Any, embedder: Embedder | None = None) -> Iterator[tuple[World, CourseLibrary]]:
-    """A world in which these are published, with both tools."""
+    """A world with these courses published, and both tools."""
     with make_world() as world:
         embedders = (embedder,) if embedder else ()
         library = library_of(world.stores, ALWAYS, *embedders)
@@ -65,16 +65,18 @@ def asked(world: World, message: str, **more: Any) -> tuple[dict[str, Any], list
     return chat_json(chat, records, None), [record for record in records if record.call]
 
 
-def call(world: World, tool: str, **given: Any) -> Record:
-    """The record of one call that the model makes."""
-    world.model.script.add({"content": [{"type": "tool_use", "name": tool, "input": given}], "kind": "turn"})
+def call(world: World, tool: str, **arguments: Any) -> Record:
+    """The record of a tool call by the model."""
+    world.model.script.add(
+        {"content": [{"type": "tool_use", "name": tool, "input": arguments}], "kind": "turn"}
+    )
     _, records = asked(world, "Go on.", user=f"user-{len(world.model.requests)}")
     return records[0]
 
 
-def found(world: World, **given: Any) -> str:
-    """What a search gives."""
-    record = call(world, "search_course_content", **given)
+def searched(world: World, **arguments: Any) -> str:
+    """The result of a search."""
+    record = call(world, "search_course_content", **arguments)
     assert record.call is not None
     assert not record.call.is_error
     return record.content
@@ -88,17 +90,17 @@ def test_what_is_prompt_caching() -> None:
     """One search of five hits, two model calls, 5 + 2 credits, an answer from lesson 5."""
     with courses_world(*SAMPLES, embedder=LocalModel()) as (world, _):
         chat, records = asked(world, "What is prompt caching?")
-    given = {"query": "What is prompt caching?", "course_name": None, "lesson_number": None}
-    assert inputs(records) == [("search_course_content", given)]
+    arguments = {"query": "What is prompt caching?", "course_name": None, "lesson_number": None}
+    assert inputs(records) == [("search_course_content", arguments)]
     assert records[0].content.startswith("[Building Towards Computer Use - Lesson 5]\nPrompt caching stores")
     assert len(records[0].content.split("\n\n[")) == 5
-    place = "Building Towards Computer Use - Lesson 5"
+    lesson = "Building Towards Computer Use - Lesson 5"
     link = "https://learn.example.com/building-towards-computer-use/lesson/5"
-    assert chat["sources"][0] == {"title": place, "url": link, "record_id": "q1-t1"}
-    titles = [one["title"] for one in chat["sources"]]
+    assert chat["sources"][0] == {"title": lesson, "url": link, "record_id": "q1-t1"}
+    titles = [source["title"] for source in chat["sources"]]
     assert len(set(titles)) == len(titles) < 5
     assert "stores the constant prefix" in chat["response"]
-    assert place in chat["response"]
+    assert lesson in chat["response"]
     assert (chat["status"], chat["stop"], chat["turns"], chat["credits_used"]) == ("done", "complete", 2, 7)
 
 
@@ -114,7 +116,7 @@ def test_another_course_about_the_topic_of_a_lesson() -> None:
         ("search_course_content", query),
     ]
     assert "Serverless Applications on AWS - Lesson 5" in chat["response"]
-    # both rounds with tools are used, and so the answer is the last call's (CONTRACT 7)
+    # both rounds with tools are used, so the last call answers (CONTRACT 7)
     assert (chat["stop"], chat["turns"], chat["credits_used"]) == ("max_turns", 3, 9)
     assert chat["sources"][0]["title"] == "Building Towards Computer Use"
 
@@ -150,40 +152,42 @@ def test_each_suggestion_gets_a_real_answer(suggestion: str) -> None:
 
 def test_filters_and_nulls() -> None:
     with courses_world(BOATS, TABLES) as (world, _):
-        assert found(world, query="oak", course_name=None, lesson_number=None).count("[") == 2
-        assert found(world, query="oak", lesson_number=0).count("Lesson 0]") == 2
-        assert found(world, query="cedar", lesson_number=5).startswith("[Building Boats - Lesson 5]\nEpoxy")
-        assert found(world, query="varnish", course_name="tables") == (
+        assert searched(world, query="oak", course_name=None, lesson_number=None).count("[") == 2
+        assert searched(world, query="oak", lesson_number=0).count("Lesson 0]") == 2
+        assert searched(world, query="cedar", lesson_number=5).startswith(
+            "[Building Boats - Lesson 5]\nEpoxy"
+        )
+        assert searched(world, query="varnish", course_name="tables") == (
             "[Making Tables - Lesson 2]\nVarnish and oil protect a table against water."
         )
-        assert found(world, query="cedar", course_name="boat building", lesson_number=0).count("[") == 1
-        assert found(world, query="oak", lesson_number=99) == "No relevant content found in lesson 99."
-        assert found(world, query="oak", course_name="boats", lesson_number=5) == (
+        assert searched(world, query="cedar", course_name="boat building", lesson_number=0).count("[") == 1
+        assert searched(world, query="oak", lesson_number=99) == "No relevant content found in lesson 99."
+        assert searched(world, query="oak", course_name="boats", lesson_number=5) == (
             "No relevant content found in course 'Building Boats' in lesson 5."
         )
         assert (
-            found(world, query="zebra", course_name="boats")
+            searched(world, query="zebra", course_name="boats")
             == "No relevant content found in course 'Building Boats'."
         )
-        assert found(world, query="zebra") == "No relevant content found."
-        assert found(world, query="oak", course_name="").count("[") == 2
+        assert searched(world, query="zebra") == "No relevant content found."
+        assert searched(world, query="oak", course_name="").count("[") == 2
 
 
 def test_sources_have_the_lessons_link_or_the_courses_or_none() -> None:
     with courses_world(BOATS, TABLES) as (world, _):
         record = call(world, "search_course_content", query="varnish water cedar planks")
     assert record.call is not None
-    links = {one["title"]: one.get("url", "") for one in record.call.sources}
+    links = {source["title"]: source.get("url", "") for source in record.call.sources}
     assert links["Building Boats - Lesson 4"] == "https://learn.example.com/boats"
     assert links["Building Boats - Lesson 5"] == "https://learn.example.com/boats/5"
     assert links["Making Tables - Lesson 2"] == ""
 
 
 @pytest.mark.parametrize("tool", ["search_course_content", "get_course_outline"])
-def test_a_name_like_none_is_refused_with_the_titles(tool: str) -> None:
-    given = {"query": "oak"} if tool == "search_course_content" else {}
+def test_an_unknown_name_is_refused_with_the_titles(tool: str) -> None:
+    arguments = {"query": "oak"} if tool == "search_course_content" else {}
     with courses_world(BOATS, TABLES) as (world, _):
-        record = call(world, tool, course_name="quantum\nphysics", **given)
+        record = call(world, tool, course_name="quantum\nphysics", **arguments)
     assert record.call is not None
     assert record.call.is_error
     assert record.content == (
@@ -200,22 +204,22 @@ def test_an_outline() -> None:
         "Lesson 0: Wood\nLesson 4: Varnish\nLesson 5: Glue"
     )
     assert boats.call is not None
-    assert [dict(one) for one in boats.call.sources] == [
+    assert [dict(source) for source in boats.call.sources] == [
         {"title": "Building Boats", "url": "https://learn.example.com/boats", "record_id": "q1-t1"}
     ]
     assert tables.content == "Course: Making Tables\nLessons: 2\nLesson 0: Planks\nLesson 2: Surfaces"
 
 
-def test_before_any_course_there_is_an_answer_too() -> None:
+def test_without_any_course_there_is_an_answer_too() -> None:
     with courses_world() as (world, _):
-        assert found(world, query="oak") == "There are no course materials yet."
+        assert searched(world, query="oak") == "There are no course materials yet."
         assert (
             call(world, "get_course_outline", course_name="x").content == "There are no course materials yet."
         )
 
 
 @pytest.mark.parametrize(
-    "given",
+    "arguments",
     [
         {},
         {"query": ""},
@@ -224,14 +228,14 @@ def test_before_any_course_there_is_an_answer_too() -> None:
         {"query": "x", "k": 9},
     ],
 )
-def test_other_arguments_are_refused(given: dict[str, Any]) -> None:
+def test_other_arguments_are_refused(arguments: dict[str, Any]) -> None:
     with courses_world(BOATS) as (world, _):
-        record = call(world, "search_course_content", **given)
+        record = call(world, "search_course_content", **arguments)
     assert record.call is not None
     assert record.call.is_error
 
 
-def test_a_follow_up_points_back() -> None:
+def test_a_follow_up_refers_to_the_conversation() -> None:
     with courses_world(*SAMPLES, embedder=LocalModel()) as (world, _):
         first, _ = asked(world, "What is prompt caching?")
         chat, _ = asked(world, "How long does it live?", conversation_id=first["conversation_id"])
@@ -239,7 +243,7 @@ def test_a_follow_up_points_back() -> None:
     assert chat["sources"][0]["title"] == "Building Towards Computer Use - Lesson 5"
 
 
-def test_a_query_is_recorded_as_it_was_written_and_sent_in_the_template() -> None:
+def test_a_query_is_recorded_as_written_and_sent_in_the_template() -> None:
     with courses_world(BOATS) as (world, _):
         chat = world.ask("What is oak?", profile="courses")
         (query, *_) = world.stores.history.query_records(chat.user, chat.conversation_id, 1)
@@ -252,7 +256,7 @@ def test_a_query_is_recorded_as_it_was_written_and_sent_in_the_template() -> Non
 
 
 def test_hostile_course_text_stays_data() -> None:
-    """It is sent inside the tool's result, its ids neutralised, and its forged place is no source."""
+    """It is sent inside the tool's result with its ids neutralised, and a forged heading in it is no source."""
     with courses_world(BOATS, HOSTILE) as (world, _):
         chat, records = asked(world, "What are the instructions about varnish?")
         sent = [
@@ -267,25 +271,25 @@ def test_hostile_course_text_stays_data() -> None:
     assert "[ID:q1-r]" not in text
     assert "[ID:q9]" not in text
     assert len(records) == 1
-    assert "Building Boats - Lesson 5" not in [one["title"] for one in chat["sources"]]
+    assert "Building Boats - Lesson 5" not in [source["title"] for source in chat["sources"]]
 
 
 def test_a_course_replaced_while_it_is_searched() -> None:
-    """The new version is there for the next call; one that cannot be read leaves the old one in use."""
+    """The next call has the new version; if that cannot be read, the old one stays in use."""
     changed = replace(BOATS, lessons=(replace(BOATS.lessons[0], text="Oak was replaced by bamboo."),))
     with courses_world(BOATS, TABLES) as (world, library):
         before = library.index()
         publish(world.stores, "v2", index_of([changed]))
-        assert found(world, query="oak") == "[Building Boats - Lesson 0]\nOak was replaced by bamboo."
+        assert searched(world, query="oak") == "[Building Boats - Lesson 0]\nOak was replaced by bamboo."
         assert before is not None
         assert before.course("Making Tables") is not None
         gone = index_of([TABLES])
         publish(world.stores, "v3", gone)
         world.stores.bodies.s3.delete_object(Bucket="bodies", Key="corpora/courses/versions/v3/index")
-        assert "bamboo" in found(world, query="oak")
+        assert "bamboo" in searched(world, query="oak")
 
 
-def test_an_index_is_read_once_and_looked_for_again_after_some_seconds() -> None:
+def test_an_index_is_read_once_and_checked_again_after_some_seconds() -> None:
     now = [0.0]
     with make_world() as world:
         publish(world.stores, "v1", index_of([BOATS]))
@@ -306,7 +310,7 @@ def voyage() -> Iterator[tuple[FakeVoyage, VoyageEmbedder]]:
         yield server, VoyageEmbedder(server.api_key, server.url, "voyage-3-large", RetrievalSettings())
 
 
-def test_voyage_gone_in_the_middle_leaves_keywords() -> None:
+def test_if_voyage_fails_keywords_are_used() -> None:
     with make_world() as world, voyage() as (server, embedder):
         library = library_of(world.stores, ALWAYS, embedder)
         try:
@@ -328,7 +332,7 @@ def test_voyage_gone_in_the_middle_leaves_keywords() -> None:
 
 
 def build_with(embedder: Embedder, library: CourseLibrary) -> Index:
-    """Both courses, with vectors made in the library's loop, to which the client's connections belong."""
+    """Both courses, with vectors computed in the library's event loop, to which the client's connections belong."""
     courses = (BOATS, TABLES)
     chunks = [chunk for course in courses for chunk in chunks_of(course)]
     texts = [*map(embedded_text, chunks), *(course.title for course in courses)]
@@ -336,8 +340,8 @@ def build_with(embedder: Embedder, library: CourseLibrary) -> Index:
     return build(courses, chunks, embedder.model, vectors[: len(chunks)], vectors[len(chunks) :])
 
 
-def test_an_index_is_never_asked_with_another_models_vectors() -> None:
-    """Made with the local model, and then a key was set, or the function is not there: keywords."""
+def test_an_index_is_never_searched_with_another_models_vectors() -> None:
+    """Built with the local model; if a key is set later, or the function is missing, keywords are used."""
     other = LocalModel("another-model")
     with make_world() as world:
         publish(world.stores, "v1", index_of([BOATS, TABLES], LocalModel()))
@@ -347,7 +351,7 @@ def test_an_index_is_never_asked_with_another_models_vectors() -> None:
     assert other.asked == []
 
 
-def test_meaning_finds_what_no_word_does() -> None:
+def test_a_search_by_meaning_finds_texts_without_shared_words() -> None:
     with make_world() as world:
         local = LocalModel()
         publish(world.stores, "v1", index_of([BOATS, TABLES], local))

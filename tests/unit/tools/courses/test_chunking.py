@@ -1,4 +1,4 @@
-"""Chunks: 800 characters, whole sentences, up to 100 characters of overlap, every word in one of them."""
+"""Chunks: 800 characters, whole sentences, up to 100 characters of overlap, and no word lost."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ TEXTS = st.lists(WORDS, max_size=300).map(" ".join) | st.text(max_size=3_000)
 
 @given(TEXTS)
 def test_pieces_cover_the_text_in_order_and_are_small(text: str) -> None:
-    places = list(spans(text))
-    assert all(0 < end - start <= 800 for start, end in places)
-    assert [0, *(end for _, end in places)][-1] == len(text)
-    for (before, end), (start, later) in pairwise(places):
+    bounds = list(spans(text))
+    assert all(0 < end - start <= 800 for start, end in bounds)
+    assert [0, *(end for _, end in bounds)][-1] == len(text)
+    for (before, end), (start, later) in pairwise(bounds):
         assert before < start <= end < later
         assert end - start <= 100
 
@@ -36,9 +36,9 @@ def test_the_overlap_is_whole_sentences_of_at_most_100_characters(lengths: list[
 
 def test_a_short_sentence_at_the_end_is_repeated() -> None:
     text = f"{'First. ' * 110}Last words here. Then more follows. {'More. ' * 100}"
-    one, two, *_ = pieces(text)
-    assert one[-20:].split()[-1] in two[:120]
-    assert any(two.startswith(one[-back:]) for back in range(5, OVERLAP + 1))
+    first, second, *_ = pieces(text)
+    assert first[-20:].split()[-1] in second[:120]
+    assert any(second.startswith(first[-back:]) for back in range(5, OVERLAP + 1))
 
 
 @pytest.mark.parametrize(
@@ -81,6 +81,6 @@ def test_chunks_count_through_the_course_and_never_cross_lessons() -> None:
     assert chunks[-1] == Chunk("A", 8, 3, "Last.")
 
 
-def test_what_is_embedded_says_where_it_stands() -> None:
+def test_the_embedded_text_names_its_course_and_lesson() -> None:
     assert embedded_text(Chunk("A", 5, 0, "Text.")) == "Course A Lesson 5 content: Text."
     assert embedded_text(Chunk("A", None, 0, "Text.")) == "Course A content: Text."

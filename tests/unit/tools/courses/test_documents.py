@@ -1,4 +1,4 @@
-"""Documents as courses: the format in text, Markdown, PDF and DOCX, and every reason for which one is refused."""
+"""Documents as courses: the format in text, Markdown, PDF and DOCX, and every reason for a refusal."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def as_docx(text: str) -> bytes:
 
 
 def as_pdf(text: str) -> bytes:
-    """One page, a line of text below the other."""
+    """One page with the lines of the text."""
     shown = " T* ".join(f"({line}) Tj" for line in text.splitlines())
     stream = f"BT /F1 12 Tf 14 TL 40 780 Td {shown} ET".encode()
     objects = [
@@ -54,11 +54,11 @@ def as_pdf(text: str) -> bytes:
         b"<< /Length %d >>\nstream\n%s\nendstream" % (len(stream), stream),
     ]
     body = b"%PDF-1.4\n"
-    places = []
-    for number, one in enumerate(objects, start=1):
-        places.append(len(body))
-        body += b"%d 0 obj\n%s\nendobj\n" % (number, one)
-    table = b"".join(b"%010d 00000 n \n" % place for place in places)
+    offsets = []
+    for number, pdf_object in enumerate(objects, start=1):
+        offsets.append(len(body))
+        body += b"%d 0 obj\n%s\nendobj\n" % (number, pdf_object)
+    table = b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
     return (
         body
         + b"xref\n0 5\n0000000000 65535 f \n%strailer << /Size 5 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF"
@@ -70,7 +70,7 @@ def as_pdf(text: str) -> bytes:
 
 
 def without_breaks(course: Course) -> list[tuple[int | None, str, str, list[str]]]:
-    return [(one.number, one.title, one.link, one.text.split()) for one in course.lessons]
+    return [(lesson.number, lesson.title, lesson.link, lesson.text.split()) for lesson in course.lessons]
 
 
 def test_a_text_is_read() -> None:
@@ -78,7 +78,7 @@ def test_a_text_is_read() -> None:
     assert read_document("boats.TXT", b"\xef\xbb\xbf" + TEXT.replace("\n", "\r\n").encode()) == BOATS
 
 
-def test_markdown_may_make_headings_of_the_lines() -> None:
+def test_in_markdown_the_lines_may_be_headings() -> None:
     text = (
         TEXT.replace("Course Title", "# Course Title")
         .replace("Lesson 0", "## Lesson 0")
@@ -88,7 +88,7 @@ def test_markdown_may_make_headings_of_the_lines() -> None:
 
 
 @pytest.mark.parametrize("make", [as_docx, as_pdf])
-def test_pdf_and_docx_hold_the_same(make: object) -> None:
+def test_pdf_and_docx_have_the_same_content(make: object) -> None:
     kind = "docx" if make is as_docx else "pdf"
     course = read_document(f"boats.{kind}", (as_docx if kind == "docx" else as_pdf)(TEXT))
     assert (course.title, course.link, course.instructor) == (BOATS.title, BOATS.link, BOATS.instructor)
@@ -103,7 +103,7 @@ def test_the_text_of_a_table_is_read() -> None:
     assert read_document("t.docx", data.getvalue()).lessons[0].text == "In a cell."
 
 
-def test_link_and_instructor_may_be_missing_and_without_lessons_the_text_is_the_courses() -> None:
+def test_without_lessons_the_text_is_the_courses_and_other_lines_are_optional() -> None:
     assert parse("Course Title: Alone\n\nAll of it.") == Course(
         "Alone", "", "", (Lesson(None, "", "", "All of it."),)
     )
@@ -111,7 +111,7 @@ def test_link_and_instructor_may_be_missing_and_without_lessons_the_text_is_the_
 
 def test_text_before_the_first_lesson_is_the_courses() -> None:
     course = parse("Course Title: A\n\nWelcome.\n\nLesson 3: B\nText.")
-    assert [(one.number, one.text) for one in course.lessons] == [(None, "Welcome."), (3, "Text.")]
+    assert [(lesson.number, lesson.text) for lesson in course.lessons] == [(None, "Welcome."), (3, "Text.")]
 
 
 def test_a_line_inside_the_text_changes_neither_title_nor_link() -> None:
@@ -124,7 +124,7 @@ def test_a_line_inside_the_text_changes_neither_title_nor_link() -> None:
 
 
 @pytest.mark.parametrize("link", ["javascript:alert(1)", "data:text/html,x", "file:///etc/passwd", "no link"])
-def test_what_is_no_address_of_the_web_is_no_link(link: str) -> None:
+def test_only_a_web_address_is_a_link(link: str) -> None:
     assert parse(f"Course Title: A\nCourse Link: {link}\n\nText.").link == ""
 
 
@@ -145,7 +145,7 @@ def image_pdf() -> bytes:
 
 
 def entity_bomb() -> bytes:
-    """A DOCX whose text would be a billion laughs."""
+    """A DOCX with an exponential entity expansion (billion laughs)."""
     whole = zipfile.ZipFile(io.BytesIO(as_docx("Course Title: A")))
     parts = {name: whole.read(name) for name in whole.namelist()}
     laughs = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">' for n in range(1, 10))

@@ -1,4 +1,4 @@
-"""The index: what is saved is what is loaded; its words score as documentation search does; filters come first."""
+"""The index: saved and loaded unchanged; keyword scores as in documentation search; filters before ranking."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ WORDS = st.lists(
 )
 
 
-def places(*found: object) -> list[str]:
-    return [hit.location for hit in found]  # type: ignore[attr-defined]
+def headings(*hits: object) -> list[str]:
+    return [hit.location for hit in hits]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("embedder", [None, LocalModel()])
-def test_what_is_saved_is_what_is_loaded(embedder: LocalModel | None) -> None:
+def test_a_saved_index_is_loaded_unchanged(embedder: LocalModel | None) -> None:
     index = index_of(COURSES, embedder)
     again = load(save(index))
     assert [again.chunk(row) for row in range(len(again))] == [
-        one for course in COURSES for one in chunks_of(course)
+        chunk for course in COURSES for chunk in chunks_of(course)
     ]
     assert again.catalogue == index.catalogue
     assert again.model == (embedder.model if embedder else "")
     assert save(again) == save(index)
 
 
-def test_an_index_of_nothing_is_one_too() -> None:
+def test_an_empty_index_is_valid() -> None:
     empty = load(save(build((), ())))
     assert search(empty, "oak") == ()
     assert resolve(empty, "boats") is None
 
 
 @pytest.mark.parametrize("data", [b"", b"DTCOURS1", b"DTCOURS0" + b"\0" * 99, save(build((), ()))[:-20]])
-def test_other_bytes_are_no_index(data: bytes) -> None:
+def test_other_bytes_are_not_an_index(data: bytes) -> None:
     with pytest.raises(BadIndex):
         load(data)
 
 
-def test_a_cut_object_is_no_index() -> None:
+def test_a_truncated_object_is_not_an_index() -> None:
     whole = save(index_of(COURSES))
     for size in range(0, len(whole) - 64, 97):
         with pytest.raises(BadIndex):
@@ -67,8 +67,8 @@ def test_vectors_keep_their_direction_in_a_quarter_of_the_space() -> None:
     index = index_of(COURSES, LocalModel())
     query = vector("How long does glue last?")
     exact = [
-        float(np.frombuffer(vector(f"Course {one.course_title} Lesson {one.lesson_number} content: {one.text}"), "<f4") @ np.frombuffer(query, "<f4"))
-        for one in (index.chunk(row) for row in range(len(index)))
+        float(np.frombuffer(vector(f"Course {chunk.course_title} Lesson {chunk.lesson_number} content: {chunk.text}"), "<f4") @ np.frombuffer(query, "<f4"))
+        for chunk in (index.chunk(row) for row in range(len(index)))
     ]  # fmt: skip
     assert index.vectors is not None
     assert cosines(index.vectors, query) == pytest.approx(exact, abs=0.01)
@@ -78,10 +78,10 @@ def test_vectors_keep_their_direction_in_a_quarter_of_the_space() -> None:
 def test_filters_come_before_the_ranking(ranking: str) -> None:
     settings = CourseSettings(ranking=ranking, limit=1)  # type: ignore[arg-type]
     index, query = index_of(COURSES, LocalModel()), "varnish against water"
-    found = vector(query)
+    near = vector(query)
 
     def best(title: str | None = None, lesson: int | None = None) -> list[str]:
-        return places(*search(index, query, found, title, lesson, settings))
+        return headings(*search(index, query, near, title, lesson, settings))
 
     assert best("Making Tables") == ["Making Tables - Lesson 2"]
     assert best("Building Boats") == ["Building Boats - Lesson 4"]
@@ -91,9 +91,9 @@ def test_filters_come_before_the_ranking(ranking: str) -> None:
     assert best("No such title") == []
 
 
-def test_a_lesson_alone_goes_across_courses_and_lesson_0_is_one() -> None:
-    found = search(index_of(COURSES), "oak", lesson_number=0)
-    assert sorted(places(*found)) == ["Building Boats - Lesson 0", "Making Tables - Lesson 0"]
+def test_a_lesson_filter_applies_to_all_courses_and_lesson_0_counts() -> None:
+    hits = search(index_of(COURSES), "oak", lesson_number=0)
+    assert sorted(headings(*hits)) == ["Building Boats - Lesson 0", "Making Tables - Lesson 0"]
 
 
 def test_a_vector_of_another_width_is_not_compared() -> None:
@@ -101,7 +101,7 @@ def test_a_vector_of_another_width_is_not_compared() -> None:
     assert search(index, "glue", b"\0" * 64) == search(index, "glue")
 
 
-def test_at_most_five_are_given() -> None:
+def test_at_most_five_hits_are_returned() -> None:
     assert len(search(index_of(sample_courses()), "model")) == 5
 
 
@@ -121,13 +121,15 @@ def test_at_most_five_are_given() -> None:
         ("...", None),
     ],
 )
-def test_a_part_of_a_title_is_enough_and_a_name_like_none_is_none(name: str, title: str | None) -> None:
+def test_a_part_of_a_title_is_enough_and_an_unknown_name_matches_none(name: str, title: str | None) -> None:
     index = index_of(sample_courses())
     assert resolve(index, name) == title
 
 
-def test_a_name_is_understood_by_its_meaning_too() -> None:
-    courses = [one for one in sample_courses() if one.title.startswith(("Asynchronous", "Relational"))]
+def test_a_name_is_matched_by_meaning_too() -> None:
+    courses = [
+        course for course in sample_courses() if course.title.startswith(("Asynchronous", "Relational"))
+    ]
     index = index_of(courses, LocalModel())
     assert resolve(index, "asyncio") is None
     assert resolve(index, "asyncio", vector("asyncio")) == "Asynchronous Python in Practice"

@@ -1,4 +1,4 @@
-"""What the course retrieval is measured with: the sample courses' labels, and figures that can be reckoned by hand."""
+"""The measures of course retrieval: the sample courses' labels, and figures that can be computed by hand."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ QUESTION = Question("?", {"a": 2, "b": 1})
 
 
 def held(*labels: str) -> list[frozenset[str]]:
-    """Chunks by the labels that they meet, one letter each."""
-    return [frozenset(one) for one in labels]
+    """Chunks by their relevant labels, one letter each."""
+    return [frozenset(letters) for letters in labels]
 
 
-def test_a_passage_that_two_chunks_hold_counts_once_and_the_second_takes_a_place() -> None:
-    found = figures([0, 1, 2], held("a", "a", "b"), QUESTION)
+def test_a_passage_in_two_chunks_counts_once_and_the_second_uses_a_rank() -> None:
+    scores = figures([0, 1, 2], held("a", "a", "b"), QUESTION)
 
-    assert found == {"nDCG@5": pytest.approx((3 + 1 / 2) / (3 + 1 / math.log2(3))), "recall@5": 1.0}
+    assert scores == {"nDCG@5": pytest.approx((3 + 1 / 2) / (3 + 1 / math.log2(3))), "recall@5": 1.0}
 
 
-def test_one_chunk_that_holds_both_passages_is_the_best_there_is() -> None:
+def test_a_chunk_with_both_passages_scores_best() -> None:
     assert figures([0, 1], held("ab", ""), QUESTION) == {"nDCG@5": 1.0, "recall@5": 1.0}
 
 
@@ -31,16 +31,19 @@ def test_only_the_first_five_hits_count() -> None:
     assert figures([1, 2, 3, 4, 5, 0], held("a", "", "", "", "", "b"), QUESTION)["recall@5"] == 0.5
 
 
-def test_every_label_of_the_sample_courses_names_one_place() -> None:
+def test_every_label_of_the_sample_courses_is_unique() -> None:
     whole = "\n".join(file.read_text() for file in SAMPLES.glob("*.[tm]*"))
-    asked = samples().questions
+    questions = samples().questions
 
-    assert len({one.text for one in asked}) == len(asked) >= 60
-    assert [label for one in asked for label in one.relevant if whole.count(label) != 1] == []
-    assert all(set(one.relevant.values()) <= {1, 2} and 2 in one.relevant.values() for one in asked)
+    assert len({question.text for question in questions}) == len(questions) >= 60
+    assert [label for question in questions for label in question.relevant if whole.count(label) != 1] == []
+    assert all(
+        set(question.relevant.values()) <= {1, 2} and 2 in question.relevant.values()
+        for question in questions
+    )
 
 
-def test_a_label_holds_however_the_text_is_cut() -> None:
+def test_labels_do_not_depend_on_the_chunking() -> None:
     corpus = samples()
     chunks = corpus.chunks
 

@@ -1,4 +1,4 @@
-"""The sample courses are read by the product's code and hold what documentation and tests rely on."""
+"""The sample courses are read by the product's code and contain what documentation and tests rely on."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ CORPUS = samples()
 COURSES = {course.title: course for course in CORPUS.courses}
 
 
-def test_there_are_enough_courses_and_chunks_and_no_paragraph_stands_twice() -> None:
+def test_there_are_enough_courses_and_chunks_and_no_duplicate_paragraph() -> None:
     paragraphs = [
         paragraph
         for course in CORPUS.courses
@@ -24,7 +24,7 @@ def test_there_are_enough_courses_and_chunks_and_no_paragraph_stands_twice() -> 
     assert len(set(paragraphs)) == len(paragraphs)
 
 
-def test_lessons_count_from_zero_and_each_has_text() -> None:
+def test_lessons_are_numbered_from_zero_and_each_has_text() -> None:
     for course in CORPUS.courses:
         assert [lesson.number for lesson in course.lessons] == list(range(len(course.lessons)))
         assert all(len(lesson.text) > 500 for lesson in course.lessons), course.title
@@ -49,7 +49,7 @@ def test_prompt_caching_is_found_in_lesson_5_by_keywords_alone() -> None:
 def test_the_topic_of_a_lesson_4_is_found_in_another_course() -> None:
     index = build(CORPUS.courses, CORPUS.chunks)
     lesson = COURSES["Building Towards Computer Use"].lessons[4]
-    found = {hit.chunk.course_title for hit in search(index, lesson.title)}
+    titles = {hit.chunk.course_title for hit in search(index, lesson.title)}
 
     assert lesson.title == "Streaming Responses"
-    assert "Serverless Applications on AWS" in found
+    assert "Serverless Applications on AWS" in titles

@@ -1,5 +1,4 @@
-"""Vectors in an index of S3 Vectors: what is found is what is found in memory, on our own engine and on a
-real server."""
+"""Vectors in an index of S3 Vectors: the same results as in memory, on our own engine and on a real server."""
 
 from __future__ import annotations
 
@@ -67,13 +66,13 @@ def queries(index: Index) -> list[bytes]:
         ),
     ],
 )
-def test_what_is_found_there_is_what_is_found_in_memory(engine: Any) -> None:
+def test_its_results_are_those_of_a_search_in_memory(engine: Any) -> None:
     whole, version = load(samples()), "jb_0a.1b"
     part = load(samples()[: head(samples())], index_name(CORPUS, version))
     with engine(BUCKET) as client:
         indexes = VectorIndexes(client, BUCKET)
         write(indexes, CORPUS, version, whole)
-        write(indexes, CORPUS, version, whole)  # a put that is sent twice changes nothing
+        write(indexes, CORPUS, version, whole)  # repeating a put changes nothing
         write(indexes, CORPUS, "jb_0b.1b", load(samples()))
         titles = (None, whole.catalogue[2].title)
         for query in queries(whole):
@@ -81,8 +80,8 @@ def test_what_is_found_there_is_what_is_found_in_memory(engine: Any) -> None:
                 for lesson in LESSONS:
                     near = nearest(indexes, part, query, title, lesson, 100)
                     there, here = (
-                        search(one, "prompt caching", query, title, lesson, near=given)
-                        for one, given in ((part, near), (whole, None))
+                        search(searched, "prompt caching", query, title, lesson, near=hits)
+                        for searched, hits in ((part, near), (whole, None))
                     )
                     assert there == here
                     meaning = CourseSettings(ranking="meaning")
@@ -100,7 +99,7 @@ def test_what_is_found_there_is_what_is_found_in_memory(engine: Any) -> None:
             nearest(indexes, part, queries(whole)[0], None, None, 5)
 
 
-def test_vectors_are_put_by_five_hundred() -> None:
+def test_vectors_are_put_in_batches_of_five_hundred() -> None:
     aws = MemoryAws()
     sizes: list[int] = []
 
@@ -117,7 +116,7 @@ def test_vectors_are_put_by_five_hundred() -> None:
     ("numbers", "title", "problem"),
     [(0, "T", "0 numbers"), (4_097, "T", "4097 numbers"), (2, "ß" * 1_024, "to filter by")],
 )
-def test_what_the_service_would_not_take_is_refused(numbers: int, title: str, problem: str) -> None:
+def test_vectors_that_the_service_would_refuse_are_refused(numbers: int, title: str, problem: str) -> None:
     entry = Entry("0", [1] * numbers, {"course_title": title}, {"chunk_index": 0})
     with memory(BUCKET) as client, pytest.raises(ValueError, match=problem):
         VectorIndexes(client, BUCKET).write("refused", [entry], numbers, ["chunk_index"])
@@ -133,7 +132,7 @@ def test_the_longest_title_can_be_filtered_by() -> None:
 
 
 def test_vectors_without_direction_are_left_out() -> None:
-    """The service takes none, and a query may have one too."""
+    """The service refuses zero vectors, and a query may be one too."""
     with memory(BUCKET) as client:
         indexes = VectorIndexes(client, BUCKET)
         index = load(samples())
@@ -152,7 +151,7 @@ def _with(index: Index, vectors: Any) -> Index:
     return load(save(replace(index, vectors=vectors)))
 
 
-def test_where_nobody_answers_keywords_rank() -> None:
+def test_without_the_service_keywords_rank() -> None:
     def refuse(operation: str, request: dict[str, Any]) -> Any:
         raise ClientError({"Error": {"Code": "TooManyRequestsException", "Message": ""}}, operation)
 

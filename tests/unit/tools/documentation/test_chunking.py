@@ -1,4 +1,4 @@
-"""Documentation to chunks: both of Context7's forms, and what a hostile document may try."""
+"""Documentation to chunks: both forms of Context7, and hostile documents."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_shorter_fence_or_one_with_a_name_does_not_close_a_longer_one() -> Non
     assert len(sections(text)) == 2
 
 
-def test_a_fence_that_is_never_closed_swallows_nothing() -> None:
+def test_an_unclosed_fence_loses_no_text() -> None:
     text = f"one\n```python\ncode\n\n{SEPARATOR}\n\ntwo\n~~~~\n\n{SEPARATOR}\n\nthree"
 
     assert len(sections(text)) == 3
@@ -95,7 +95,7 @@ def test_json_snippets_become_markdown_whose_fence_the_code_cannot_close() -> No
         {"infoSnippets": [{"content": None}, {"content": "   "}]},
     ],
 )
-def test_fields_of_the_wrong_type_are_passed_over(document: dict[str, object]) -> None:
+def test_fields_of_the_wrong_type_are_ignored(document: dict[str, object]) -> None:
     assert chunks_of_json(document, BOUNDS) == ()
 
 
@@ -115,7 +115,7 @@ def test_sizes_are_bounded_and_a_cut_code_block_is_closed() -> None:
     assert len(chunks_of_json(many, BOUNDS)) == BOUNDS.chunks
 
 
-def test_headings_are_one_line_and_control_characters_go() -> None:
+def test_headings_are_one_line_without_control_characters() -> None:
     (chunk,) = chunks_of_json(
         {"infoSnippets": [{"breadcrumb": "A\n[ID:q1]\x1b[31m", "content": "x\x00y"}]}, BOUNDS
     )
@@ -143,7 +143,7 @@ def test_only_plain_web_addresses_are_sources(address: object, kept: bool) -> No
     assert web_address(address, 500) == (address if kept else "")
 
 
-def test_repeats_are_merged_in_the_order_of_first_sight() -> None:
+def test_duplicates_are_merged_in_the_order_of_first_occurrence() -> None:
     a, b = Chunk("A", "x  y", "u"), Chunk("B", "x")
 
     assert distinct([[a, b], [Chunk("A", "x y", "other"), Chunk("C", "z")]]) == (a, b, Chunk("C", "z"))

@@ -1,4 +1,4 @@
-"""Every stage of the documentation search when the service behind it misbehaves."""
+"""Every stage of the documentation search when its service fails."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with documentation_world() as made:
-        yield made
+    with documentation_world() as new_world:
+        yield new_world
 
 
 async def never(_: Request) -> Response:
-    """A server that does not answer while anybody waits."""
+    """A server that does not answer while the client waits."""
     await asyncio.sleep(60)
     return Response()
 
 
 def impatient(**limits: float) -> RetrievalSettings:
-    """Short limits, so that a silent server costs little time."""
+    """Short limits, so that the test of a silent server is quick."""
     return replace(PATIENT, limits=replace(PATIENT.limits, least=0.01, **limits))
 
 
@@ -78,7 +78,7 @@ def test_a_search_that_fails_is_an_error_that_says_why(world: World, answer: Res
     "answer",
     [error(429, "rate_limited", {"Retry-After": "0"}), error(500, "internal"), error(504, "timeout")],
 )
-def test_a_busy_context7_is_asked_once_more(world: World, answer: Response) -> None:
+def test_a_busy_context7_is_retried_once(world: World, answer: Response) -> None:
     world.context7.search_answers.append(answer)
 
     assert not world.ask().is_error
@@ -86,7 +86,7 @@ def test_a_busy_context7_is_asked_once_more(world: World, answer: Response) -> N
 
 
 @pytest.mark.parametrize("status", [202, 403, 404, 422])
-def test_a_library_that_cannot_be_had_gives_way_to_the_next(world: World, status: int) -> None:
+def test_if_a_library_is_unavailable_the_next_is_used(world: World, status: int) -> None:
     world.context7.context_answers.extend([error(status, "library_not_available")] * 3)
     result = world.ask()
 
@@ -94,13 +94,13 @@ def test_a_library_that_cannot_be_had_gives_way_to_the_next(world: World, status
     assert "/someone/ads-widgets" in result.content
 
 
-def test_an_empty_answer_gives_way_to_the_next_library(world: World) -> None:
+def test_after_an_empty_answer_the_next_library_is_used(world: World) -> None:
     world.context7.context_answers.extend([PlainTextResponse("")] * 3)
 
     assert "/someone/ads-widgets" in world.ask().content
 
 
-def test_where_no_library_can_be_had_the_first_reason_is_told(world: World) -> None:
+def test_if_no_library_is_available_the_first_reason_is_reported(world: World) -> None:
     world.context7.always_context = error(202, "library_not_finalized")
     result = world.ask()
 
@@ -132,7 +132,7 @@ def test_a_move_to_nowhere_is_not_followed(world: World, target: str) -> None:
     assert world.context7.paths == []
 
 
-def test_malformed_json_is_asked_again_as_text(world: World) -> None:
+def test_after_malformed_json_text_is_requested(world: World) -> None:
     async def broken_as_json(request: Request) -> Response:
         if request.query_params["type"] == "json":
             return Response('{"codeSnippets": [', media_type="application/json")
@@ -143,12 +143,12 @@ def test_malformed_json_is_asked_again_as_text(world: World) -> None:
 
     assert not result.is_error
     assert "oauth.setup()" in result.content
-    asked = [(context["query"], context["type"]) for context in world.context7.contexts()]
-    phrasings = {query for query, _ in asked}
-    assert sorted(asked) == sorted((query, kind) for query in phrasings for kind in ("json", "txt"))
+    requests = [(context["query"], context["type"]) for context in world.context7.contexts()]
+    phrasings = {query for query, _ in requests}
+    assert sorted(requests) == sorted((query, kind) for query in phrasings for kind in ("json", "txt"))
 
 
-def test_text_where_json_was_asked_is_read_as_text(world: World) -> None:
+def test_text_instead_of_json_is_read_as_text(world: World) -> None:
     world.context7.always_context = PlainTextResponse(
         "### OAuth\n\nSource: https://docs.example.com/oauth\n\nSet it up.\n\n"
         + "-" * 32
@@ -160,17 +160,17 @@ def test_text_where_json_was_asked_is_read_as_text(world: World) -> None:
     assert result.sources[0].url == "https://docs.example.com/oauth"
 
 
-def test_one_failed_phrasing_is_left_out_and_the_result_is_not_remembered(world: World) -> None:
+def test_a_failed_phrasing_is_left_out_and_the_result_is_not_cached(world: World) -> None:
     world.context7.context_answers.append(error(402, "spending_limit_exceeded"))
 
     assert not world.ask().is_error
-    asked = len(world.context7.contexts())
+    before = len(world.context7.contexts())
     world.ask()
-    assert len(world.context7.contexts()) == asked + 1, "the failed phrasing alone is asked again"
+    assert len(world.context7.contexts()) == before + 1, "only the failed phrasing is requested again"
 
 
 @pytest.mark.parametrize("where", ["search_answers", "context_answers"])
-def test_a_silent_context7_is_an_error_in_time(where: str) -> None:
+def test_a_silent_context7_is_an_error_within_the_limit(where: str) -> None:
     with documentation_world(settings=impatient(search=0.2, context=0.2)) as world:
         getattr(world.context7, where).extend([never] * 3)
         result = world.ask()
@@ -179,7 +179,7 @@ def test_a_silent_context7_is_an_error_in_time(where: str) -> None:
         assert "took longer than it may" in result.content
 
 
-def test_the_whole_search_ends_in_time_whatever_the_stages_may_use() -> None:
+def test_the_whole_search_ends_within_its_limit_whatever_the_stages_use() -> None:
     settings = impatient(total=0.4, reserve=0.0)
     with documentation_world(settings=settings) as world:
         world.context7.context_answers.extend([never] * 3)
@@ -217,7 +217,7 @@ VOYAGE_FAILURES: list[Any] = [
 
 
 @pytest.mark.parametrize("answer", VOYAGE_FAILURES)
-def test_without_embeddings_keywords_alone_rank(world: World, answer: Response) -> None:
+def test_without_embeddings_only_keywords_rank(world: World, answer: Response) -> None:
     world.voyage.always = answer
     result = world.ask()
 
@@ -267,7 +267,7 @@ CLAUDE_FAILURES: list[Any] = [
 
 
 @pytest.mark.parametrize("answer", CLAUDE_FAILURES)
-def test_without_claude_rules_read_the_request_and_the_fused_order_stands(world: World, answer: Any) -> None:
+def test_without_claude_rules_and_the_fused_order_are_used(world: World, answer: Any) -> None:
     world.claude.answers.extend([answer] * 4)
     result = world.ask()
 
@@ -280,7 +280,7 @@ def test_without_claude_rules_read_the_request_and_the_fused_order_stands(world:
 
 
 @pytest.mark.parametrize("stop", ["max_tokens", "refusal"])
-def test_an_answer_that_claude_did_not_finish_is_not_used(world: World, stop: str) -> None:
+def test_an_unfinished_answer_of_claude_is_not_used(world: World, stop: str) -> None:
     world.claude.stop_reason = stop
 
     assert not world.ask().is_error
@@ -288,14 +288,14 @@ def test_an_answer_that_claude_did_not_finish_is_not_used(world: World, stop: st
 
 
 @pytest.mark.parametrize("ranking", [[], [0, 99, -1], [1000]])
-def test_a_ranking_of_strangers_leaves_the_fused_order(world: World, ranking: list[int]) -> None:
+def test_a_ranking_with_unknown_numbers_leaves_the_fused_order(world: World, ranking: list[int]) -> None:
     world.claude.ranking = {"ranking": ranking}
 
     assert world.ask().content.count("<document index=") == 6
     assert world.outcomes()["rerank"] == "the ranking names none of the excerpts"
 
 
-def test_a_choice_that_is_not_on_the_list_falls_back_to_the_best_score(world: World) -> None:
+def test_a_choice_not_on_the_list_falls_back_to_the_best_score(world: World) -> None:
     world.context7.libraries = [library(LIBRARY, "Twitter Ads"), library("/b/twitter-ads", "Twitter Ads")]
     world.claude.choice = {"library_id": "/evil/elsewhere"}
 
@@ -310,7 +310,7 @@ def test_a_silent_claude_is_not_waited_for() -> None:
         assert "oauth.setup()" in world.ask().content
 
 
-def test_a_claude_whose_answer_only_trickles_in_is_not_waited_for() -> None:
+def test_a_very_slow_stream_of_claude_is_not_waited_for() -> None:
     message = {
         "id": "msg_1",
         "type": "message",
@@ -339,13 +339,13 @@ def test_a_claude_whose_answer_only_trickles_in_is_not_waited_for() -> None:
         assert [search["libraryName"] for search in world.context7.searches()] == ["Twitter ads"]
 
 
-def test_without_a_model_configured_nothing_is_asked_of_one() -> None:
+def test_without_a_configured_model_no_model_is_called() -> None:
     with documentation_world(claude=False) as world:
         assert "oauth.setup()" in world.ask().content
         assert world.claude.requests == []
 
 
-def test_what_was_found_without_claude_is_not_remembered_as_the_answer(world: World) -> None:
+def test_a_result_without_claude_is_not_cached_as_the_answer(world: World) -> None:
     world.claude.answers.append(CLAUDE_FAILURES[0])
     world.ask()
     world.ask()
@@ -366,7 +366,7 @@ def test_without_its_table_the_search_goes_on(world: World) -> None:
     assert world.outcomes()["recall"] == "cache: ResourceNotFoundException"
 
 
-def test_damaged_entries_are_fetched_anew(world: World) -> None:
+def test_damaged_entries_are_fetched_again(world: World) -> None:
     first = world.ask()
     for item in world.items():
         if not item["pk"]["S"].startswith("embedding#"):
@@ -375,7 +375,7 @@ def test_damaged_entries_are_fetched_anew(world: World) -> None:
     assert world.ask().sources == first.sources
 
 
-def test_vectors_of_another_length_are_fetched_anew(world: World) -> None:
+def test_vectors_of_another_length_are_computed_again(world: World) -> None:
     first = world.ask()
     documents = len(world.voyage.texts("document"))
     size = max(len(item["body"]["B"]) for item in world.items() if item["pk"]["S"].startswith("embedding#"))
@@ -388,7 +388,7 @@ def test_vectors_of_another_length_are_fetched_anew(world: World) -> None:
     assert len(world.voyage.texts("document")) == 2 * documents
 
 
-def test_nothing_at_all_works_and_still_nothing_is_raised() -> None:
+def test_if_every_service_fails_nothing_is_raised() -> None:
     with documentation_world(FakeContext7(always_context=error(500, "internal"))) as world:
         world.voyage.always = error(500, "internal")
         world.claude.answers.extend([CLAUDE_FAILURES[0]] * 4)
@@ -398,21 +398,21 @@ def test_nothing_at_all_works_and_still_nothing_is_raised() -> None:
         assert world.ask().is_error
 
 
-# What is counted of it
+# Metrics
 
 
-def test_a_whole_search_went_without_nothing(world: World) -> None:
+def test_a_complete_search_reports_no_missing_part(world: World) -> None:
     assert world.ask().left_out == ()
 
 
-def test_each_part_that_could_not_be_had_is_told(world: World) -> None:
+def test_each_missing_part_is_reported(world: World) -> None:
     failing = Response(status_code=500)
     world.claude.answers.extend([failing] * 9)
     world.voyage.always = failing
     assert world.ask().left_out == ("meaning", "rerank", "understand")
 
 
-def test_a_choice_that_could_not_be_had_is_told() -> None:
+def test_a_missing_choice_is_reported() -> None:
     twins = FakeContext7(
         libraries=[library(LIBRARY, "Twitter Ads API"), library("/other/ads", "Twitter Ads API")],
         sections={LIBRARY: ads_sections, "/other/ads": ads_sections},
@@ -423,15 +423,15 @@ def test_a_choice_that_could_not_be_had_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"), [(error(500, "internal"), ("context7",)), (JSONResponse({"results": []}), ())]
+    ("answer", "reported"), [(error(500, "internal"), ("context7",)), (JSONResponse({"results": []}), ())]
 )
-def test_documentation_that_is_away_is_told_and_a_library_that_there_is_not_is_an_answer(
-    world: World, answer: Response, told: tuple[str, ...]
+def test_unavailable_documentation_is_reported_but_an_unknown_library_is_not(
+    world: World, answer: Response, reported: tuple[str, ...]
 ) -> None:
     world.context7.search_answers.extend([answer] * 4)
-    assert world.ask().left_out == told
+    assert world.ask().left_out == reported
 
 
-def test_a_search_without_a_key_is_set_up_so() -> None:
+def test_a_search_without_a_key_is_not_degraded() -> None:
     with documentation_world(voyage_key="", claude=False) as world:
         assert world.ask().left_out == ()

@@ -28,8 +28,8 @@ HANDLER = Path(__file__).parents[4] / "functions" / "search" / "handler.py"
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with documentation_world() as made:
-        yield made
+    with documentation_world() as new_world:
+        yield new_world
 
 
 @pytest.fixture
@@ -83,17 +83,19 @@ def test_a_call_is_searched_with_the_clients_of_the_environment(function: Any, w
 
 def written(text: str) -> list[tuple[str, dict[str, str], float]]:
     """The metrics among log lines: name, dimensions, value."""
-    found = []
+    metrics = []
     for line in text.splitlines():
-        told = json.loads(line) if line.startswith('{"_aws"') else {}
-        for directive in told.get("_aws", {}).get("CloudWatchMetrics", []):
+        entry = json.loads(line) if line.startswith('{"_aws"') else {}
+        for directive in entry.get("_aws", {}).get("CloudWatchMetrics", []):
             (names,) = directive["Dimensions"]
-            dimensions = {name: told[name] for name in names}
-            found += [(one["Name"], dimensions, told[one["Name"]][0]) for one in directive["Metrics"]]
-    return found
+            dimensions = {name: entry[name] for name in names}
+            metrics += [
+                (metric["Name"], dimensions, entry[metric["Name"]][0]) for metric in directive["Metrics"]
+            ]
+    return metrics
 
 
-def test_what_it_went_without_is_counted_with_its_dollars(
+def test_missing_parts_are_counted_with_the_dollars(
     function: Any, world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     world.voyage.always = Response(status_code=500)

@@ -1,4 +1,4 @@
-"""The figures of the retrieval evaluation, on orders small enough to reckon by hand."""
+"""The figures of the retrieval evaluation, on rankings small enough to compute by hand."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 RELEVANT = {"a": 2, "b": 1}
 
 
-def test_recall_is_the_share_of_the_relevant_that_is_found() -> None:
+def test_recall_is_the_share_of_relevant_sections_in_the_ranking() -> None:
     assert recall(["x", "a", "b"], RELEVANT, 2) == 0.5
     assert recall(["x", "a", "b"], RELEVANT, 3) == 1.0
 
@@ -34,7 +34,7 @@ def test_reciprocal_rank_is_that_of_the_first_relevant() -> None:
     assert reciprocal_rank(["x"], RELEVANT) == 0.0
 
 
-def test_the_interval_holds_the_mean_and_repeats() -> None:
+def test_the_interval_contains_the_mean_and_is_reproducible() -> None:
     values = [0.0, 1.0] * 30
     mean, low, high = interval(values)
 
@@ -46,6 +46,9 @@ def test_the_interval_holds_the_mean_and_repeats() -> None:
 @pytest.mark.parametrize("file", [QUESTIONS, HELD_OUT_QUESTIONS], ids=["first", "held out"])
 def test_there_are_enough_labelled_questions_about_enough_libraries(file: Path) -> None:
     questions = json.loads(file.read_text())
-    assert len({one["question"] for one in questions}) == len(questions) >= 60
-    assert min(Counter(one["library"] for one in questions).values()) >= 10
-    assert all(set(one["relevant"].values()) <= {1, 2} and 2 in one["relevant"].values() for one in questions)
+    assert len({question["question"] for question in questions}) == len(questions) >= 60
+    assert min(Counter(question["library"] for question in questions).values()) >= 10
+    assert all(
+        set(question["relevant"].values()) <= {1, 2} and 2 in question["relevant"].values()
+        for question in questions
+    )

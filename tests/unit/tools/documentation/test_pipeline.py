@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def world() -> Iterator[World]:
-    with documentation_world() as made:
-        yield made
+    with documentation_world() as new_world:
+        yield new_world
 
 
 def test_the_example_question_gives_sections_with_their_sources(world: World) -> None:
@@ -32,7 +32,7 @@ def test_the_example_question_gives_sections_with_their_sources(world: World) ->
     assert len({source.url for source in result.sources}) == len(result.sources) == 6
 
 
-def test_a_search_asks_claude_twice_and_context7_once_per_phrasing(world: World) -> None:
+def test_a_search_calls_claude_twice_and_context7_once_per_phrasing(world: World) -> None:
     world.ask()
 
     assert [search["libraryName"] for search in world.context7.searches()] == ["Twitter Ads API"]
@@ -71,13 +71,13 @@ def test_the_same_question_again_makes_no_context7_and_no_embedding_call(world: 
     assert len(world.claude.requests) == before[2] + 1, "only the rerank"
 
 
-def test_what_is_remembered_expires(world: World) -> None:
+def test_cached_results_expire(world: World) -> None:
     world.ask()
-    asked = len(world.context7.requests)
+    before = len(world.context7.requests)
     world.now[0] += world.deps.settings.response_ttl + 1
     world.ask()
 
-    assert len(world.context7.requests) == 2 * asked
+    assert len(world.context7.requests) == 2 * before
 
 
 def test_another_question_embeds_only_sections_it_has_not_seen(world: World) -> None:
@@ -88,7 +88,7 @@ def test_another_question_embeds_only_sections_it_has_not_seen(world: World) -> 
     assert len(documents) == len(set(documents))
 
 
-def test_the_cache_holds_no_word_of_the_question_in_its_keys_or_plan(world: World) -> None:
+def test_no_word_of_the_question_is_in_the_cache_keys_or_plan(world: World) -> None:
     world.ask("How does AcmeSecretProject set up OAuth for Twitter ads?")
 
     keys = json.dumps([item["pk"] for item in world.items()])
@@ -113,7 +113,7 @@ def test_without_a_clear_winner_claude_chooses_the_library(world: World) -> None
     assert len(world.claude.asked("library_id")) == 1
 
 
-def test_more_phrasings_are_asked_only_while_they_bring_something_new() -> None:
+def test_more_phrasings_are_sent_only_while_they_find_new_sections() -> None:
     ways: dict[str, int] = {}
 
     def growing(query: str) -> list[dict[str, object]]:
@@ -121,17 +121,17 @@ def test_more_phrasings_are_asked_only_while_they_bring_something_new() -> None:
         return [snippet(f"Part {number}-{n}", f"Text {number} {n}") for n in range(6)]
 
     few = [snippet(f"Only {n}", f"The same text {n}") for n in range(9)]
-    for sections, asked, found in ((growing, 5, 30), (lambda _: few, 3, 9)):
+    for sections, asked, shown in ((growing, 5, 30), (lambda _: few, 3, 9)):
         context7 = FakeContext7(libraries=[library(LIBRARY, "Twitter Ads API")], sections={LIBRARY: sections})
         with documentation_world(context7) as world:
             result = world.ask()
             (prompt,) = world.claude.asked("ranking")
             assert len(context7.contexts()) == asked
-            assert prompt.count("<excerpt ") == found
-            assert ("only 9 distinct sections" in result.content) == (found == 9)
+            assert prompt.count("<excerpt ") == shown
+            assert ("only 9 distinct sections" in result.content) == (shown == 9)
 
 
-def test_so_few_sections_that_nothing_is_cut_are_all_shown_and_not_reranked() -> None:
+def test_sections_that_all_fit_are_shown_without_reranking() -> None:
     few = [snippet(f"Only {n}", f"The OAuth text {n}") for n in range(4)]
     context7 = FakeContext7(
         libraries=[library(LIBRARY, "Twitter Ads API")], sections={LIBRARY: lambda _: few}
@@ -163,6 +163,6 @@ def test_every_stage_is_timed_and_no_text_is_logged(world: World) -> None:
     assert "OAuth" not in json.dumps([extra for _, extra in world.logger.lines])
 
 
-def test_queries_are_cut_to_what_context7_takes(world: World) -> None:
+def test_queries_are_cut_to_the_limit_of_context7(world: World) -> None:
     assert not world.ask("OAuth for Twitter ads " + "x" * 2_000).is_error
     assert world.ask("  \n ").content == "Tool execution failed: the query is empty"

@@ -1,4 +1,4 @@
-"""Keywords, vectors, fusion and the last ordering: pure."""
+"""Keywords, vectors, fusion and the final order: pure functions."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def scores(question: str, texts: list[str] = TEXTS, k1: float = 1.5, b: float = 
     return keyword_scores(question, texts, k1=k1, b=b)
 
 
-def test_words_take_identifiers_apart_and_cut_endings() -> None:
+def test_identifiers_are_split_and_endings_cut() -> None:
     assert words("How do I use setAccessToken?") == ["setaccesstoken", "set", "access", "token"]
     assert words("my_sessions") == ["my_sessions", "session"]
     assert words("address status basis OAuth2") == ["address", "status", "basis", "oauth2", "o", "auth", "2"]
 
 
-def test_a_word_that_was_met_before_gives_the_same_terms() -> None:
+def test_a_repeated_word_gives_the_same_terms() -> None:
     met = Terms()
 
     assert words("setAccessToken the sessions", met) == words("setAccessToken the sessions")
@@ -50,9 +50,9 @@ def test_a_section_without_any_of_the_words_scores_nothing() -> None:
 
 
 def test_a_word_that_most_sections_share_still_counts_for_them() -> None:
-    found = scores("session", ["session a", "session b", "session c", "other"])
+    scored = scores("session", ["session a", "session b", "session c", "other"])
 
-    assert min(found[:3]) > found[3] == 0
+    assert min(scored[:3]) > scored[3] == 0
 
 
 def test_k1_and_b_are_obeyed() -> None:
@@ -103,21 +103,21 @@ def test_rank_fusion_is_the_sum_of_reciprocal_ranks() -> None:
     )
 
 
-def test_where_keywords_and_meaning_disagree_meaning_wins() -> None:
+def test_if_keywords_and_meaning_disagree_meaning_wins() -> None:
     keywords, meaning = [3.0, 2.0, 1.0], [0.1, 0.2, 0.3]
 
     assert fuse([keywords, meaning], RetrievalSettings())[0] == 2
     assert fuse([keywords, meaning], RetrievalSettings(rrf_k=60, meaning_weight=1))[0] == 0
 
 
-def test_a_ranking_in_which_nothing_matched_has_no_say() -> None:
+def test_a_ranking_without_matches_is_ignored() -> None:
     settings = RetrievalSettings()
 
     assert fuse([[0.0, 0.0, 0.0], [0.1, 0.3, 0.2]], settings) == (1, 2, 0)
     assert fuse([[0.0, 0.0, 0.0]], settings) == (0, 1, 2)
 
 
-def test_min_max_sums_the_stretched_scores() -> None:
+def test_min_max_sums_the_normalised_scores() -> None:
     assert min_max_scores([[10.0, 20.0, 15.0], [0.5, 0.5, 0.5]]) == pytest.approx((0.0, 1.0, 0.5))
     settings = RetrievalSettings(fusion="min_max_sum")
     assert fuse([[0.0, 10.0, 9.0], [0.1, 0.2, 0.9]], settings) == (2, 1, 0)
@@ -130,7 +130,7 @@ POSITIVE = st.floats(0.01, 1e6)
     st.lists(st.tuples(POSITIVE, POSITIVE), min_size=1, max_size=40),
     st.sampled_from(["reciprocal_rank", "min_max_sum"]),
 )
-def test_fusion_orders_every_chunk_once_and_keeps_what_both_rank_first(
+def test_fusion_orders_every_chunk_once_and_keeps_a_common_first(
     pairs: list[tuple[float, float]], fusion: str
 ) -> None:
     left, right = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
@@ -150,6 +150,6 @@ def test_a_ranking_is_completed_in_the_fused_order() -> None:
 @pytest.mark.parametrize(
     "wrong", [{"k1": 0}, {"b": 1.5}, {"rrf_k": 0}, {"meaning_weight": 0}, {"top_final": 31}, {"top_final": 0}]
 )
-def test_settings_that_cannot_work_are_refused(wrong: dict[str, float]) -> None:
+def test_invalid_settings_are_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="must be"):
         RetrievalSettings(**wrong)  # type: ignore[arg-type]

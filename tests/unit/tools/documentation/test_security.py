@@ -1,4 +1,4 @@
-"""Documents are untrusted: their boundaries hold, their instructions and addresses are inert."""
+"""Documents are untrusted: they cannot leave their section, and their instructions and addresses have no effect."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_library_description_cannot_forge_a_candidate() -> None:
 @pytest.mark.parametrize(
     "identity", ["https://evil.example/x", "/a/b?x=1", "/a/../b", "/a/b/c/d", "a/b", "/a/b c"]
 )
-def test_a_search_result_whose_id_is_none_is_passed_over(identity: str) -> None:
+def test_a_search_result_without_a_valid_id_is_ignored(identity: str) -> None:
     context7 = of_sections("OAuth")
     context7.libraries.insert(0, library(identity, "Twitter Ads API", trustScore=10, benchmarkScore=100))
     with documentation_world(context7) as world:
@@ -101,7 +101,7 @@ def test_the_result_is_bounded_whatever_the_documents_hold() -> None:
         assert len(world.ask().content) < 60_000
 
 
-def test_deeply_nested_json_is_an_error_and_no_crash() -> None:
+def test_deeply_nested_json_is_an_error_not_a_crash() -> None:
     context7 = of_sections("OAuth")
     context7.search_answers.extend([JSONResponse({"results": [{"id": _nested(200)}]})] * 2)
     with documentation_world(context7) as world:
@@ -115,7 +115,7 @@ def _nested(depth: int) -> Any:
     return value
 
 
-def test_offering_the_tool_loads_none_of_what_runs_it() -> None:
+def test_offering_the_tool_does_not_load_its_implementation() -> None:
     heavy = ("anthropic", "httpx", "numpy", "voyageai", "pydantic", "rank_bm25", "aiohttp")
     code = (
         "import sys, json; import dualtrack.tools.documentation.spec; import dualtrack.tools.documentation; "

@@ -1,4 +1,4 @@
-"""Reading the request by rules, choosing the library, phrasing the questions."""
+"""Parsing the request by rules, choosing the library, phrasing the questions."""
 
 from __future__ import annotations
 
@@ -53,15 +53,15 @@ def test_a_library_of_the_wanted_name_wins_clearly_over_better_trusted_strangers
     assert clear_winner(scored, lead=0.15)
 
 
-def test_two_of_the_same_name_and_quality_are_no_clear_winner() -> None:
+def test_two_libraries_of_the_same_name_and_quality_have_no_clear_winner() -> None:
     scored = by_score([library("/a/react", "React"), library("/b/react", "React")], "React")
 
-    assert [one.id for one, _ in scored] == ["/a/react", "/b/react"]
+    assert [candidate.id for candidate, _ in scored] == ["/a/react", "/b/react"]
     assert not clear_winner(scored, lead=0.15)
     assert clear_winner(scored[:1], lead=0.15)
 
 
-def test_a_broken_library_comes_last_and_one_in_preparation_counts_half() -> None:
+def test_a_broken_library_is_last_and_one_in_preparation_counts_half() -> None:
     scored = by_score(
         [
             library("/a/react", "React", state="error"),

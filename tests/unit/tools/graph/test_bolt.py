@@ -1,4 +1,4 @@
-"""The tools on a real Neo4j over Bolt answer as on the embedded engine."""
+"""The tools give the same answers on a real Neo4j over Bolt as on the embedded engine."""
 
 from __future__ import annotations
 
@@ -87,12 +87,12 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     ):
         assert server.stdout is not None
         assert server.stdin is not None
-        # the server may write lines of its own before
-        given = next((line.strip() for line in server.stdout if line.startswith(("bolt://", "neo4j://"))), "")
-        assert given, (folder / "stderr").read_text()
-        with GraphDatabase.driver(given) as opened:
+        # the server may write other lines first
+        url = next((line.strip() for line in server.stdout if line.startswith(("bolt://", "neo4j://"))), "")
+        assert url, (folder / "stderr").read_text()
+        with GraphDatabase.driver(url) as opened:
             fill(opened)
-        yield given
+        yield url
         server.stdin.close()
 
 
@@ -104,22 +104,22 @@ def driver(address: str) -> Iterator[Driver]:
 
 def fill(driver: Driver) -> None:
     sample = graph.sample()
-    label_of = {one.node_id: one.label for one in sample.nodes}
+    label_of = {node.node_id: node.label for node in sample.nodes}
     with driver.session() as session:
         for label in sample.schema.labels:
             rows = [
-                {"node_id": one.node_id, "name": one.name, **one.properties}
-                for one in sample.nodes
-                if one.label == label.name
+                {"node_id": node.node_id, "name": node.name, **node.properties}
+                for node in sample.nodes
+                if node.label == label.name
             ]
             session.run(f"UNWIND $rows AS row CREATE (n:{label.name}) SET n = row", rows=rows).consume()
             session.run(f"CREATE CONSTRAINT FOR (n:{label.name}) REQUIRE n.node_id IS UNIQUE").consume()
         for kind in sample.schema.types:
             for start, end in kind.ends:
                 rows = [
-                    {"start": one.start, "end": one.end, "own": dict(one.properties)}
-                    for one in sample.edges
-                    if (one.type, label_of[one.start], label_of[one.end]) == (kind.name, start, end)
+                    {"start": edge.start, "end": edge.end, "own": dict(edge.properties)}
+                    for edge in sample.edges
+                    if (edge.type, label_of[edge.start], label_of[edge.end]) == (kind.name, start, end)
                 ]
                 session.run(
                     f"UNWIND $rows AS row MATCH (a:{start} {{node_id: row.start}}), (b:{end} {{node_id: row.end}}) "
@@ -134,11 +134,11 @@ def test_every_tool_is_called() -> None:
 
 def test_the_schema_is_that_of_the_files(driver: Driver) -> None:
     read, expected = read_schema(Bolt(driver)), graph.sample().schema
-    assert [(one.name, set(one.properties), one.count) for one in read.labels] == [
-        (one.name, set(one.properties), one.count) for one in expected.labels
+    assert [(label.name, set(label.properties), label.count) for label in read.labels] == [
+        (label.name, set(label.properties), label.count) for label in expected.labels
     ]
-    assert [(one.name, one.ends, set(one.properties), one.count) for one in read.types] == [
-        (one.name, one.ends, set(one.properties), one.count) for one in expected.types
+    assert [(kind.name, kind.ends, set(kind.properties), kind.count) for kind in read.types] == [
+        (kind.name, kind.ends, set(kind.properties), kind.count) for kind in expected.types
     ]
 
 
@@ -156,22 +156,22 @@ def embedded() -> Iterator[GraphNeeds]:
     needs.engine.close()  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(("tool", "given"), CALLS)
+@pytest.mark.parametrize(("tool", "arguments"), CALLS)
 def test_the_answer_is_that_of_the_embedded_engine(
-    on_server: GraphNeeds, embedded: GraphNeeds, tool: str, given: dict[str, Any]
+    on_server: GraphNeeds, embedded: GraphNeeds, tool: str, arguments: dict[str, Any]
 ) -> None:
-    assert graph.told(on_server, tool, **given) == graph.told(embedded, tool, **given)
+    assert graph.told(on_server, tool, **arguments) == graph.told(embedded, tool, **arguments)
 
 
 @pytest.mark.parametrize("query", LEGAL)
-def test_what_the_guard_writes_the_server_takes(driver: Driver, query: str) -> None:
+def test_the_server_accepts_the_guards_queries(driver: Driver, query: str) -> None:
     text, parameters = guarded(query, {"given": 1}, NEO4J)
     assert Bolt(driver).read_foreign(text, parameters, 200).rows
 
 
-def test_every_function_of_the_dialect_is_the_servers(driver: Driver) -> None:
-    found = Bolt(driver).rows("SHOW FUNCTIONS YIELD name RETURN name", {}, 1_000).rows
-    known = {str(name) for (name,) in found} | {"isEmpty", "stDev", "lTrim", "rTrim", "nullIf"}
+def test_the_server_has_every_function_of_the_dialect(driver: Driver) -> None:
+    functions = Bolt(driver).rows("SHOW FUNCTIONS YIELD name RETURN name", {}, 1_000).rows
+    known = {str(name) for (name,) in functions} | {"isEmpty", "stDev", "lTrim", "rTrim", "nullIf"}
     lower = {name.lower() for name in known}
     assert [name for name in NEO4J.functions.values() if name.lower() not in lower] == []
 
@@ -189,13 +189,13 @@ def test_a_runaway_ends(driver: Driver) -> None:
 
 
 def test_rows_are_counted_and_weighed(driver: Driver) -> None:
-    found = Bolt(driver).read_foreign("UNWIND range(1, 1000) AS x RETURN x", {}, 500)
-    assert (len(found.rows), found.more) == (200, True)
+    answer = Bolt(driver).read_foreign("UNWIND range(1, 1000) AS x RETURN x", {}, 500)
+    assert (len(answer.rows), answer.more) == (200, True)
     with pytest.raises(QueryFailed, match="too large"):
         Bolt(driver).read("UNWIND range(1, 100) AS x RETURN range(1, 10000)", {}, 200)
 
 
-def test_the_servers_words_are_one_line_of_300_characters(driver: Driver) -> None:
+def test_the_servers_message_is_one_line_of_300_characters(driver: Driver) -> None:
     with pytest.raises(QueryFailed) as failure:
         Bolt(driver).read("RETURN " + "unknown_name + " * 50 + "1", {}, 1)
     assert len(str(failure.value)) <= 300
@@ -210,15 +210,15 @@ def test_a_strange_name_is_left_out_of_the_schema_and_a_node_without_id_is_no_cr
         session.run(strange).consume()
         try:
             needs = GraphNeeds(Bolt(driver), read_schema(Bolt(driver)), NEO4J)
-            assert [one for one in needs.schema.types if "\\" in one.name] == []
-            found = graph.told(needs, "list_nodes", label="Asset", limit=200, offset=400)
-            assert found["nodes"][-1] == {"node_id": "", "label": "Asset", "name": "", "properties": {}}
+            assert [kind for kind in needs.schema.types if "\\" in kind.name] == []
+            answer = graph.told(needs, "list_nodes", label="Asset", limit=200, offset=400)
+            assert answer["nodes"][-1] == {"node_id": "", "label": "Asset", "name": "", "properties": {}}
         finally:
             session.run("MATCH (n:Asset) WHERE n.node_id IS NULL DETACH DELETE n").consume()
 
 
 def test_a_new_password_is_a_new_driver_and_the_schema_is_kept_for_a_time(address: str) -> None:
-    """This server takes any."""
+    """This server accepts any password."""
     passwords, clock = ["a"], FakeClock()
     library = BoltLibrary(address, "neo4j", lambda: passwords[-1], logging.getLogger("graph"), clock)
     first = library.needs()

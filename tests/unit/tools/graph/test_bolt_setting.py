@@ -1,4 +1,4 @@
-"""Which engine is chosen, what may be its address, and what is told where its server cannot be had."""
+"""Which engine is chosen, which addresses are valid, and the error if its server is unavailable."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def nobody() -> Iterator[str]:
 
 def test_a_server_that_cannot_be_reached_is_an_error_result(nobody: str) -> None:
     library = BoltLibrary(nobody, "neo4j", lambda: "password", LOG)
-    for tool, given in (
+    for tool, arguments in (
         ("get_schema", {}),
         ("find_node", {"name": "x"}),
         ("run_query", {"query": "RETURN 1"}),
     ):
-        result = graph.run(library.needs(), tool, **given)
+        result = graph.run(library.needs(), tool, **arguments)
         assert result.is_error
         assert (
             result.content
@@ -83,7 +83,7 @@ print(json.dumps("neo4j" in sys.modules))
 
 
 @pytest.mark.parametrize(("engine", "loaded"), [("", False), ("ladybug", False), ("bolt", True)])
-def test_the_driver_is_loaded_where_it_is_chosen(engine: str, *, loaded: bool) -> None:
+def test_the_driver_is_loaded_only_if_it_is_chosen(engine: str, *, loaded: bool) -> None:
     program = [sys.executable, "-c", PROGRAM.format(engine=engine)]
     done = subprocess.run(program, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout) is loaded
@@ -96,7 +96,7 @@ def test_the_driver_is_loaded_where_it_is_chosen(engine: str, *, loaded: bool) -
         "neo4j://127.0.0.1", "bolt://[::1]:7687",
     ],
 )  # fmt: skip
-def test_an_address_that_is_encrypted_or_here_is_taken(address: str) -> None:
+def test_an_encrypted_or_local_address_is_accepted(address: str) -> None:
     assert address_from("bolt", address) == address
 
 
@@ -105,19 +105,19 @@ def test_an_address_that_is_encrypted_or_here_is_taken(address: str) -> None:
     [
         ("", "must be an address such as"),
         ("https://graph.example.org", "must be an address such as"),
-        ("bolt+ssc://graph.example.org", "must be an address such as"),  # takes any certificate
+        ("bolt+ssc://graph.example.org", "must be an address such as"),  # accepts any certificate
         ("neo4j+s://", "must be an address such as"),
         ("bolt://graph.example.org", "use bolt\\+s://"),
         ("neo4j://127.0.0.1.example.org", "use neo4j\\+s://"),
         ("bolt+s://neo4j:word@graph.example.org", "must not contain a user or a password"),
     ],
 )
-def test_any_other_is_refused(address: str, words: str) -> None:
+def test_any_other_address_is_refused(address: str, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         address_from("bolt", address)
 
 
-def test_an_engine_that_is_not_there_is_refused() -> None:
+def test_an_unknown_engine_is_refused() -> None:
     assert (engine_from(""), engine_from("bolt")) == ("ladybug", "bolt")
     with pytest.raises(ValueError, match="neptune is none of ladybug, bolt"):
         engine_from("neptune")
@@ -132,12 +132,12 @@ def test_an_engine_that_is_not_there_is_refused() -> None:
         ("MATCH (`a\\u0060) DELETE (n`) RETURN 1", "has a backslash"),
     ],
 )
-def test_what_the_servers_guard_refuses(query: str, words: str) -> None:
+def test_queries_that_the_servers_guard_refuses(query: str, words: str) -> None:
     with pytest.raises(QueryFailed, match=words):
         guarded(query, {}, NEO4J)
 
 
-def test_the_same_words_have_each_engines_functions() -> None:
+def test_names_of_functions_depend_on_the_engine() -> None:
     query = "MATCH (n)-[r]->(m) RETURN type(r), lower(n.name)"
     texts: list[Any] = [guarded(query, {})[0], guarded(query, {}, NEO4J)[0]]
     assert ["label (" in texts[0], "type (" in texts[1], "toLower (" in texts[1]] == [True, True, True]

@@ -1,4 +1,4 @@
-"""The profile `graph` in whole chats: which tools, with what, the answer, credits, and where it ends (PROFILES 4)."""
+"""The profile `graph` in whole chats: tools, arguments, answers, credits and limits (PROFILES 4)."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def works() -> GraphNeeds:
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
-    """A world with the sample loaded; each test asks as somebody else."""
-    with make_world() as made:
-        yield replace(made, tools=graph_tools(works()))
+    """A world with the sample loaded; each test has a user of its own."""
+    with make_world() as new_world:
+        yield replace(new_world, tools=graph_tools(works()))
 
 
 def asked(world: World, message: str, **more: Any) -> tuple[dict[str, Any], list[Record]]:
@@ -51,7 +51,7 @@ def calls(records: list[Record]) -> list[tuple[str, dict[str, Any]]]:
 
 
 def states(chat: dict[str, Any], rounds: int) -> int:
-    """Of the workflow (DESIGN 2.2): each model call and its route, the Map and a state for each call, Summarise."""
+    """States of the workflow (DESIGN 2.2): each model call and its route, the Map, each tool call, Summarise."""
     return int(2 * chat["turns"] + rounds + len(chat["tool_calls"]) + 1)
 
 
@@ -60,8 +60,8 @@ def test_how_many_assets_in_biofilter_11(world: World) -> None:
     before = len(world.model.requests)
     chat, records = asked(world, "How many assets in Biofilter 11?")
     sent = world.model.requests[before].body["messages"]
-    given = {"name": "Biofilter 11", "target_label": "Asset"}
-    assert calls(records) == [("count_related_by_name", given)]
+    arguments = {"name": "Biofilter 11", "target_label": "Asset"}
+    assert calls(records) == [("count_related_by_name", arguments)]
     assert json.loads(records[0].content)["total_count"] == 23
     assert "**23** Asset nodes are in Biofilter 11." in chat["response"]
     assert (chat["status"], chat["stop"], chat["turns"], chat["credits_used"]) == ("done", "complete", 2, 7)
@@ -69,7 +69,7 @@ def test_how_many_assets_in_biofilter_11(world: World) -> None:
     assert [message["role"] for message in sent] == ["user"]
 
 
-def test_list_them_means_what_was_counted(world: World) -> None:
+def test_list_them_refers_to_the_counted_nodes(world: World) -> None:
     first, _ = asked(world, "How many assets in Biofilter 11?", user="lister")
     same = {"user": "lister", "conversation_id": first["conversation_id"]}
     chat, records = asked(world, "List them", **same)
@@ -94,8 +94,8 @@ def test_find_node_then_list_related(world: World) -> None:
 
 def test_two_tools_in_one_turn(world: World) -> None:
     chat, records = asked(world, "How many assets in Biofilter 11, and how many assets in Pump Room?")
-    assert [given["name"] for _, given in calls(records)] == ["Biofilter 11", "Pump Room"]
-    assert [one["turn"] for one in chat["tool_calls"]] == [1, 1]
+    assert [arguments["name"] for _, arguments in calls(records)] == ["Biofilter 11", "Pump Room"]
+    assert [call["turn"] for call in chat["tool_calls"]] == [1, 1]
     assert (chat["turns"], chat["credits_used"], states(chat, rounds=1)) == (2, 9, 8)
     assert "**23** Asset nodes are in Biofilter 11." in chat["response"]
     assert "- Pump Room (loc-0079): 12" in chat["response"]
@@ -105,7 +105,7 @@ def test_after_five_rounds_there_is_an_answer(world: World) -> None:
     block = {"type": "tool_use", "name": "get_schema", "input": {}}
     world.model.script.add(*[{"content": [block], "kind": "turn"} for _ in range(5)])
     chat, records = asked(world, "What is in this graph?")
-    last = next(one.body for one in reversed(world.model.requests) if "tools" in one.body)
+    last = next(request.body for request in reversed(world.model.requests) if "tools" in request.body)
     assert len(records) == 5
     assert (chat["stop"], chat["turns"], chat["credits_used"]) == ("max_turns", 6, 15)
     assert last["tool_choice"] == {"type": "none"}
@@ -113,7 +113,7 @@ def test_after_five_rounds_there_is_an_answer(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    ("question", "tool", "given", "said"),
+    ("question", "tool", "expected", "said"),
     [
         ("How many assets are there?", "count_by_label", {"label": "Asset"}, "**430**"),
         (
@@ -186,12 +186,12 @@ def test_after_five_rounds_there_is_an_answer(world: World) -> None:
     ],
 )
 def test_the_offline_model_picks_a_tool_and_says_what_it_found(
-    world: World, question: str, tool: str, given: dict[str, Any], said: str
+    world: World, question: str, tool: str, expected: dict[str, Any], said: str
 ) -> None:
     chat, records = asked(world, question)
     (picked, arguments) = calls(records)[0]
     assert picked == tool
-    assert given.items() <= arguments.items()
+    assert expected.items() <= arguments.items()
     assert said in chat["response"]
 
 

@@ -1,4 +1,4 @@
-"""The file that the registry reads is what the functions say."""
+"""The file that the registry reads agrees with the functions."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ FIFTEEN = (
 """PROFILES 4."""
 
 
-def test_the_file_is_made_from_the_functions() -> None:
+def test_the_file_is_generated_from_the_functions() -> None:
     assert json.loads(FILE.read_text(encoding="utf-8")) == declarations()
 
 
 def test_the_tools_are_those_of_the_specification() -> None:
     said = {
-        f"{spec.name}({', '.join(one + ('' if one in spec.input_schema['required'] else '?') for one in spec.input_schema['properties'])})"
+        f"{spec.name}({', '.join(name + ('' if name in spec.input_schema['required'] else '?') for name in spec.input_schema['properties'])})"
         for spec in GRAPH_TOOLS
     }
     assert said == set(FIFTEEN)
     assert sorted(all_profiles()["graph"].tools) == sorted(TOOLS)
 
 
-def test_what_a_schema_takes_its_function_takes() -> None:
+def test_a_function_accepts_what_its_schema_accepts() -> None:
     for spec in GRAPH_TOOLS:
         signature = inspect.signature(TOOLS[spec.name])
         own = list(signature.parameters)[1:]

@@ -1,4 +1,4 @@
-"""The guard: one read statement passes in our words, everything else is refused before the engine sees it."""
+"""The guard: a single read statement is rewritten, everything else is refused before the engine sees it."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ KNOWN = {*KEYWORDS, *QUANTIFIERS, *SUBQUERIES, *TYPES, *(name.upper() for name i
 
 
 def foreign_words(text: str) -> set[str]:
-    """What stands in a regenerated text beside names, short literals, parameters and the words that the guard knows."""
+    """Words of a rewritten query that are no names, short literals, parameters or words known to the guard."""
     outside = re.sub(r"`[^`]*`|'[^']*'|\$p[0-9]+\b", " ", text)
     return {word for word in re.findall(r"[^\W\d]\w*", outside) if word.upper() not in KNOWN}
 
 
 @pytest.mark.parametrize("dress", DRESSES)
-def test_no_other_statement_passes_in_any_dress(dress: str) -> None:
-    """A word alone can be the name of a variable, and then is nothing else."""
+def test_no_other_statement_passes_in_any_spelling(dress: str) -> None:
+    """A single word may be the name of a variable, and then is only that."""
     for statement in STATEMENTS:
         try:
             text, _ = guarded(DRESSES[dress](statement), PARAMETERS)
@@ -59,14 +59,14 @@ def test_no_other_statement_passes_in_any_dress(dress: str) -> None:
         assert f"`{statement}`" in text
 
 
-def test_what_is_no_read_is_told_so() -> None:
+def test_a_statement_that_is_not_a_read_is_refused_as_such() -> None:
     for statement in STATEMENTS:
         if not statement.startswith("RETURN") and "HINT" not in statement and "OUTFILE" not in statement:
             with pytest.raises(QueryRefused, match=f"^{re.escape(REFUSED)}$"):
                 guarded(statement, {})
 
 
-def test_what_stands_in_a_parameter_or_a_string_is_a_value(engine: Ladybug) -> None:
+def test_the_content_of_a_parameter_or_a_string_is_a_value(engine: Ladybug) -> None:
     every = " ".join(STATEMENTS)[:3_000]
     text, parameters = guarded("RETURN $x AS x", {"x": every})
     assert (text, engine.read_foreign(text, parameters, 1).rows) == ("RETURN $p0 AS `x`", ((every,),))
@@ -82,7 +82,7 @@ def test_no_literal_reaches_the_engine_as_text() -> None:
 
 
 def test_equal_literals_are_one_parameter() -> None:
-    """What is ordered by must be what is returned."""
+    """The expression of ORDER BY must equal the returned one."""
     text, parameters = guarded("UNWIND [1] AS x RETURN x + 1 ORDER BY x + 1", {})
     assert text == "UNWIND [ $p0 ] AS `x` RETURN `x` + $p0 ORDER BY `x` + $p0"
     assert parameters == {"p0": 1}
@@ -124,7 +124,7 @@ def test_in_a_lambda_only_harmless_literals_are_written_out() -> None:
         ("RETURN " + "CASE WHEN TRUE THEN " * 25 + "1" + " END" * 25, "at most 24 levels deep"),
     ],
 )
-def test_a_slip_is_told_where_it_is(query: str, words: str) -> None:
+def test_a_mistake_is_located(query: str, words: str) -> None:
     with pytest.raises(QueryFailed, match=re.escape(words)):
         guarded(query, {})
 
@@ -168,8 +168,8 @@ WORST = {
 
 
 @pytest.mark.parametrize("kind", WORST)
-def test_the_worst_text_of_the_largest_size_is_read_in_no_time(kind: str) -> None:
-    """Linear in the text: under 0.1 s of processor time here, and what is quadratic takes several seconds."""
+def test_the_worst_text_of_the_largest_size_is_read_in_linear_time(kind: str) -> None:
+    """Under 0.1 s of processor time; a quadratic reader takes several seconds."""
     began = time.process_time()
     with contextlib.suppress(GraphError):
         guarded(WORST[kind][:MAX_CHARACTERS], {})
@@ -177,7 +177,7 @@ def test_the_worst_text_of_the_largest_size_is_read_in_no_time(kind: str) -> Non
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=30).map(" ".join) | st.text(max_size=200))
-def test_what_passes_has_known_words_alone(query: str) -> None:
+def test_a_rewritten_query_has_only_known_words(query: str) -> None:
     try:
         text, parameters = guarded(query, PARAMETERS)
     except GraphError:
@@ -187,8 +187,8 @@ def test_what_passes_has_known_words_alone(query: str) -> None:
     json.dumps(parameters)
 
 
-def test_mutations_of_legal_queries_have_known_words_alone() -> None:
-    """The short form of tests/bench/graph_guard.py, which runs what passes."""
+def test_mutations_of_legal_queries_have_only_known_words() -> None:
+    """The short form of tests/bench/graph_guard.py, which also runs the queries that pass."""
     passed = 0
     for query in mutations(random.Random(16), 4_000):
         try:

@@ -1,4 +1,4 @@
-"""The engine in its child process: what it brings, what it cannot reach, and how it ends."""
+"""The engine in its child process: its results, its isolation, and how it ends."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_rows_have_columns_and_say_whether_there_are_more(engine: Ladybug) -> No
 
 def test_nodes_relationships_and_paths_are_json_without_the_engines_ids(engine: Ladybug) -> None:
     query = "MATCH p = (a:Asset {node_id: 'a1'})-[r:LOCATED_IN]->(l) RETURN a, r, l, p"
-    ((node, relationship, place, path),) = engine.read(query, {}, 1).rows
+    ((node, relationship, location, path),) = engine.read(query, {}, 1).rows
     assert node == {
         "_label": "Asset",
         "node_id": "a1",
@@ -45,8 +45,8 @@ def test_nodes_relationships_and_paths_are_json_without_the_engines_ids(engine: 
         "active": False,
     }
     assert relationship == {"_type": "LOCATED_IN", "since": 2020}
-    assert place == {"_label": "Location", "node_id": "l1", "name": "Hall"}
-    assert path == {"nodes": [node, place], "relationships": [relationship]}
+    assert location == {"_label": "Location", "node_id": "l1", "name": "Hall"}
+    assert path == {"nodes": [node, location], "relationships": [relationship]}
 
 
 def test_every_kind_of_value_is_json(engine: Ladybug) -> None:
@@ -79,15 +79,15 @@ def test_never_more_than_the_most_rows(engine: Ladybug) -> None:
         ("CREATE (:Asset {node_id: 'x'})", "read-only"),
     ],
 )
-def test_what_is_wrong_is_said_in_the_engines_words(engine: Ladybug, query: str, words: str) -> None:
+def test_an_error_has_the_engines_message(engine: Ladybug, query: str, words: str) -> None:
     with pytest.raises(QueryFailed, match=words) as failed:
         engine.read(query, {}, 1)
     assert len(str(failed.value)) <= 300
     assert "\n" not in str(failed.value)
 
 
-def test_no_file_is_written_even_where_the_guard_is_passed_by(engine: Ladybug, tmp_path: Path) -> None:
-    """The second line (PROFILES 4): the engine itself would write, and leaves an empty file."""
+def test_no_file_is_written_even_without_the_guard(engine: Ladybug, tmp_path: Path) -> None:
+    """The second line of defence (PROFILES 4): the engine itself would write, and leaves an empty file."""
     target = tmp_path / "out.csv"
     with pytest.raises(QueryFailed, match="File too large"):
         engine.read(f"COPY (MATCH (a:Asset) RETURN a.name) TO '{target}'", {}, 1)
@@ -133,10 +133,10 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
 
 
 def alive(started: list[subprocess.Popen[bytes]]) -> list[bool]:
-    return [one.poll() is None for one in started]
+    return [process.poll() is None for process in started]
 
 
-def test_one_child_answers_all_queries_of_ours(
+def test_one_child_answers_all_queries_of_our_own(
     engine: Ladybug, started: list[subprocess.Popen[bytes]]
 ) -> None:
     own = replace(engine)
@@ -145,7 +145,7 @@ def test_one_child_answers_all_queries_of_ours(
     assert alive(started) == [True]
 
 
-def test_a_strangers_query_has_a_child_of_its_own_and_no_other_beside_it(
+def test_a_users_query_has_a_child_of_its_own_and_runs_alone(
     engine: Ladybug, started: list[subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
     own = replace(engine)
@@ -196,7 +196,7 @@ def test_a_child_ends_with_its_engine(engine: Ladybug, started: list[subprocess.
 def test_processor_time_is_counted_for_each_query(
     engine: Ladybug, started: list[subprocess.Popen[bytes]]
 ) -> None:
-    """Else a child that has answered for long would be killed by its limit."""
+    """Otherwise a long-running child would be killed by its limit."""
     own = replace(engine)
     own.read(ALL_ASSETS, {}, 1)
     while (used := processor_seconds(started[0].pid)) < 2:
@@ -217,7 +217,7 @@ def test_large_rows_are_refused(engine: Ladybug) -> None:
         engine.read("UNWIND range(1, 30) AS x RETURN repeat('a', 100000)", {}, 200)
 
 
-def test_a_database_that_is_none_is_an_error_of_the_query(tmp_path: Path) -> None:
+def test_an_invalid_database_is_an_error_of_the_query(tmp_path: Path) -> None:
     (tmp_path / "graph.lbug").write_bytes(b"nothing of the kind" * 1_000)
     with pytest.raises(GraphError):
         Ladybug(tmp_path / "graph.lbug").read("RETURN 1", {}, 1)
@@ -274,7 +274,7 @@ user may of theirs (capabilities(7))."""
 
 
 def seen_by_a_query(folder: Path, *, private: bool) -> dict[str, Any]:
-    """What a query's process sees of its parent and of itself."""
+    """What a query's process can see of its parent and of itself."""
     inside = folder / "inside.py"
     inside.write_text(INSIDE.format(core=str(CORE)))
     private_line = "keep_private()" if private else ""
@@ -294,22 +294,22 @@ def seen_by_a_query(folder: Path, *, private: bool) -> dict[str, Any]:
 
 
 def test_a_query_finds_nothing_of_its_parent(tmp_path: Path) -> None:
-    """No environment, no open file, and since the parent is not dumpable nothing in ``/proc`` either."""
+    """No environment, no open file, and nothing in ``/proc``, since the parent is not dumpable."""
     seen, bare = (seen_by_a_query(tmp_path, private=private) for private in (True, False))
     assert set(seen["environment"]) <= {"LD_LIBRARY_PATH", "LC_CTYPE"}
     assert seen["opened"] == []
     assert seen["above"] == "PermissionError"
     assert "not-for-children" in str(
         bare["above"]
-    )  # what the parent keeps private: without it this is readable
+    )  # the parent's private data, which would otherwise be readable
     limits = str(seen["limits"])
     assert "Max file size             0" in limits
     assert "Max core file size        0" in limits
     assert f"Max address space         {DEFAULT_LIMITS.address_space}" in limits
 
 
-def test_the_child_imports_nothing_that_it_does_not_need() -> None:
-    """Every query pays for it."""
+def test_the_child_imports_only_what_it_needs() -> None:
+    """Every query pays for its imports."""
     program = f"import sys; sys.argv = ['child']; exec(open({child.__file__!r}).read().split('if __name__')[0]); print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=True

@@ -1,4 +1,4 @@
-"""The version on a function instance's disk: fetched once, exchanged when another is published."""
+"""The version on a function instance's disk: fetched once, replaced when another is published."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_schema_is_json_and_back() -> None:
 
 
 class World:
-    """A store with the versions that were published, and a library that reads it."""
+    """A store with published versions, and a library that reads it."""
 
     def __init__(self, folder: Path) -> None:
         self.store = CorpusWorld(corpus=CORPUS).stores().corpora
@@ -90,13 +90,13 @@ def test_another_version_takes_its_place_and_the_former_is_removed(world: World)
     world.publish("v1", None)
     assert count(world) == ASSETS
     world.publish("v2", "v1")
-    assert world.on_disk() == ["v1"]  # looked at in a few seconds
+    assert world.on_disk() == ["v1"]  # checked again after a few seconds
     world.later()
     assert count(world) == ASSETS
     assert world.on_disk() == ["v2"]
 
 
-def test_one_that_cannot_be_fetched_leaves_the_former_in_use(world: World) -> None:
+def test_if_a_version_cannot_be_fetched_the_former_stays_in_use(world: World) -> None:
     world.publish("v1", None)
     assert count(world) == ASSETS
     world.publish("v2", "v1", whole=False)
@@ -109,7 +109,7 @@ def test_one_that_cannot_be_fetched_leaves_the_former_in_use(world: World) -> No
     assert world.on_disk() == ["v3"]
 
 
-def test_without_a_former_it_is_an_error_and_asked_for_again(world: World) -> None:
+def test_without_a_former_version_it_is_an_error_and_retried(world: World) -> None:
     world.publish("v1", None, whole=False)
     for _ in range(2):
         with pytest.raises(Gone):
@@ -119,8 +119,8 @@ def test_without_a_former_it_is_an_error_and_asked_for_again(world: World) -> No
     assert world.on_disk() == ["v2"]
 
 
-def test_another_process_keeps_its_version_and_one_that_is_gone_does_not(world: World) -> None:
-    """Instances on the emulator share a disk, and what a dead process has left would fill Lambda's."""
+def test_versions_of_dead_processes_are_removed_and_others_kept(world: World) -> None:
+    """Instances on the emulator share a disk, and leftovers of dead processes would fill Lambda's."""
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
     theirs, left = (world.folder / f"{process}-v1" for process in (os.getppid(), ended.pid))

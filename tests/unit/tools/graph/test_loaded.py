@@ -1,4 +1,4 @@
-"""The sample as the loader makes it, asked through the engine's child: each tool says what it says in this process."""
+"""The sample built by the loader and queried through the engine's child: every tool answers as in this process."""
 
 from __future__ import annotations
 
@@ -43,27 +43,28 @@ def works() -> GraphNeeds:
 
 @pytest.fixture(scope="module")
 def loaded(tmp_path_factory: pytest.TempPathFactory) -> GraphNeeds:
-    """As the function `graph` has it."""
+    """As in the function `graph`."""
     folder: Path = tmp_path_factory.mktemp("graph")
     sources, survey = [Source(path.name, path) for path in (NODES, EDGES)], Survey()
     assert taken_in(survey, sources) == {}
     return GraphNeeds(Ladybug(make_database(folder, sources, survey)), survey.schema())
 
 
-@pytest.mark.parametrize(("tool", "given"), CALLS, ids=[tool for tool, _ in CALLS])
-def test_a_tool_says_the_same(loaded: GraphNeeds, tool: str, given: dict[str, Any]) -> None:
-    found = told(loaded, tool, **given)
-    assert found == told(works(), tool, **given)
+@pytest.mark.parametrize(("tool", "arguments"), CALLS, ids=[tool for tool, _ in CALLS])
+def test_a_tool_says_the_same(loaded: GraphNeeds, tool: str, arguments: dict[str, Any]) -> None:
+    answer = told(loaded, tool, **arguments)
+    assert answer == told(works(), tool, **arguments)
 
 
 def test_the_schema_is_the_same(loaded: GraphNeeds) -> None:
-    found, own = (
-        {one["label"]: one for one in told(needs, "get_schema")["labels"]} for needs in (loaded, works())
+    counts, own = (
+        {label["label"]: label for label in told(needs, "get_schema")["labels"]}
+        for needs in (loaded, works())
     )
-    assert {label: one["count"] for label, one in found.items()} == {
-        label: one["count"] for label, one in own.items()
+    assert {label: row["count"] for label, row in counts.items()} == {
+        label: row["count"] for label, row in own.items()
     }
 
 
-def test_every_tool_is_asked() -> None:
+def test_every_tool_is_called() -> None:
     assert {tool for tool, _ in CALLS} | {"get_schema"} == set(TOOLS)

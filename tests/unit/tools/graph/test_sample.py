@@ -1,4 +1,4 @@
-"""Each tool against what was counted by hand in the sample (see `infra.local.sample_graph.__main__`).
+"""Each tool against figures counted by hand in the sample (see `infra.local.sample_graph.__main__`).
 
 Assets: 2 in each of 3 halls; 24 biofilters of 6 + 5 + 3, but 23 in number 11; intake 2 + 12 + 6; sludge 2 + 10 + 5;
 6 bays of 6; 6 in the control room. 6 + 345 + 20 + 17 + 36 + 6 = 430.
@@ -30,40 +30,43 @@ def works() -> GraphNeeds:
     return needs_of(graph.sample())
 
 
-def told(tool: str, **given: Any) -> Any:
-    return graph.told(works(), tool, **given)
+def told(tool: str, **arguments: Any) -> Any:
+    return graph.told(works(), tool, **arguments)
 
 
 def names(result: Any) -> list[str]:
-    return [one["name"] for one in result["nodes"]]
+    return [node["name"] for node in result["nodes"]]
 
 
 def counts(groups: Any) -> dict[str, int]:
-    return {one["name"]: one["count"] for one in groups}
+    return {group["name"]: group["count"] for group in groups}
 
 
 def test_the_files_are_what_the_script_writes(tmp_path: Path) -> None:
-    made = water_works()
-    for path, rows in ((NODES, made.nodes), (EDGES, made.edges)):
+    sample = water_works()
+    for path, rows in ((NODES, sample.nodes), (EDGES, sample.edges)):
         write(tmp_path / path.name, rows)
         assert (tmp_path / path.name).read_bytes() == path.read_bytes()
-    assert len(made.nodes) == 565
+    assert len(sample.nodes) == 565
 
 
 def test_find_node() -> None:
-    found = told("find_node", name="biofilter 11")
-    assert found["nodes"] == [
+    answer = told("find_node", name="biofilter 11")
+    assert answer["nodes"] == [
         {"node_id": "loc-0034", "label": "Location", "name": "Biofilter 11", "properties": {"floor": 0}}
     ]
     twice = told("find_node", name="Pump Room", label="location")
-    assert (twice["total_count"], [one["node_id"] for one in twice["nodes"]]) == (2, ["loc-0079", "loc-0082"])
+    assert (twice["total_count"], [node["node_id"] for node in twice["nodes"]]) == (
+        2,
+        ["loc-0079", "loc-0082"],
+    )
     other = told("find_node", name="Biofilter 11", label="Asset")
     assert (other["found"], other["similar_names"][0]) == (False, "Filter Bed 11")
 
 
-def test_a_name_that_is_not_there_has_similar_ones() -> None:
-    for given in ("Biofiltr 11", "biofilter11", "Bio filter 11", "11 biofilter"):
-        missing = told("find_node", name=given)
+def test_for_an_unknown_name_similar_ones_are_listed() -> None:
+    for misspelt in ("Biofiltr 11", "biofilter11", "Bio filter 11", "11 biofilter"):
+        missing = told("find_node", name=misspelt)
         assert missing["found"] is False
         assert missing["similar_names"][0] == "Biofilter 11", missing
         assert len(missing["similar_names"]) <= 5
@@ -72,9 +75,9 @@ def test_a_name_that_is_not_there_has_similar_ones() -> None:
 
 def test_count_nodes() -> None:
     # feed 24, backwash 24, intake 6, sludge 6, dosing 12 pumps; the category Pumps; two pump rooms
-    found = told("count_nodes", name="PUMP")
-    assert found["by_label"] == {"Asset": 72, "Category": 1, "Location": 2}
-    assert (found["total_count"], found["of_this_very_name"]) == (75, 0)
+    answer = told("count_nodes", name="PUMP")
+    assert answer["by_label"] == {"Asset": 72, "Category": 1, "Location": 2}
+    assert (answer["total_count"], answer["of_this_very_name"]) == (75, 0)
     assert told("count_nodes", name="pump room")["of_this_very_name"] == 2
     assert told("count_nodes", name="turbine")["found"] is False
 
@@ -101,7 +104,7 @@ def test_list_nodes() -> None:
 def test_list_categories() -> None:
     every = told("list_categories")
     assert (every["total_count"], every["nodes"][0]["name"]) == (30, "All Categories")
-    pumps = next(one for one in every["nodes"] if one["name"] == "Pumps")
+    pumps = next(node for node in every["nodes"] if node["name"] == "Pumps")
     assert (pumps["depth"], pumps["parent_id"], pumps["members"]) == (2, "cat-0016", {"Asset": 72})
     systems = told("list_categories", scope="system")
     assert names(systems) == [
@@ -117,16 +120,16 @@ def test_list_categories() -> None:
 
 
 def test_get_node_connections() -> None:
-    found = told("get_node_connections", name="Biofilter 11")
-    assert found["total_count"] == len(found["connections"]) == 13
-    assert found["counts"] == [
+    answer = told("get_node_connections", name="Biofilter 11")
+    assert answer["total_count"] == len(answer["connections"]) == 13
+    assert answer["counts"] == [
         {"direction": "out", "type": "IN_CATEGORY", "label": "Category", "count": 1},
         {"direction": "out", "type": "LOCATED_IN", "label": "Location", "count": 1},
         {"direction": "in", "type": "LOCATED_IN", "label": "Asset", "count": 9},
         {"direction": "in", "type": "LOCATED_IN", "label": "Location", "count": 2},
     ]
-    assert told("get_node_connections", node_id="loc-0034") == found
-    assert [one["node_id"] for one in told("get_node_connections", name="Pump Room")["nodes"]] == [
+    assert told("get_node_connections", node_id="loc-0034") == answer
+    assert [node["node_id"] for node in told("get_node_connections", name="Pump Room")["nodes"]] == [
         "loc-0079",
         "loc-0082",
     ]
@@ -134,8 +137,8 @@ def test_get_node_connections() -> None:
 
 
 def test_count_by_category() -> None:
-    found = told("count_by_category", scope="both")
-    assert counts(found["location"]["nodes"]) == {
+    answer = told("count_by_category", scope="both")
+    assert counts(answer["location"]["nodes"]) == {
         "All Categories": 92,
         "Buildings": 54,  # 51 technical rooms, 2 offices, the works
         "Technical Rooms": 51,  # 24 galleries, 24 blower rooms, a cabinet, 2 pump rooms
@@ -145,7 +148,7 @@ def test_count_by_category() -> None:
         "Chemical Stages": 7,
         "Mechanical Stages": 4,
     }
-    assert counts(found["system"]["nodes"])["Water Treatment"] == 4
+    assert counts(answer["system"]["nodes"])["Water Treatment"] == 4
     assets = told("count_by_category", scope="location", target_label="Asset")["location"]["nodes"]
     # in galleries 23 × 5 + 8, in blower rooms 23 × 3 + 4 + 2 of the cabinet, in pump rooms 12 + 10
     assert counts(assets)["Technical Rooms"] == 123 + 75 + 22
@@ -169,11 +172,11 @@ def test_count_related() -> None:
 
 
 def test_count_related_by_name() -> None:
-    found = told("count_related_by_name", name="Biofilter 11", target_label="Asset")
-    assert (found["found"], found["total_count"], found["node"]["node_id"]) == (True, 23, "loc-0034")
+    answer = told("count_related_by_name", name="Biofilter 11", target_label="Asset")
+    assert (answer["found"], answer["total_count"], answer["node"]["node_id"]) == (True, 23, "loc-0034")
     twice = told("count_related_by_name", name="Pump Room", target_label="Asset")
     assert twice["total_count"] == 22
-    assert [(one["node_id"], one["total_count"]) for one in twice["named_nodes"]] == [
+    assert [(node["node_id"], node["total_count"]) for node in twice["named_nodes"]] == [
         ("loc-0079", 12),
         ("loc-0082", 10),
     ]
@@ -191,7 +194,7 @@ def test_list_related() -> None:
     assert listed == sorted(set(listed))
     assert sum(name.startswith("Inlet Valve") for name in listed) == 3
     mixed = told("list_related", node_id="loc-0034", limit=6, offset=22)
-    assert [one["label"] for one in mixed["nodes"]] == [
+    assert [node["label"] for node in mixed["nodes"]] == [
         "Asset",
         "Category",
         "Location",
@@ -201,23 +204,23 @@ def test_list_related() -> None:
 
 
 def test_list_related_by_name() -> None:
-    found = told("list_related_by_name", name="Biofilter 11", target_label="Asset")
-    assert found["total_count"] == len(found["nodes"]) == 23
+    answer = told("list_related_by_name", name="Biofilter 11", target_label="Asset")
+    assert answer["total_count"] == len(answer["nodes"]) == 23
     twice = told("list_related_by_name", name="Pump Room", target_label="Asset")
     assert len(twice["nodes"]) == twice["total_count"] == 22
-    assert [one["total_count"] for one in twice["named_nodes"]] == [12, 10]
+    assert [node["total_count"] for node in twice["named_nodes"]] == [12, 10]
 
 
 def test_count_breakdown() -> None:
-    found = told("count_breakdown", name="Biofilter 11")
-    assert found["total_count"] == 23
-    assert counts(found["by"]["Location"]["groups"]) == {
+    answer = told("count_breakdown", name="Biofilter 11")
+    assert answer["total_count"] == 23
+    assert counts(answer["by"]["Location"]["groups"]) == {
         "Biofilter 11": 9,
         "Biofilter 11 Valve Gallery": 8,
         "Biofilter 11 Blower Room": 4,
         "Biofilter 11 Control Cabinet": 2,
     }
-    assert counts(found["by"]["System"]["groups"]) == {
+    assert counts(answer["by"]["System"]["groups"]) == {
         # feed pump, filter bed, 3 inlet and 3 outlet valves; 2 flow, 2 level and 2 oxygen sensors and the cabinet's
         "Biological Filtration": 8,
         "Process Monitoring": 7,
@@ -233,9 +236,9 @@ def test_count_breakdown() -> None:
 
 
 def test_find_path() -> None:
-    found = told("find_path", from_="Biofilter 11", to="Control Room")
-    assert names(found) == ["Biofilter 11", "Biofilter Hall B", "Northwater Works", "Control Room"]
-    assert found["relationships"][1:] == [
+    answer = told("find_path", from_="Biofilter 11", to="Control Room")
+    assert names(answer) == ["Biofilter 11", "Biofilter Hall B", "Northwater Works", "Control Room"]
+    assert answer["relationships"][1:] == [
         {"from": "loc-0027", "type": "LOCATED_IN", "to": "loc-0001"},
         {"from": "loc-0091", "type": "LOCATED_IN", "to": "loc-0001"},
     ]
@@ -247,26 +250,28 @@ def test_find_path() -> None:
 
 
 def test_get_schema() -> None:
-    found = told("get_schema")
-    assert {one["label"]: one["count"] for one in found["labels"]} == {
+    answer = told("get_schema")
+    assert {label["label"]: label["count"] for label in answer["labels"]} == {
         "Asset": 430,
         "Category": 30,
         "Context": 5,
         "Location": 92,
         "System": 8,
     }
-    located = next(one for one in found["relationship_types"] if one["type"] == "LOCATED_IN")
+    located = next(
+        relationship for relationship in answer["relationship_types"] if relationship["type"] == "LOCATED_IN"
+    )
     assert located["from_to"] == [["Asset", "Location"], ["Location", "Location"]]
     assert located["properties"] == {"since": "INT64"}
 
 
 def test_run_query() -> None:
-    found = told(
+    answer = told(
         "run_query",
         query="MATCH (a:Asset) WHERE a.power_kw > $least RETURN a.name AS name ORDER BY name",
         parameters={"least": 40},
     )
-    assert (found["columns"], found["rows"]) == (["name"], [[f"Intake Pump {n}"] for n in range(1, 7)])
+    assert (answer["columns"], answer["rows"]) == (["name"], [[f"Intake Pump {n}"] for n in range(1, 7)])
     many = told("run_query", query="MATCH (n:Asset) RETURN n.name")
     assert (many["row_count"], "more" in many) == (200, True)
 
@@ -288,7 +293,7 @@ def test_run_query_reads_only(query: str) -> None:
     )
 
 
-def test_run_query_tells_a_mistake_in_short() -> None:
+def test_run_query_reports_a_mistake_briefly() -> None:
     result = run(works(), "run_query", query="MATCH (n:Nowhere) RETURN n.name")
     assert result.is_error
     assert result.content.startswith("Tool execution failed: ")
@@ -296,7 +301,7 @@ def test_run_query_tells_a_mistake_in_short() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "given", "valid"),
+    ("tool", "arguments", "valid"),
     [
         ("find_node", {"name": "x", "label": "Pump"}, "Asset, Category, Context, Location, System"),
         ("count_by_label", {"label": "x`) DETACH DELETE (n"}, "Asset, Category"),
@@ -309,17 +314,17 @@ def test_run_query_tells_a_mistake_in_short() -> None:
         ("get_node_connections", {}, "give node_id or name"),
     ],
 )
-def test_a_wrong_argument_is_answered_with_what_there_is(
-    tool: str, given: dict[str, Any], valid: str
+def test_a_wrong_argument_is_answered_with_the_valid_values(
+    tool: str, arguments: dict[str, Any], valid: str
 ) -> None:
-    result = run(works(), tool, **given)
+    result = run(works(), tool, **arguments)
     assert result.is_error
     assert result.content.startswith("Tool execution failed: ")
     assert valid in result.content
 
 
 class Nothing:
-    """An engine that must not be asked."""
+    """An engine that must not be called."""
 
     def read(self, query: str, parameters: Any, limit: int) -> Any:
         raise AssertionError(query)
@@ -329,7 +334,7 @@ class Nothing:
 
 @pytest.mark.parametrize("tool", sorted(TOOLS))
 def test_before_a_graph_is_loaded_every_tool_says_so(tool: str) -> None:
-    given = {
+    arguments = {
         "find_node": {"name": "x"},
         "count_nodes": {"name": "x"},
         "count_by_label": {"label": "x"},
@@ -343,13 +348,13 @@ def test_before_a_graph_is_loaded_every_tool_says_so(tool: str) -> None:
         "find_path": {"from_": "x", "to": "y"},
         "run_query": {"query": "MATCH (n) RETURN n"},
     }.get(tool, {})
-    result = run(GraphNeeds(Nothing(), Schema()), tool, **given)
+    result = run(GraphNeeds(Nothing(), Schema()), tool, **arguments)
     assert (result.is_error, result.content) == (True, "Tool execution failed: no graph is loaded.")
 
 
 @pytest.fixture(scope="module")
 def people() -> Iterator[GraphNeeds]:
-    """Another graph: no label of the sample, a name of two labels, a circle, and long text."""
+    """Another graph: no label of the sample, a name with two labels, a cycle, and long text."""
     needs = needs_of(
         Graph(
             (
@@ -386,10 +391,10 @@ def test_tools_work_on_any_graph(people: GraphNeeds) -> None:
 
 
 def test_a_name_of_several_labels_is_aggregated_without_counting_twice(people: GraphNeeds) -> None:
-    """Ada the person has 2 people below her in the circle; Ada the team has all 3."""
-    found = graph.told(people, "count_related_by_name", name="Ada", target_label="Person")
-    assert found["total_count"] == 3
-    assert {one["node_id"]: one["total_count"] for one in found["named_nodes"]} == {"p1": 2, "t1": 3}
+    """Ada the person has 2 people below her in the cycle; Ada the team has all 3."""
+    answer = graph.told(people, "count_related_by_name", name="Ada", target_label="Person")
+    assert answer["total_count"] == 3
+    assert {node["node_id"]: node["total_count"] for node in answer["named_nodes"]} == {"p1": 2, "t1": 3}
     listed = graph.told(people, "list_related_by_name", name="Ada", target_label="Person", limit=2, offset=1)
     assert (listed["total_count"], names(listed)) == (3, ["Alan", "Grace"])
     only = graph.told(people, "count_related_by_name", name="Ada", label="Team", target_label="Person")

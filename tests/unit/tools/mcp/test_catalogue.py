@@ -65,7 +65,7 @@ def test_nothing_stored_means_no_tools(cache: CacheStore) -> None:
     assert load_catalogue(cache, NOW) == Catalogue("", ())
 
 
-def test_what_is_stored_is_read_back_whole(cache: CacheStore) -> None:
+def test_a_stored_catalogue_is_read_back_unchanged(cache: CacheStore) -> None:
     stored(
         cache,
         (GITHUB, NOW, [listed("list_issues"), listed("get_me")]),
@@ -90,10 +90,10 @@ def test_what_is_stored_is_read_back_whole(cache: CacheStore) -> None:
     assert find_tool(catalogue, "go") is None
 
 
-def test_a_stale_server_takes_only_its_own_tools_away(cache: CacheStore) -> None:
+def test_a_stale_server_loses_only_its_own_tools(cache: CacheStore) -> None:
     stored(cache, (GITHUB, NOW - STALE_AFTER, [listed("get_me")]), (OTHER, NOW, [listed("go")]))
     assert [tool.name for tool in load_catalogue(cache, NOW).tools] == ["other_go"]
-    assert [one.server for one in load_listings(cache)] == ["github", "other"]
+    assert [listing.server for listing in load_listings(cache)] == ["github", "other"]
 
 
 def test_a_pinned_version_outlives_a_new_listing_and_staleness(cache: CacheStore) -> None:
@@ -106,18 +106,20 @@ def test_a_pinned_version_outlives_a_new_listing_and_staleness(cache: CacheStore
     assert load_catalogue(cache, NOW, version="") == Catalogue("", ())
 
 
-def test_a_version_that_is_gone_offers_nothing(cache: CacheStore) -> None:
+def test_a_deleted_version_offers_nothing(cache: CacheStore) -> None:
     assert load_catalogue(cache, NOW, version="0" * 32) == Catalogue("", ())
 
 
-def test_the_version_depends_on_the_content_alone(cache: CacheStore) -> None:
+def test_the_version_depends_only_on_the_content(cache: CacheStore) -> None:
     forth, back = [listed("a"), listed("b")], [listed("b"), listed("a")]
     versions = {store_version(cache, specs_of(GITHUB, tools), NOW) for tools in (forth, back)}
     assert len(versions) == 1
     assert store_version(cache, specs_of(GITHUB, [listed("a")]), NOW) not in versions
 
 
-def test_a_catalogue_that_fits_no_item_is_refused(cache: CacheStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_catalogue_too_large_for_an_item_is_refused(
+    cache: CacheStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "MAX_STORED", 10)
     with pytest.raises(CatalogueTooLarge):
         store_version(cache, specs_of(GITHUB, [listed("a")]), NOW)
@@ -132,12 +134,12 @@ def test_repeatable_comes_from_the_annotations(read_only: bool, idempotent: bool
     assert spec.repeatable is repeatable
 
 
-def test_names_that_claude_refuses_are_mended() -> None:
+def test_names_that_claude_refuses_are_adapted() -> None:
     assert offered_name("docs", "find.page/now") == "docs_find_page_now"
     assert len(offered_name("docs", "x" * 100)) == 64
 
 
-def test_what_cannot_be_offered_is_left_out() -> None:
+def test_tools_that_cannot_be_offered_are_left_out() -> None:
     no_object = ListedTool("bad", "", freeze({"type": "string"}), read_only=True)
     union = ListedTool(
         "union", "", freeze({"type": "object", "anyOf": [{"required": ["a"]}]}), read_only=True

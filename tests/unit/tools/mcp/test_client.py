@@ -1,4 +1,4 @@
-"""The MCP client on the wire: requests per call, failures with their status, repetitions, protocols."""
+"""The MCP client on the wire: requests per call, failures with their status, retries, protocols."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Answer = httpx2.Response | Exception
 
 
 class Wire:
-    """Answers POSTs in turn (the last answer again and again) and keeps what was sent."""
+    """Answers POSTs in turn (repeating the last answer) and records the requests."""
 
     def __init__(self, *answers: Answer | Callable[[Any], Answer]) -> None:
         self.answers = list(answers)
@@ -116,16 +116,16 @@ def test_listing_reads_every_page_and_the_annotations() -> None:
     ("status", "kind"),
     [(401, "unauthorized"), (403, "forbidden"), (429, "rate_limited"), (409, "refused"), (418, "refused")],
 )
-def test_the_status_behind_an_error_is_kept_and_not_repeated(status: int, kind: str) -> None:
+def test_the_status_of_an_error_is_kept_and_the_call_not_retried(status: int, kind: str) -> None:
     wire = Wire(httpx2.Response(status, text="no", headers={"retry-after": "30"}))
-    found = failure(wire.client())
-    assert (found.kind, found.status, found.retry_after) == (kind, status, "30")
+    failed = failure(wire.client())
+    assert (failed.kind, failed.status, failed.retry_after) == (kind, status, "30")
     assert len(wire.requests) == 1
-    assert "30" in found.text
+    assert "30" in failed.text
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
-def test_a_server_that_is_down_is_asked_again_for_what_may_run_twice(status: int) -> None:
+def test_if_a_server_is_down_a_repeatable_call_is_retried(status: int) -> None:
     wire = Wire(httpx2.Response(status), httpx2.Response(status), said("back"))
     assert wire.client().call_tool(SERVER, FIND, {}, None).content == "back"
     assert len(wire.requests) == 3
@@ -141,24 +141,24 @@ def test_it_gives_up_in_the_end() -> None:
 @pytest.mark.parametrize(
     "answer", [httpx2.Response(503), httpx2.ReadError("cut"), httpx2.RemoteProtocolError("cut")]
 )
-def test_a_writing_tool_that_may_have_run_is_not_called_again(answer: Answer) -> None:
+def test_a_writing_tool_that_may_have_run_is_not_retried(answer: Answer) -> None:
     wire = Wire(answer, said("twice"))
-    found = failure(wire.client(), WRITE)
-    assert (found.kind, found.reached, len(wire.requests)) == ("down", True, 1)
+    failed = failure(wire.client(), WRITE)
+    assert (failed.kind, failed.reached, len(wire.requests)) == ("down", True, 1)
 
 
-def test_a_writing_tool_that_was_not_reached_is_called_again() -> None:
+def test_a_writing_tool_that_was_not_reached_is_retried() -> None:
     wire = Wire(httpx2.ConnectError("refused"), said("written"))
     assert wire.client().call_tool(SERVER, WRITE, {}, None).content == "written"
 
 
-def test_a_timeout_is_said_and_not_repeated() -> None:
+def test_a_timeout_is_reported_and_not_retried() -> None:
     wire = Wire(httpx2.ReadTimeout("slow"), said("late"))
-    found = failure(wire.client())
-    assert (found.kind, len(wire.requests)) == ("timeout", 1)
+    failed = failure(wire.client())
+    assert (failed.kind, len(wire.requests)) == ("timeout", 1)
 
 
-def test_an_older_server_is_asked_with_a_handshake_and_remembered() -> None:
+def test_an_older_server_gets_a_handshake_and_is_remembered() -> None:
     wire = Wire(lambda request: OLDER[request["method"]](request))
     client = wire.client()
     assert client.call_tool(SERVER, FIND, {}, None).content == "old"
@@ -169,26 +169,26 @@ def test_an_older_server_is_asked_with_a_handshake_and_remembered() -> None:
     ]
 
 
-def test_an_older_server_that_the_settings_name_is_not_asked_in_vain() -> None:
+def test_an_older_server_named_in_the_settings_gets_the_handshake_at_once() -> None:
     wire = Wire(lambda request: OLDER[request["method"]](request))
     server = McpServer("docs", "http://docs.test/mcp", handshake=True)
     assert wire.client().call_tool(server, FIND, {}, None).content == "old"
     assert wire.methods[0] == "server/discover"
 
 
-def test_an_answer_against_the_protocol_is_no_reason_to_run_a_writing_tool_twice() -> None:
+def test_after_a_malformed_answer_a_writing_tool_is_not_retried() -> None:
     wire = Wire(result({"content": 7}))
-    found = failure(wire.client(), WRITE)
-    assert (found.kind, wire.methods) == ("protocol", ["tools/call"])
+    failed = failure(wire.client(), WRITE)
+    assert (failed.kind, wire.methods) == ("protocol", ["tools/call"])
 
 
-def test_arguments_that_the_server_refuses_are_told_with_its_words() -> None:
+def test_arguments_that_the_server_refuses_are_reported_with_its_message() -> None:
     wire = Wire(rpc_error(400, -32602, "unknown tool: find"))
     assert "unknown tool: find" in failure(wire.client()).text
     assert wire.methods == ["tools/call"]
 
 
-def test_a_changed_schema_is_fetched_anew_and_the_call_repeated() -> None:
+def test_a_changed_schema_is_fetched_again_and_the_call_repeated() -> None:
     tool = {
         "name": "find",
         "inputSchema": {"type": "object", "properties": {"q": {"type": "string", "x-mcp-header": "q"}}},
@@ -206,8 +206,8 @@ def test_the_token_is_in_no_failure() -> None:
         httpx2.ConnectError("refused"),
         result({"content": 7}),
     ):
-        found = failure(Wire(answer).client(), WRITE, "github_pat_secret")
-        assert "github_pat_secret" not in f"{found!r} {found.text}"
+        failed = failure(Wire(answer).client(), WRITE, "github_pat_secret")
+        assert "github_pat_secret" not in f"{failed!r} {failed.text}"
 
 
 def _too_old(request: Any) -> Answer:

@@ -1,4 +1,4 @@
-"""MCP_SERVERS: what is accepted, what is refused, and that writing and reading agree."""
+"""MCP_SERVERS: what is accepted, what is refused, and that dumping and parsing agree."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dualtrack.tools.mcp.config import (
 )
 
 
-def one(**fields: Any) -> str:
+def server_list(**fields: Any) -> str:
     return json.dumps([{"name": "docs", "url": "https://docs.example/mcp", **fields}])
 
 
 def test_a_second_server_needs_configuration_only() -> None:
-    second = json.loads(one(auth={"type": "secret", "secret_id": "docs-key"}, tools=["find"]))
+    second = json.loads(server_list(auth={"type": "secret", "secret_id": "docs-key"}, tools=["find"]))
     servers = parse_servers(
         json.dumps([*json.loads(dump_servers((github_server("http://gh:8082/"),))), *second])
     )
@@ -37,10 +37,10 @@ def test_github_is_read_only_by_default_and_charged_as_github() -> None:
     assert server.headers["X-MCP-Readonly"] == "true"
 
 
-def test_what_is_dumped_is_parsed_back() -> None:
+def test_a_dumped_list_is_parsed_back() -> None:
     servers = (
         github_server("http://gh:8082/"),
-        *parse_servers(one(auth={"type": "secret", "secret_id": "s"})),
+        *parse_servers(server_list(auth={"type": "secret", "secret_id": "s"})),
     )
     assert parse_servers(dump_servers(servers)) == servers
 
@@ -56,35 +56,37 @@ def test_no_servers(text: str) -> None:
         "{}",
         "[1]",
         "[{}]",
-        one(name="Docs"),
-        one(name="docs\n"),
-        one(url="ftp://x/"),
-        one(url="https://user:pw@x/"),
-        one(url=7),
-        one(extra=1),
-        one(auth={"type": "secret"}),
-        one(auth={"type": "none", "secret_id": "x"}),
-        one(auth={"type": "basic"}),
-        one(auth="none"),
-        one(price_class="documentation"),
-        one(tool_prefix="Bad-Prefix"),
-        one(tools="find"),
-        one(tools=[1]),
-        one(headers={"Authorization": "Bearer x"}),
-        one(headers={"MCP-Protocol-Version": "1"}),
-        one(headers={"X-A": 1}),
-        one(read_only="yes"),
-        json.dumps([*json.loads(one()), *json.loads(one())]),
-        json.dumps([*json.loads(one(name="a-b")), *json.loads(one(name="other", tool_prefix="a_b"))]),
+        server_list(name="Docs"),
+        server_list(name="docs\n"),
+        server_list(url="ftp://x/"),
+        server_list(url="https://user:pw@x/"),
+        server_list(url=7),
+        server_list(extra=1),
+        server_list(auth={"type": "secret"}),
+        server_list(auth={"type": "none", "secret_id": "x"}),
+        server_list(auth={"type": "basic"}),
+        server_list(auth="none"),
+        server_list(price_class="documentation"),
+        server_list(tool_prefix="Bad-Prefix"),
+        server_list(tools="find"),
+        server_list(tools=[1]),
+        server_list(headers={"Authorization": "Bearer x"}),
+        server_list(headers={"MCP-Protocol-Version": "1"}),
+        server_list(headers={"X-A": 1}),
+        server_list(read_only="yes"),
+        json.dumps([*json.loads(server_list()), *json.loads(server_list())]),
+        json.dumps(
+            [*json.loads(server_list(name="a-b")), *json.loads(server_list(name="other", tool_prefix="a_b"))]
+        ),
         json.dumps([{"name": f"s{n}", "url": "http://x/"} for n in range(21)]),
     ],
 )
-def test_a_wrong_list_is_refused_whole(text: str) -> None:
+def test_a_wrong_list_is_refused_entirely(text: str) -> None:
     with pytest.raises(ValueError, match="MCP_SERVERS"):
         parse_servers(text)
 
 
 def test_find_server() -> None:
-    servers = parse_servers(one())
+    servers = parse_servers(server_list())
     assert find_server(servers, "docs") is servers[0]
     assert find_server(servers, "github") is None

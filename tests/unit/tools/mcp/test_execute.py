@@ -1,4 +1,4 @@
-"""One call for one user: whose token, which arguments, what the model is told."""
+"""A call for a user: whose token, which arguments, and the result for the model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ARGUMENTS = freeze({"owner": "octo"})
 
 @dataclass
 class Calls:
-    """A server that does what it is told to, and keeps the token of each call."""
+    """A server with a scripted answer that records the token of each call."""
 
     answer: ToolResult | Failure = field(default_factory=lambda: ToolResult("ok"))
     tokens: list[str | None] = field(default_factory=list)
@@ -57,7 +57,7 @@ def deps(
     return McpDeps(servers, calls, own.get, lambda name: secrets[name], opted)
 
 
-def test_each_user_calls_with_the_own_token() -> None:
+def test_each_user_calls_with_their_own_token() -> None:
     calls = Calls()
     for user in ("ana", "ben"):
         execute_mcp_call(
@@ -76,13 +76,11 @@ def test_a_user_without_one_calls_with_the_deployments_if_the_operator_opted_in(
 
 
 @pytest.mark.parametrize(("secrets", "opted"), [({}, ""), ({"gh": ""}, "gh")])
-def test_without_any_token_the_model_is_told_what_the_user_has_to_do(
-    secrets: dict[str, str], opted: str
-) -> None:
+def test_without_any_token_the_result_says_what_the_user_must_do(secrets: dict[str, str], opted: str) -> None:
     calls = Calls()
-    found = execute_mcp_call(READ, ARGUMENTS, "ana", deps(calls, secrets=secrets, opted=opted))
-    assert found.is_error
-    assert "PUT /v1/connections/github" in found.content
+    outcome = execute_mcp_call(READ, ARGUMENTS, "ana", deps(calls, secrets=secrets, opted=opted))
+    assert outcome.is_error
+    assert "PUT /v1/connections/github" in outcome.content
     assert calls.tokens == []
 
 
@@ -94,17 +92,17 @@ def test_other_servers_never_see_a_users_github_token() -> None:
     assert calls.tokens == ["k", None]
 
 
-def test_what_is_configured_no_longer_is_not_called() -> None:
+def test_a_server_no_longer_configured_is_not_called() -> None:
     calls = Calls()
     for spec in (replace(READ, server="gone"), replace(READ, server="docs", remote_name="drop")):
         assert execute_mcp_call(spec, ARGUMENTS, "ana", deps(calls)).is_error
     assert calls.tokens == []
 
 
-def test_wrong_arguments_never_leave_the_house() -> None:
+def test_wrong_arguments_are_never_sent() -> None:
     calls = Calls()
-    found = execute_mcp_call(READ, freeze({"page": 0}), "ana", deps(calls, own={"ana": "ghu_a"}))
-    assert found == failed(
+    outcome = execute_mcp_call(READ, freeze({"page": 0}), "ana", deps(calls, own={"ana": "ghu_a"}))
+    assert outcome == failed(
         "bad arguments: $: 'owner' is a required property; $.page: 0 is less than the minimum of 1"
     )
     assert calls.tokens == []
@@ -117,9 +115,9 @@ def test_after_a_failed_writing_call_the_outcome_is_unknown(
     spec: ToolSpec, reached: bool, unknown: bool
 ) -> None:
     calls = Calls(Failure("timeout", "github", reached=reached))
-    found = execute_mcp_call(spec, ARGUMENTS, "ana", deps(calls, own={"ana": "ghu_a"}))
-    assert found.is_error
-    assert ("not known" in found.content) is unknown
+    outcome = execute_mcp_call(spec, ARGUMENTS, "ana", deps(calls, own={"ana": "ghu_a"}))
+    assert outcome.is_error
+    assert ("not known" in outcome.content) is unknown
 
 
 @pytest.mark.parametrize(
@@ -130,19 +128,19 @@ def test_after_a_failed_writing_call_the_outcome_is_unknown(
         Failure("unauthorized", "github", status=401),
     ],
 )
-def test_a_refused_token_comes_with_what_to_do(answer: ToolResult | Failure) -> None:
-    found = execute_mcp_call(READ, ARGUMENTS, "ana", deps(Calls(answer), own={"ana": "ghu_a"}))
-    assert "PUT /v1/connections/github" in found.content
+def test_for_a_refused_token_the_result_says_what_to_do(answer: ToolResult | Failure) -> None:
+    outcome = execute_mcp_call(READ, ARGUMENTS, "ana", deps(Calls(answer), own={"ana": "ghu_a"}))
+    assert "PUT /v1/connections/github" in outcome.content
 
 
 def test_a_rate_limit_keeps_its_reset() -> None:
     answer = failed("search: GitHub API rate limit exceeded. Retry after 10m0s.")
-    found = execute_mcp_call(READ, ARGUMENTS, "ana", deps(Calls(answer), own={"ana": "ghu_a"}))
-    assert "Retry after 10m0s" in found.content
-    assert "do not repeat the call" in found.content
+    outcome = execute_mcp_call(READ, ARGUMENTS, "ana", deps(Calls(answer), own={"ana": "ghu_a"}))
+    assert "Retry after 10m0s" in outcome.content
+    assert "do not repeat the call" in outcome.content
 
 
-def test_a_result_that_merely_speaks_of_tokens_is_left_alone() -> None:
+def test_a_result_that_only_mentions_tokens_is_unchanged() -> None:
     answer = ToolResult("the rate limit; 401 Bad credentials", sources=(Source("octo"),))
     assert execute_mcp_call(READ, ARGUMENTS, "ana", deps(Calls(answer), own={"ana": "ghu_a"})) == answer
 
@@ -156,27 +154,27 @@ def test_a_result_that_merely_speaks_of_tokens_is_left_alone() -> None:
         ({"query": "language:python"}, "GitHub: language:python"),
     ],
 )
-def test_what_github_was_asked_about_is_the_source(arguments: dict[str, Any], title: str) -> None:
+def test_the_subject_of_a_github_call_is_its_source(arguments: dict[str, Any], title: str) -> None:
     anything = replace(READ, input_schema=freeze({"type": "object"}))
-    found = execute_mcp_call(anything, freeze(arguments), "ana", deps(Calls(), own={"ana": "ghu_a"}))
-    assert found.sources == (Source(title),)
+    outcome = execute_mcp_call(anything, freeze(arguments), "ana", deps(Calls(), own={"ana": "ghu_a"}))
+    assert outcome.sources == (Source(title),)
 
 
-def test_no_source_without_an_answer_and_none_in_place_of_the_servers_own() -> None:
+def test_no_source_without_an_answer_or_beside_the_servers_own() -> None:
     own = ToolResult("ok", sources=(Source("Guide", "https://docs.test/"),))
     for answer in (failed("no"), own):
-        found = execute_mcp_call(READ, ARGUMENTS, "ana", deps(Calls(answer), own={"ana": "ghu_a"}))
-        assert found.sources == answer.sources
+        outcome = execute_mcp_call(READ, ARGUMENTS, "ana", deps(Calls(answer), own={"ana": "ghu_a"}))
+        assert outcome.sources == answer.sources
 
 
-def test_githubs_advice_is_for_github_alone() -> None:
+def test_githubs_advice_is_only_for_github() -> None:
     answer = failed("401 Unauthorized")
     open_read = replace(READ, server="open")
     assert execute_mcp_call(open_read, ARGUMENTS, "ana", deps(Calls(answer))) == answer
 
 
-def test_a_server_that_echoes_the_token_does_not_get_it_recorded() -> None:
-    """Neither in the text nor in what stands beside it, nor as part of an address."""
+def test_a_token_echoed_by_the_server_is_not_recorded() -> None:
+    """Neither in the text nor in other fields, nor as part of an address."""
     secret = "ghu_secret/+"
     echo = ToolResult(
         f"Authorization: Bearer {secret}",
@@ -185,8 +183,8 @@ def test_a_server_that_echoes_the_token_does_not_get_it_recorded() -> None:
         ),
         media=(Media(f"image/png; {secret}", "AAAA"),),
     )
-    found = execute_mcp_call(READ, ARGUMENTS, "ana", deps(Calls(echo), own={"ana": secret}))
-    assert found == ToolResult(
+    outcome = execute_mcp_call(READ, ARGUMENTS, "ana", deps(Calls(echo), own={"ana": secret}))
+    assert outcome == ToolResult(
         "Authorization: Bearer [token]",
         sources=(Source("Page for [token]", "https://docs.test/?token=[token]#[token]"),),
         media=(Media("image/png; [token]", "AAAA"),),

@@ -55,7 +55,7 @@ def run(**settings: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_it_answers_its_sample_events_and_loads_nothing_of_others() -> None:
+def test_it_answers_its_sample_events_and_loads_nothing_else() -> None:
     finished = run(MCP_SERVERS="[]", GITHUB_TOKEN_SECRET="none-set")
     assert finished.returncode == 0, finished.stderr
     outcome = json.loads(finished.stdout.split("OUTCOME ")[1])

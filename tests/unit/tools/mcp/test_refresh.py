@@ -1,4 +1,4 @@
-"""The refresh: every server asked, a failing one keeps its list until that is stale."""
+"""The refresh: every server is listed; a failing one keeps its list until that is stale."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BOTH = (GITHUB, DOCS)
 
 @dataclass
 class Lists:
-    """What each server lists; one that is not there is down."""
+    """The tools that each server lists; a server without an entry is down."""
 
     tools: dict[str, tuple[str, ...]]
     tokens: dict[str, str | None] = field(default_factory=dict)
@@ -79,7 +79,7 @@ def test_a_server_that_is_down_keeps_its_list_until_that_is_stale(cache: CacheSt
     assert offered(cache, NOW + STALE_AFTER) == ["docs_find", "docs_more"]
 
 
-def test_a_server_that_is_configured_no_longer_is_offered_no_longer(cache: CacheStore) -> None:
+def test_a_server_no_longer_configured_is_no_longer_offered(cache: CacheStore) -> None:
     lists = Lists({"github": ("get_me",), "docs": ("find",)})
     refreshed(cache, lists, NOW)
     refreshed(cache, lists, NOW, (DOCS,))
@@ -88,7 +88,7 @@ def test_a_server_that_is_configured_no_longer_is_offered_no_longer(cache: Cache
     assert offered(cache, NOW) == []
 
 
-def test_a_list_that_fits_no_item_keeps_the_one_before(
+def test_a_list_too_large_for_an_item_leaves_the_previous_one(
     cache: CacheStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refreshed(cache, Lists({"github": ("get_me",), "docs": ("find",)}), NOW)

@@ -12,7 +12,7 @@ from mcp_types import CallToolResult
 PNG = "iVBORw0KGgo="
 
 
-def given(*content: dict[str, Any], **fields: Any) -> ToolResult:
+def converted(*content: dict[str, Any], **fields: Any) -> ToolResult:
     return tool_result(CallToolResult.model_validate({"content": list(content), **fields}))
 
 
@@ -20,9 +20,9 @@ def text(value: str) -> dict[str, Any]:
     return {"type": "text", "text": value}
 
 
-def test_text_comes_whole_and_in_order() -> None:
+def test_text_is_kept_whole_and_in_order() -> None:
     long = "x" * 300_000
-    assert given(text("a"), text(long)).content == f"a\n\n{long}"
+    assert converted(text("a"), text(long)).content == f"a\n\n{long}"
 
 
 def test_images_and_pdfs_are_media() -> None:
@@ -30,25 +30,26 @@ def test_images_and_pdfs_are_media() -> None:
         "type": "resource",
         "resource": {"uri": "file:///a.pdf", "mimeType": "application/pdf", "blob": "JVBERi0="},
     }
-    found = given({"type": "image", "mimeType": "image/png", "data": PNG}, pdf)
-    assert found.media == (Media("image/png", PNG), Media("application/pdf", "JVBERi0="))
-    assert found.content == "file:///a.pdf"
+    result = converted({"type": "image", "mimeType": "image/png", "data": PNG}, pdf)
+    assert result.media == (Media("image/png", PNG), Media("application/pdf", "JVBERi0="))
+    assert result.content == "file:///a.pdf"
     assert (
-        given({"type": "image", "mimeType": "image/png", "data": PNG}).content == "(see the attached content)"
+        converted({"type": "image", "mimeType": "image/png", "data": PNG}).content
+        == "(see the attached content)"
     )
 
 
-def test_everything_binary_is_media_whatever_it_is() -> None:
-    """What of it can be shown is decided where it is recorded."""
+def test_all_binary_content_is_media() -> None:
+    """Which of it can be sent is decided when it is recorded."""
     font = {"type": "resource", "resource": {"uri": "x://y", "mimeType": "font/woff", "blob": "no base64"}}
     sound = {"type": "audio", "mimeType": "audio/wav", "data": PNG}
-    found = given(sound, font, {"type": "resource", "resource": {"uri": "x://z", "blob": PNG}})
-    assert found.media == (
+    result = converted(sound, font, {"type": "resource", "resource": {"uri": "x://z", "blob": PNG}})
+    assert result.media == (
         Media("audio/wav", PNG),
         Media("font/woff", "no base64"),
         Media("application/octet-stream", PNG),
     )
-    assert found.content == "x://y\n\nx://z"
+    assert result.content == "x://y\n\nx://z"
 
 
 def test_resources_are_text_and_web_addresses_are_sources() -> None:
@@ -60,20 +61,20 @@ def test_resources_are_text_and_web_addresses_are_sources() -> None:
         "description": "all",
     }
     inside = {"type": "resource", "resource": {"uri": "repo://o/r/README.md", "text": "# Hi"}}
-    found = given(link, link, inside)
-    assert found.content == (
+    result = converted(link, link, inside)
+    assert result.content == (
         "Guide <https://docs.test/guide>: all\n\nGuide <https://docs.test/guide>: all\n\nrepo://o/r/README.md\n# Hi"
     )
-    assert found.sources == (Source("Guide", "https://docs.test/guide"),)
+    assert result.sources == (Source("Guide", "https://docs.test/guide"),)
 
 
-def test_structured_content_counts_where_no_text_says_it() -> None:
-    assert given(structuredContent={"n": 1, "ö": [2]}).content == '{"n": 1, "ö": [2]}'
-    assert given(text('{"n":1}'), structuredContent={"n": 1}).content == '{"n":1}'
+def test_structured_content_is_used_if_no_text_repeats_it() -> None:
+    assert converted(structuredContent={"n": 1, "ö": [2]}).content == '{"n": 1, "ö": [2]}'
+    assert converted(text('{"n":1}'), structuredContent={"n": 1}).content == '{"n":1}'
 
 
 @pytest.mark.parametrize("value", [[], 10**5_000], ids=["deep", "long"])
-def test_structured_content_that_cannot_be_written_is_said_in_words(value: Any) -> None:
+def test_structured_content_that_cannot_be_serialised_is_reported(value: Any) -> None:
     for _ in range(5_000):
         value = [value]
     result = CallToolResult.model_construct(content=[], structured_content={"n": value}, is_error=False)
@@ -81,11 +82,11 @@ def test_structured_content_that_cannot_be_written_is_said_in_words(value: Any) 
 
 
 def test_errors_are_error_results() -> None:
-    assert given(text("404 Not Found"), isError=True) == ToolResult(
+    assert converted(text("404 Not Found"), isError=True) == ToolResult(
         "Tool execution failed: 404 Not Found", is_error=True
     )
-    assert given(isError=True).is_error
+    assert converted(isError=True).is_error
 
 
-def test_nothing_is_said_too() -> None:
-    assert given() == ToolResult("(the tool returned nothing)")
+def test_an_empty_result_says_so() -> None:
+    assert converted() == ToolResult("(the tool returned nothing)")

@@ -41,21 +41,21 @@ def test_connect_find_token_disconnect(connections: Connections) -> None:
     connections.disconnect("ana")
 
 
-def test_a_new_token_takes_the_place_of_the_old(connections: Connections) -> None:
+def test_a_new_token_replaces_the_old(connections: Connections) -> None:
     connections.connect("ana", TOKEN, 1)
     connections.connect("ana", "ghs_another", 2)
     assert connections.token("ana") == "ghs_another"
     assert connections.find("ana") == Connection(2)
 
 
-def test_users_have_their_own(connections: Connections) -> None:
+def test_each_user_has_their_own_token(connections: Connections) -> None:
     connections.connect("ana", TOKEN, 1)
     connections.connect("ben", "ghu_ben", 1)
     assert (connections.token("ana"), connections.token("ben")) == (TOKEN, "ghu_ben")
     assert connections.token("cyd") is None
 
 
-def test_the_item_holds_no_clear_token(connections: Connections) -> None:
+def test_the_item_has_no_clear_text_token(connections: Connections) -> None:
     connections.connect("ana", TOKEN, 1)
     (item,) = connections.cache.client.scan(TableName="cache")["Items"]
     assert TOKEN.encode() not in item["token"]["B"]
@@ -89,7 +89,7 @@ def test_github_tokens_are_accepted(token: str) -> None:
         "0" * 39,
     ],
 )
-def test_anything_else_is_refused_without_repeating_it(token: str) -> None:
+def test_anything_else_is_refused_without_echoing_it(token: str) -> None:
     with pytest.raises(ApiError) as refused:
         check_token(token)
     assert refused.value.code == "invalid_request"
