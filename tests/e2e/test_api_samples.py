@@ -75,7 +75,7 @@ def _refusals(samples: Collector, bob: Person, script: Script, tools: ToolServer
     samples.take(bob.events(bob.start(script.question("Fail."))["chat_id"]))
     script.asks(("kit_hold", {"name": script.marker}))
     running = bob.start(script.question("Wait."))
-    assert tools.place(script.marker).arrived.wait(30)
+    assert tools.gate(script.marker).arrived.wait(30)
     again = {"message": "Are you there?", "conversation_id": running["conversation_id"]}
     assert samples.call(bob, "POST", "/v1/chats", again).status_code == 409
     with ExitStack() as streams:
@@ -86,7 +86,7 @@ def _refusals(samples: Collector, bob: Person, script: Script, tools: ToolServer
             streams.callback(pieces.close)  # type: ignore[attr-defined]
         assert samples.call(bob, "GET", running["events_url"]).status_code == 429
     bob.cancel(running["chat_id"])
-    tools.place(script.marker).released.set()
+    tools.gate(script.marker).released.set()
     samples.call(bob, "GET", "/v1/credits", headers={"Authorization": "Bearer x"})
     samples.call(bob, "GET", f"/v1/admin/users/{bob.id}/credits")
     samples.call(bob, "GET", "/v1/chats/ch_01jd8m3v5q0000000000000000")

@@ -83,8 +83,8 @@ def test_a_reader_that_drops_out_goes_on_where_it_was(tools: ToolServer, ann: Pe
     script.says("Held.")
     started = ann.start(script.question())
     seen = ann.until(started["chat_id"], lambda event: event.kind == "tool_calls_start")
-    assert tools.place(script.marker).arrived.wait(30)
-    tools.place(script.marker).released.set()
+    assert tools.gate(script.marker).arrived.wait(30)
+    tools.gate(script.marker).released.set()
     rest = ann.events(started["chat_id"], after=seen[-1].id)
     assert seen + rest == ann.events(started["chat_id"])
 
@@ -162,7 +162,7 @@ def test_a_user_has_five_streams_and_the_sixth_when_one_closes(
         wait_for(lambda: _open(ann, chat_id, streams) == 200)
         assert _open(ann, chat_id, streams) == 429
     for name in ("ann", "bob"):
-        tools.place(script.branch(name).marker).released.set()
+        tools.gate(script.branch(name).marker).released.set()
 
 
 def test_of_twelve_streams_that_open_at_once_five_are_given(
@@ -172,7 +172,7 @@ def test_of_twelve_streams_that_open_at_once_five_are_given(
     with ExitStack() as streams, ThreadPoolExecutor(12) as pool:
         given = list(pool.map(lambda _: _open(ann, chat_id, streams), range(12)))
     assert sorted(given) == [200] * 5 + [429] * 7
-    tools.place(script.marker).released.set()
+    tools.gate(script.marker).released.set()
 
 
 def test_streams_that_the_server_has_closed_are_resumed_at_once(
@@ -181,8 +181,8 @@ def test_streams_that_the_server_has_closed_are_resumed_at_once(
     chat_id = _held_chat(ann, script)
     with ThreadPoolExecutor(STREAMS.limit) as pool:
         reading = [pool.submit(ann.events, chat_id) for _ in range(STREAMS.limit)]
-        assert tools.place(script.marker).arrived.wait(30)
-        tools.place(script.marker).released.set()
+        assert tools.gate(script.marker).arrived.wait(30)
+        tools.gate(script.marker).released.set()
         ends = [one.result()[-1].id for one in reading]
         assert list(pool.map(lambda end: list(ann.stream(chat_id, after=end)), ends)) == [[]] * STREAMS.limit
 
@@ -206,7 +206,7 @@ def test_three_requests_wait_and_the_fourth_is_answered_at_once(
         script.branch("bob").says("Hello.")
         assert bob.post(script.branch("bob").question(), wait="25").status_code == 200
         for name in ("0", "1", "2", "fourth"):
-            tools.place(script.branch(name).marker).released.set()
+            tools.gate(script.branch(name).marker).released.set()
         assert [one.result().status_code for one in waiting] == [200] * WAITS.limit
     assert _leases(root, ann) == 0
 

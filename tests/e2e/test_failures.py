@@ -160,10 +160,10 @@ def test_a_function_that_dies_in_the_map_is_run_again_if_that_does_no_harm(
     script.asks(("kit_hold", {"name": name}))
     script.says("It held.")
     started = ann.start(script.question())
-    assert tools.place(name).arrived.wait(30)
+    assert tools.gate(name).arrived.wait(30)
     assert root.kill_workers("Github") > 0
     wait_for(lambda: tools.calls[f"hold:{name}"] == 2)
-    tools.place(name).released.set()
+    tools.gate(name).released.set()
     chat = ann.finish(started["chat_id"])
     assert (chat["status"], chat["credits_used"]) == ("done", 7)
     assert ann.record(chat["conversation_id"], "q1-t1")["result"] == f"{name} was let go."
@@ -176,8 +176,8 @@ def test_a_call_that_changes_the_world_is_not_repeated_and_one_without_a_result_
     script.asks(("kit_hold", {"name": held}), ("kit_write", {"name": written}))
     script.says("I do not know what became of it.")
     started = ann.start(script.question())
-    assert tools.place(held).arrived.wait(30)
-    assert tools.place(written).arrived.wait(30)
+    assert tools.gate(held).arrived.wait(30)
+    assert tools.gate(written).arrived.wait(30)
     assert root.kill_workers("Github") >= 2
     wait_for(lambda: tools.calls[f"hold:{held}"] == 2)
     ann.until(started["chat_id"], lambda event: event.kind == "tool_result")
@@ -239,11 +239,11 @@ def test_a_stopped_execution_fails_its_chat(
 ) -> None:
     script.asks(("kit_hold", {"name": script.marker}))
     started = ann.start(script.question())
-    assert tools.place(script.marker).arrived.wait(30)
+    assert tools.gate(script.marker).arrived.wait(30)
     assert ann.credits()["held"] == 7
     root.client("stepfunctions").stop_execution(executionArn=root.execution_arn(started["chat_id"]))
     assert_failed(ann, started["chat_id"], "internal")
-    tools.place(script.marker).released.set()
+    tools.gate(script.marker).released.set()
     assert balance(ann) == NOTHING_SPENT
     assert_free(ann, started["conversation_id"], script)
     assert len(ann.events(started["chat_id"])) == len(ann.events(started["chat_id"]))
@@ -276,7 +276,7 @@ def test_the_sweep_starts_what_was_never_started_and_leaves_the_young_and_the_ru
     script.asks(("kit_hold", {"name": script.marker}))
     script.says("Held.")
     running = ann.start(script.question())
-    assert tools.place(script.marker).arrived.wait(30)
+    assert tools.gate(script.marker).arrived.wait(30)
     late = script.branch("late")
     late.says("Late, but here.")
     young = _admit(root, ann, "I am being started right now.", age=0)
@@ -286,7 +286,7 @@ def test_the_sweep_starts_what_was_never_started_and_leaves_the_young_and_the_ru
     assert (chat["status"], chat["response"], chat["credits_used"]) == ("done", "Late, but here.", 5)
     assert ann.chat(young["chat_id"])["status"] == ann.chat(running["chat_id"])["status"] == "running"
     assert ann.cancel(young["chat_id"])["credits_used"] == 0
-    tools.place(script.marker).released.set()
+    tools.gate(script.marker).released.set()
     assert ann.finish(running["chat_id"])["status"] == "done"
 
 
@@ -296,13 +296,13 @@ def test_the_sweep_ends_what_is_past_its_deadline_and_what_lost_its_execution(
     dead = _admit(root, ann, "I was never started.", age=CHAT_SECONDS + 1)
     script.asks(("kit_hold", {"name": script.marker}))
     stuck = _admit(root, ann, script.question(), age=0, executions=root.executions())
-    assert tools.place(script.marker).arrived.wait(30)
+    assert tools.gate(script.marker).arrived.wait(30)
     _let_its_time_pass(root, ann, stuck["chat_id"])
     root.invoke("Sweep", {"source": "schedule"})
     assert_failed(ann, dead["chat_id"], "timeout")
     assert_failed(ann, stuck["chat_id"], "timeout")
     assert root.execution_status(stuck["chat_id"]) == "ABORTED"
-    tools.place(script.marker).released.set()
+    tools.gate(script.marker).released.set()
     assert balance(ann) == NOTHING_SPENT
     assert_free(ann, stuck["conversation_id"], script)
     swept = root.invoke("Sweep", {"source": "schedule"})

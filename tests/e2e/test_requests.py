@@ -52,11 +52,11 @@ def test_of_two_chats_at_once_in_a_conversation_one_is_admitted(
     assert accepted.status_code == 202
     assert code(refused) == (409, "conversation_busy")
     assert ann.credits()["held"] in (5, 7)
-    assert tools.place(script.marker).arrived.wait(30)
+    assert tools.gate(script.marker).arrived.wait(30)
     assert code(ann.post("And now?", conversation["conversation_id"])) == (409, "conversation_busy")
     busy = ann.http.delete(f"/v1/conversations/{conversation['conversation_id']}")
     assert code(busy) == (409, "conversation_busy")
-    tools.place(script.marker).released.set()
+    tools.gate(script.marker).released.set()
     assert ann.finish(accepted.json()["chat_id"])["message_id"] == "q1"
     assert len(ann.records(conversation["conversation_id"])) == 3
 
@@ -86,7 +86,7 @@ def test_another_tenant_finds_nothing_by_any_id(
     script.asks(("kit_hold", {"name": script.marker}))
     script.says("Held.")
     started = ann.start(script.question())
-    assert tools.place(script.marker).arrived.wait(30)
+    assert tools.gate(script.marker).arrived.wait(30)
     chat, conversation = f"/v1/chats/{started['chat_id']}", f"/v1/conversations/{started['conversation_id']}"
     for method, path in (
         ("GET", chat),
@@ -103,7 +103,7 @@ def test_another_tenant_finds_nothing_by_any_id(
     assert bob.get("/v1/conversations")["conversations"] == []
     assert bob.get("/v1/credits/ledger")["entries"] == []
     assert bob.credits()["available"] == 50
-    tools.place(script.marker).released.set()
+    tools.gate(script.marker).released.set()
     assert ann.finish(started["chat_id"])["status"] == "done"
 
 
@@ -164,7 +164,7 @@ def test_waiting_gives_the_answer_or_the_receipt(tools: ToolServer, ann: Person,
     assert (slow.status_code, slow.json()["status"]) == (202, "running")
     for wrong in ("-1", "26", "soon", "nan"):
         assert code(ann.post("Hello", wait=wrong)) == (400, "invalid_request"), wrong
-    assert tools.place(script.marker).arrived.wait(30)
+    assert tools.gate(script.marker).arrived.wait(30)
     assert ann.cancel(slow.json()["chat_id"])["status"] == "cancelled"
 
 
@@ -203,11 +203,11 @@ def test_a_chat_is_cancelled_while_its_answer_streams(root: Root, ann: Person, s
 def test_a_cancelled_chat_pays_for_the_tools_begun(tools: ToolServer, ann: Person, script: Script) -> None:
     script.asks(("kit_hold", {"name": script.marker}), ("kit_echo", {"text": script.marker}))
     started = ann.start(script.question())
-    assert tools.place(script.marker).arrived.wait(30)
+    assert tools.gate(script.marker).arrived.wait(30)
     ann.until(started["chat_id"], lambda event: event.kind == "tool_result")
     assert ann.cancel(started["chat_id"])["credits_used"] == 5 + 2 + 2
     last = ann.events(started["chat_id"])[-1].id
-    tools.place(script.marker).released.set()
+    tools.gate(script.marker).released.set()
     # a tool that comes back late finds the log closed
     wait_for(lambda: tools.calls[f"echo:{script.marker}"] == 1)
     assert ann.events(started["chat_id"])[-1].id == last

@@ -32,7 +32,7 @@ HOLD_SECONDS = 60.0
 
 
 @dataclass
-class Place:
+class Gate:
     """Where calls of one name wait. ``arrived`` is set by the first call, ``released`` by the test."""
 
     arrived: threading.Event = field(default_factory=threading.Event)
@@ -50,14 +50,14 @@ class ToolServer:
     """What ``page`` returns, by name."""
     photos: dict[str, bytes] = field(default_factory=dict)
     """What ``photo`` returns, by name: PNG files."""
-    _places: dict[str, Place] = field(default_factory=dict)
+    _gates: dict[str, Gate] = field(default_factory=dict)
     _barriers: dict[str, threading.Barrier] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def place(self, name: str) -> Place:
+    def gate(self, name: str) -> Gate:
         """Where the calls of ``hold`` and ``write`` with this name wait."""
         with self._lock:
-            return self._places.setdefault(name, Place())
+            return self._gates.setdefault(name, Gate())
 
     def barrier(self, group: str, size: int) -> threading.Barrier:
         """Where the calls of ``meet`` with this group wait for each other."""
@@ -72,9 +72,9 @@ class ToolServer:
     def release_all(self) -> None:
         """Nobody waits any longer."""
         with self._lock:
-            places, barriers = list(self._places.values()), list(self._barriers.values())
-        for place in places:
-            place.released.set()
+            gates, barriers = list(self._gates.values()), list(self._barriers.values())
+        for gate in gates:
+            gate.released.set()
         for barrier in barriers:
             barrier.abort()
 
@@ -97,14 +97,14 @@ def _make(board: ToolServer) -> MCPServer:
     async def hold(name: str) -> str:
         """Wait until the test lets go."""
         board.count("hold", name)
-        await _wait(board.place(name))
+        await _wait(board.gate(name))
         return f"{name} was let go."
 
     @server.tool(structured_output=False)
     async def write(name: str) -> str:
         """Change the world, then wait until the test lets go."""
         board.count("write", name)
-        await _wait(board.place(name))
+        await _wait(board.gate(name))
         return f"{name} is written."
 
     @server.tool(annotations=reading, structured_output=False)
@@ -164,9 +164,9 @@ async def _in_thread(wait: Callable[[], object]) -> None:
     await anyio.to_thread.run_sync(wait, abandon_on_cancel=True, limiter=_THREADS)
 
 
-async def _wait(place: Place) -> None:
-    place.arrived.set()
-    await _in_thread(lambda: place.released.wait(HOLD_SECONDS))
+async def _wait(gate: Gate) -> None:
+    gate.arrived.set()
+    await _in_thread(lambda: gate.released.wait(HOLD_SECONDS))
 
 
 _THREADS = anyio.CapacityLimiter(100)

@@ -75,7 +75,7 @@ def test_tools_show_their_state_and_sources_lie_under_the_answer(
     steps.locator(".call.running", has_text="kit_hold").wait_for()
     steps.locator(".call.ok", has_text="retrieve_documentation").wait_for()
     assert "Looking it up." in steps.inner_text()
-    tools.place(script.marker).released.set()
+    tools.gate(script.marker).released.set()
     done = reader.exchange("done")
     assert not steps.evaluate("element => element.open"), "the steps are folded under an answer"
     steps.locator("summary").click()
