@@ -22,8 +22,8 @@ from tests.servers.tool_server import NAME, serve_tools
 
 
 def main(seconds: float, seed: int) -> int:
-    """Run and print."""
-    logging.disable(logging.ERROR)  # of clients that leave and tools that crash: that is the point
+    """Run the sequences and print the report."""
+    logging.disable(logging.ERROR)  # warnings about clients that disconnect and tools that crash are expected
     with (
         tempfile.TemporaryDirectory() as folder,
         serve_offline_model() as model,

@@ -49,7 +49,7 @@ class ToolBroke(Exception):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Site:
-    """An outside call: step, service, operation, what it is about, and its number among equal calls of this delivery."""
+    """An outside call: step, service, operation, what it is about, and its number among equal calls in the delivery."""
 
     step: str
     service: str

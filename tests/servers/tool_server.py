@@ -1,7 +1,7 @@
-"""An MCP server for the deployed stack's tests: tools that wait for each other, fail, hang, or return megabytes.
+"""An MCP server for tests of the deployed stack: tools that wait for each other, fail, hang, or return megabytes.
 
-It gives a chat arbitrary tools without any hook in the product: the stack is told of it by the setting
-``MCP_SERVERS``, as an operator tells it of any server.
+It gives a chat arbitrary tools without any hook in the product: the stack is configured with it by the setting
+``MCP_SERVERS``, as with any server.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 NAME = "kit"
-"""The server's name, and so the prefix of its tools: ``kit_meet`` …"""
+"""The server's name and the prefix of its tools: ``kit_meet`` …"""
 
 MEET_SECONDS = 20.0
 HOLD_SECONDS = 60.0
@@ -45,7 +45,7 @@ class ToolServer:
 
     url: str = ""
     calls: Counter[str] = field(default_factory=Counter)
-    """By ``tool:name``, at their beginning."""
+    """Calls by ``tool:name``, counted when they begin."""
     pages: dict[str, str] = field(default_factory=dict)
     """What ``page`` returns, by name."""
     photos: dict[str, bytes] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class ToolServer:
             self.calls[f"{tool}:{name}"] += 1
 
     def release_all(self) -> None:
-        """Nobody waits any longer."""
+        """Release all waiting calls."""
         with self._lock:
             gates, barriers = list(self._gates.values()), list(self._barriers.values())
         for gate in gates:
@@ -139,17 +139,17 @@ def _make(board: ToolServer) -> MCPServer:
 
 
 def _lay_down(server: MCPServer, board: ToolServer) -> None:
-    """The tools that bring what a test has laid down."""
+    """The tools that return what a test has stored."""
     reading = ToolAnnotations(read_only_hint=True)
 
     @server.tool(annotations=reading, structured_output=False)
     async def page(name: str) -> str:
-        """The text that the test has laid down under a name."""
+        """The text stored under a name by the test."""
         return board.pages[name]
 
     @server.tool(annotations=reading, structured_output=False)
     async def photo(name: str) -> CallToolResult:
-        """The picture that the test has laid down under a name."""
+        """The picture stored under a name by the test."""
         data = base64.b64encode(board.photos[name]).decode()
         return CallToolResult(content=[ImageContent(type="image", mime_type="image/png", data=data)])
 
@@ -191,7 +191,7 @@ def serve_tools() -> Iterator[ToolServer]:
         app,
         loop="asyncio",
         ws="none",
-        lifespan="on",  # the SDK's sessions live in it
+        lifespan="on",  # the SDK's sessions need it
         access_log=False,
         log_config=None,
         log_level="critical",

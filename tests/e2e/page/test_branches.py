@@ -54,7 +54,7 @@ def test_a_question_is_asked_differently_and_again_with_its_files(reader: Reader
     reader.page.locator("#picker").set_input_files(FILES)
     reader.page.locator("#files li").nth(1).wait_for()
     reader.ask(first)
-    original = reader.place
+    original = reader.location
     reader.page.reload()
     reader.exchange("done")
 
@@ -83,7 +83,7 @@ def test_a_question_is_asked_differently_and_again_with_its_files(reader: Reader
     reader.page.keyboard.press("Shift+Tab")
     reader.page.keyboard.press("Enter")
     reader.page.locator('[data-branches="1"]', has_text="1/3").wait_for()
-    assert reader.place == f"{original}/q1"
+    assert reader.location == f"{original}/q1"
     assert questions(reader) == [first]
     assert reader.answer() == "Dots."
     reader.page.go_back()
@@ -95,7 +95,7 @@ def test_another_next_question_begins_a_branch_that_starts_empty(reader: Reader,
         script.says(text)
     reader.ask(script.question("first"))
     reader.ask(script.question("second"))
-    original = reader.place
+    original = reader.location
     reader.page.get_by_role("button", name="Branch from here, after question 1").click()
     reader.page.locator("#next-branches", has_text="2/2").wait_for()
     assert questions(reader) == [script.question("first")]
@@ -107,7 +107,7 @@ def test_another_next_question_begins_a_branch_that_starts_empty(reader: Reader,
     assert figure(reader, 2) == "2/2"
     came_from = reader.page.locator("#branched-from")
     assert came_from.inner_text().startswith("Branched from ")
-    branch = reader.place
+    branch = reader.location
 
     reader.page.route("**/v1/chats/ch_*", lambda _: None)  # held until it is taken away
     reader.page.reload()
@@ -121,7 +121,7 @@ def test_another_next_question_begins_a_branch_that_starts_empty(reader: Reader,
     dialog.get_by_text(script.question("instead")).wait_for()
     dialog.get_by_role("button", name=script.question("second")).click()
     reader.sees("Two.")
-    assert reader.place == f"{original}/q2"
+    assert reader.location == f"{original}/q2"
     side = reader.page.get_by_role("navigation", name="Conversations")
     side.get_by_role("link", name="Branch: Question 2").click()
     reader.sees("Instead.")
@@ -146,7 +146,7 @@ def test_an_edit_that_cannot_be_sent_keeps_its_text_and_leaves_no_branch(
     page = reader.page
     script.says("Yes.")
     reader.ask(script.question())
-    place = reader.place
+    place = reader.location
     poor: dict[str, Any] = {
         "code": "insufficient_credits",
         "message": "Not enough.",
@@ -165,7 +165,7 @@ def test_an_edit_that_cannot_be_sent_keeps_its_text_and_leaves_no_branch(
     page.route("**/fork", lambda route: route.abort())
     editor.get_by_role("button", name="Send").click()
     editor.get_by_text("The server cannot be reached.").wait_for()
-    assert reader.place == place
+    assert reader.location == place
     assert questions(reader) == []
     page.reload()
     reader.exchange("done")
@@ -241,7 +241,7 @@ def test_fifty_branches_are_readable(visit: Callable[..., Reader], root: Root, s
     reader.ask(script.question())
     user = root.stack.token(reader.name).user_id
     for _ in range(49):
-        fork_conversation(root.stores(), user, reader.place, 1)
+        fork_conversation(root.stores(), user, reader.location, 1)
     reader.page.reload()
     reader.page.locator('[data-branches="1"]', has_text="1/50").wait_for()
 

@@ -49,7 +49,7 @@ def test_the_conversation_that_was_asked_last_comes_first(reader: Reader, script
     for text in ("One.", "Two.", "Three."):
         script.says(text)
     reader.ask(script.question("Apples."))
-    first = reader.place
+    first = reader.location
     reader.page.get_by_role("button", name="New conversation").click()
     reader.ask(script.question("Pears."))
     reader.follow_up("() => document.querySelectorAll('#conversations a').length === 2")
@@ -90,7 +90,7 @@ def test_a_running_conversation_is_marked_and_a_busy_one_names_its_chat(
     script.says("Held and done.")
     reader.send(script.question())
     reader.exchange().locator(".call.running").wait_for()
-    conversation, chat = reader.place.split("/")
+    conversation, chat = reader.location.split("/")
     other = reader.page.context.new_page()
     other.goto(reader.url)
     other.locator(f'#conversations a[href="#{conversation}"] .running-mark').wait_for()
@@ -139,7 +139,7 @@ def test_an_export_has_every_record_whole(reader: Reader, script: Script, tmp_pa
     assert long_text in got[".md"]
     assert "### q1-r · answer" in got[".md"]
     data = json.loads(got[".json"])
-    assert data["conversation"]["conversation_id"] == reader.place
+    assert data["conversation"]["conversation_id"] == reader.location
     assert [one["record_id"] for one in data["full"]] == ["q1", "q1-t1", "q1-r"]
     assert [one["record_id"] for one in data["summarised"]] == ["q1", "q1-t1-sum", "q1-r-sum"]
     assert long_text in data["full"][1]["result"]

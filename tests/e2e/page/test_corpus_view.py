@@ -85,7 +85,7 @@ def test_files_are_taken_in_refused_by_name_and_deleted_again(visit: Callable[..
     reader.page.keyboard.press("Enter")
     reader.page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     row.wait_for(state="detached")
-    assert reader.place == "courses"
+    assert reader.location == "courses"
     reader.page.get_by_role("button", name="New conversation").click()
     reader.sees("What would you like to know?")
     assert not view.is_visible()

@@ -57,7 +57,7 @@ def test_text_arrives_while_it_is_written_and_nothing_is_missing(reader: Reader,
     reader.exchange("done")
     assert reader.answer() == f"Begin. {LONG}"
     assert reader.exchange().locator(".answer strong").inner_text() == "Begin."
-    assert re.fullmatch(r"cv_\w+", reader.place), "the chat is out of the address again"
+    assert re.fullmatch(r"cv_\w+", reader.location), "the chat is out of the address again"
     reader.credits_shown("45")
 
 
@@ -115,7 +115,7 @@ def test_a_reload_in_the_middle_goes_on(reader: Reader, script: Script) -> None:
     script.says(LONG, **SLOWLY)
     reader.send(script.question())
     reader.shows("word20 ")
-    assert re.fullmatch(r"cv_\w+/ch_\w+", reader.place)
+    assert re.fullmatch(r"cv_\w+/ch_\w+", reader.location)
     reader.page.reload()
     reader.shows("word20 ")
     assert "word160" not in reader.answer(), "it was still being written"
@@ -191,7 +191,7 @@ def test_a_chat_can_be_stopped_and_asked_again(reader: Reader, script: Script, t
     script.says("Here you are.")
     stopped.get_by_role("button", name="Try again").click()
     reader.sees("Here you are.")
-    reader.exchange("done", place=1)
+    reader.exchange("done", index=1)
 
 
 def test_a_stopped_chat_keeps_what_it_had_written(reader: Reader, script: Script) -> None:

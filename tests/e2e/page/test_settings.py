@@ -95,7 +95,7 @@ def test_shortcuts_work_by_keyboard_alone_and_leave_typing_alone(reader: Reader,
     dialog = page.get_by_role("dialog", name="Settings")
     dialog.get_by_text("Find a conversation").wait_for()
     page.keyboard.press("Alt+Shift+KeyN")
-    assert reader.place, "a dialog keeps the keyboard"
+    assert reader.location, "a dialog keeps the keyboard"
     page.keyboard.press("Escape")
     page.keyboard.press("Alt+Shift+KeyN")
     reader.follow_up("() => location.hash === ''")
