@@ -29,7 +29,7 @@ def free_port() -> int:
 
 @contextmanager
 def running(command: Sequence[str], environment: Mapping[str, str]) -> Iterator[None]:
-    """Run the command in an empty folder, silently, with ``environment`` added to this process's; ends it afterwards."""
+    """Run the command silently in an empty folder, with ``environment`` added to this process's; end it afterwards."""
     with tempfile.TemporaryDirectory() as folder:
         process = subprocess.Popen(
             command,
