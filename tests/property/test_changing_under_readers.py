@@ -1,7 +1,7 @@
-"""Readers tolerate change: whatever they read may be cancelled or deleted between any two of their reads.
+"""Readers tolerate change: what they read may be cancelled or deleted between any two of their reads.
 
-Every request is repeated with the change before its first call to AWS, before its second, and so on. It
-answers what was there or what is there now, or 404; never a 500, and always in the documented form.
+Every request is repeated with the change before its first call to AWS, before its second, and so on. It answers the old
+or the new state, or 404; never a 500, and always in the documented form.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ READS: Final = {
 
 @dataclass
 class Calls:
-    """Counts the calls of a client to AWS, and lets something happen before one of them."""
+    """Counts a client's calls to AWS, and runs a change before one of them."""
 
     before: int = 0
     change: Callable[[], object] = field(default=lambda: None)
@@ -58,7 +58,7 @@ class Calls:
             self.watching = True
 
     def during(self, request: Callable[[], Answer], before: int, change: Callable[[], object]) -> Answer:
-        """The answer to a request during which the change happens before its ``before``-th call."""
+        """The answer to a request with the change before its ``before``-th call."""
         self.before, self.change, self.names, self.watching = before, change, [], True
         try:
             return request()
@@ -67,13 +67,13 @@ class Calls:
 
 
 def results(running: Any) -> ToolResult:
-    """Two that are stored in different places."""
+    """Two results, one stored in the table, one in S3."""
     return ToolResult(IN_S3 if running.call.input["query"] == "large" else IN_THE_TABLE)
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """The function, its calls to AWS, and one conversation that every case gets a copy of."""
+    """The function, its calls to AWS, and a conversation that every case copies."""
 
     api: Api
     calls: Calls
@@ -82,7 +82,7 @@ class Ground:
     objects: list[str]
 
     def copy(self, user: str) -> Api:
-        """Somebody else with the same conversation."""
+        """Another user with a copy of the conversation."""
         for table, item in self.stored:
             copied = {**item, "pk": _renamed(item["pk"], f"#{self.api.user}", f"#{user}")}
             if "body" in item:
