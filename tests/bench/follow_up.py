@@ -72,11 +72,11 @@ def _answer(number: int) -> str:
 
 
 def _note(timed: Timed, lab: Lab, talk: Talk, asked_at: float, later_at: float) -> None:
-    first, two, three = query_starts(lab.model.calls, talk.marker)
-    timed.at_once.append(two.at - asked_at)
-    timed.later.append(three.at - later_at)
-    timed.kept.append(keeps_prefix(first, two))
-    timed.kept_after.append(keeps_prefix(two, three))
+    first, second, third = query_starts(lab.model.calls, talk.marker)
+    timed.at_once.append(second.at - asked_at)
+    timed.later.append(third.at - later_at)
+    timed.kept.append(keeps_prefix(first, second))
+    timed.kept_after.append(keeps_prefix(second, third))
     timed.wrong += talk.wrong()
 
 

@@ -1,4 +1,4 @@
-"""POST, DELETE, repeats, waiting, two chats at once, two tenants: the API in front of the workflow."""
+"""POST, DELETE, repeats, waiting, concurrent chats, two tenants: the API in front of the workflow."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ UNKNOWN_CHAT = "ch_01k0000000000000000000000a"
 
 
 class Nobody:
-    """Executions that are never started."""
+    """Executions that never start."""
 
-    def start(self, name: str, given: Mapping[str, Any]) -> None:
-        """Nothing happens."""
+    def start(self, name: str, arguments: Mapping[str, Any]) -> None:
+        """Do nothing."""
 
     def stop(self, chat_id: str, cause: str) -> None:
-        """There is none."""
+        """Nothing to stop."""
 
 
 def code(response: httpx.Response) -> tuple[int, str]:
@@ -38,7 +38,7 @@ def code(response: httpx.Response) -> tuple[int, str]:
 # ── two at once ───────────────────────────────────────────────────────────────────────────────────
 
 
-def test_of_two_chats_at_once_in_a_conversation_one_is_admitted(
+def test_of_two_concurrent_chats_in_a_conversation_one_is_admitted(
     tools: ToolServer, ann: Person, script: Script
 ) -> None:
     conversation = ann.http.post("/v1/conversations", json={}).json()
@@ -107,7 +107,7 @@ def test_another_tenant_finds_nothing_by_any_id(
     assert ann.finish(started["chat_id"])["status"] == "done"
 
 
-def test_without_a_token_or_with_a_damaged_one_there_is_nothing(root: Root, ann: Person) -> None:
+def test_without_a_valid_token_every_request_is_refused(root: Root, ann: Person) -> None:
     for token in ("", "Bearer", f"Bearer {ann.identity.token[:-6]}AAAAAA", "Basic YTpi"):
         for path in ("/v1/credits", f"/v1/chats/{UNKNOWN_CHAT}/events"):
             headers = {"Authorization": token} if token else {}
@@ -208,7 +208,7 @@ def test_a_cancelled_chat_pays_for_the_tools_begun(tools: ToolServer, ann: Perso
     assert ann.cancel(started["chat_id"])["credits_used"] == 5 + 2 + 2
     last = ann.events(started["chat_id"])[-1].id
     tools.gate(script.marker).released.set()
-    # a tool that comes back late finds the log closed
+    # a late tool result finds the log closed
     wait_for(lambda: tools.calls[f"echo:{script.marker}"] == 1)
     assert ann.events(started["chat_id"])[-1].id == last
     assert ann.credits()["available"] == 41

@@ -109,12 +109,12 @@ def test_a_workflow_has_the_least_permissions_and_no_key(path: Path) -> None:
         ("id-token: write", "packages: write", "may {"),
         ("actions/setup-node@v4", "actions/setup-node@main", "no release"),
         ("actions/setup-node@v4", "somebody/setup-node@v4", "runs code of"),
-        ('cp "own/settings.$STAGE.toml"', "cp own/settings.${{ inputs.stage }}.toml", "becomes a command"),
+        ('cp "own/settings.$STAGE.toml"', "cp own/settings.${{ inputs.stage }}.toml", "part of a command"),
         ("STAGE: ${{", "DUALTRACK_DROP: all\n      STAGE: ${{", "DUALTRACK_DROP"),
         ("STAGE: ${{", "KEY: ${{ secrets.KEY }}\n      STAGE: ${{", "secrets"),
         ("STAGE: ${{", "ANTHROPIC_API_KEY: sk\n      STAGE: ${{", "ANTHROPIC_API_KEY"),
         ("persist-credentials: false", "persist-credentials: true", "left on the disk"),
-        ("  workflow_call:", "  pull_request_target:\n  workflow_call:", "strangers"),
+        ("  workflow_call:", "  pull_request_target:\n  workflow_call:", "untrusted code"),
     ],
 )
 def test_a_bad_workflow_is_detected(there: str, instead: str, fault: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A corpus job with every fault at each of its outside calls: the old version is served until the new one is published."""
+"""A corpus job with every fault at each outside call: the old version is served until the new one is published."""
 
 from __future__ import annotations
 

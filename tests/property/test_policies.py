@@ -87,7 +87,7 @@ def test_a_window_is_the_last_answered_queries(queries: list[PastQuery], exchang
 
 @given(conversations(), st.integers(0, 12), WIRES)
 def test_what_is_sent_fits_and_is_well_formed(queries: list[PastQuery], k: int, wire: Wire) -> None:
-    """Within the budget; the newest queries without gaps; every call with its result; ids, none forged; deterministic."""
+    """Within the budget; the newest queries without gaps; calls with results; ids, none forged; deterministic."""
     sent = within_budget(tool_rounds(queries, k), wire)
     messages = [message for group in replayed(sent, wire) for message in group]
     assert message_tokens(messages) <= wire.tokens

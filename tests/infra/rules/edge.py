@@ -208,6 +208,6 @@ def a_firewall_covers_the_gateways_own_address(template: Template) -> Iterator[s
 
 @rule({"Api": _API}, tuple(VARIANTS)[-1:])
 def the_firewall_is_there_when_it_is_set(template: Template) -> Iterator[str]:
-    """docs/aws/settings.md: ``WAF=on`` creates the firewall."""
+    """docs/aws/settings.md, the setting "WAF": ``on`` creates the firewall."""
     if of_kind(template, "AWS::ApiGateway::RestApi") and not of_kind(template, "AWS::WAFv2::WebACL"):
         yield "no web ACL"
