@@ -82,13 +82,13 @@ def figures(order: Sequence[int], labels: Sequence[frozenset[str]], question: Qu
 def _best(labels: Sequence[frozenset[str]], question: Question) -> list[int]:
     """The grades of the best possible five hits; two labels in one chunk are one hit."""
     grades: list[int] = []
-    left = dict(question.relevant)
-    while left and len(grades) < HITS:
-        label = max(left, key=lambda candidate: left[candidate])
-        grades.append(left[label])
-        holders = [group & left.keys() for group in labels if label in group]
+    uncovered = dict(question.relevant)
+    while uncovered and len(grades) < HITS:
+        label = max(uncovered, key=lambda candidate: uncovered[candidate])
+        grades.append(uncovered[label])
+        holders = [group & uncovered.keys() for group in labels if label in group]
         for covered in min(holders, key=len):
-            del left[covered]
+            del uncovered[covered]
     return grades
 
 

@@ -33,7 +33,7 @@ class Counter(BaseCallbackHandler):
         self.calls += 1
 
 
-def main(url: str, data: str, told: str) -> None:
+def main(url: str, data: str, output: str) -> None:
     """Run the conversation."""
     fixed = json.loads(Path(data).read_text())
     exchanges = fixed["exchanges"]
@@ -75,7 +75,7 @@ def main(url: str, data: str, told: str) -> None:
             f"LangChain: {number} of {len(exchanges)} queries", file=sys.stderr
         ) if number % 50 == 0 else None
     last = "\n".join(str(message.content) for message in messages)
-    Path(told).write_text(json.dumps({"calls": calls, "last": last, "ended": ended}))
+    Path(output).write_text(json.dumps({"calls": calls, "last": last, "ended": ended}))
 
 
 if __name__ == "__main__":

@@ -206,7 +206,7 @@ def langchain(first_turn: Mapping[str, Any], exchanges: Sequence[Exchange]) -> R
     Its system prompt is dualtrack's, followed by dualtrack's tools as text, so that both send the same amount.
     """
     with serve_metered_model() as model, tempfile.TemporaryDirectory() as folder:
-        told = Path(folder) / "told.json"
+        output = Path(folder) / "told.json"
         data = Path(folder) / "data.json"
         system = json.dumps([first_turn["system"], first_turn["tools"]])
         asked = [[exchange.number, exchange.query, exchange.results] for exchange in exchanges]
@@ -225,17 +225,17 @@ def langchain(first_turn: Mapping[str, Any], exchanges: Sequence[Exchange]) -> R
         program = Path(__file__).with_name("langchain_memory.py")
         packages = [f"--with={package}" for package in LANGCHAIN_PACKAGES]
         command = ["uv", "run", "--quiet", "--no-project", "--isolated", *packages, "python", str(program)]
-        subprocess.run([*command, model.url, str(data), str(told)], check=True)
-        return _told(json.loads(told.read_text()), model.calls, exchanges)
+        subprocess.run([*command, model.url, str(data), str(output)], check=True)
+        return _told(json.loads(output.read_text()), model.calls, exchanges)
 
 
-def _told(told: Mapping[str, Any], calls: Sequence[Call], exchanges: Sequence[Exchange]) -> Remembered:
-    done = Remembered(ended=str(told["ended"]))
-    for begin, end in itertools.pairwise([0, *told["calls"]]):
+def _told(reported: Mapping[str, Any], calls: Sequence[Call], exchanges: Sequence[Exchange]) -> Remembered:
+    done = Remembered(ended=str(reported["ended"]))
+    for begin, end in itertools.pairwise([0, *reported["calls"]]):
         done.charges.append([_charge(call) for call in calls[begin:end]])
     done.largest = max(call.counted for call in calls)
     old = [text for exchange in exchanges[: len(done.charges) - 1] for text in exchange.results]
-    done.recalled, done.old = sum(text in told["last"] for text in old), len(old)
+    done.recalled, done.old = sum(text in reported["last"] for text in old), len(old)
     return done
 
 

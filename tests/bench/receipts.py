@@ -181,16 +181,18 @@ def look(world: World, kind: str, chat: Chat, seen: Seen) -> dict[str, Any]:
 
 def settled(world: World, user: str, receipts: Sequence[Mapping[str, Any]]) -> list[str]:
     """Where the user's ledger and the receipts differ, line by line."""
-    told = sorted(
+    on_receipts = sorted(
         (line["id"], line["movement"], line["amount"])
         for receipt in receipts
         for line in receipt["lines"]
         if line["kind"] == "ledger"
     )
     kept = world.stores.ledger.movements(user)
-    faults = [] if len(told) == len({line[0] for line in told}) == len(kept) else [f"{user}: lines"]
+    faults = (
+        [] if len(on_receipts) == len({line[0] for line in on_receipts}) == len(kept) else [f"{user}: lines"]
+    )
     for kind in ("hold", "settle", "release"):
-        mine = sum(amount for _, movement, amount in told if movement == kind)
+        mine = sum(amount for _, movement, amount in on_receipts if movement == kind)
         theirs = sum(movement.amount for movement in kept if movement.kind == kind)
         faults += [] if mine == theirs else [f"{user}: {kind} {mine}, the ledger {theirs}"]
     return faults

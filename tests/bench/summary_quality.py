@@ -105,8 +105,10 @@ class Figures:
 def records_and_questions(count: int = RECORDS) -> tuple[tuple[Record, ...], tuple[Question, ...]]:
     """The fixed data: a tool result for each past query."""
     generator = random.Random(_SEED)
-    made = [_report(number, generator) for number in range(1, count + 1)]
-    return tuple(record for record, _ in made), tuple(question for _, asked in made for question in asked)
+    reports = [_report(number, generator) for number in range(1, count + 1)]
+    return tuple(record for record, _ in reports), tuple(
+        question for _, asked in reports for question in asked
+    )
 
 
 def _report(number: int, generator: random.Random) -> tuple[Record, tuple[Question, ...]]:
@@ -144,13 +146,13 @@ def summed_up(model: Model, name: str, records: Sequence[Record], characters: in
     for number, record in enumerate(records, 1):
         query = Record(f"q{number}", "message", "user", "Get me the next report.", AT)
         response = Record(f"q{number}-r", "message", "assistant", "Here it is.", AT, 2, stop="complete")
-        made = {
+        summaries = {
             request.record_id: fitted(
                 model.complete(summary_call(request, name, Thinking(), characters), 60)[0], characters
             )
             for request in summary_requests((record,))
         }
-        tracks.append(track_of((query, record, response), made, AT))
+        tracks.append(track_of((query, record, response), summaries, AT))
     return tuple(tracks)
 
 
@@ -221,9 +223,9 @@ def _table(model: Model, name: str) -> Table:
         table.add_column(column, justify="right")
     for length in LENGTHS:
         figures = measure(model, name, length)
-        told = [f"{figures.right[kind]} of {figures.asked[kind]}" for kind in figures.right]
+        cells = [f"{figures.right[kind]} of {figures.asked[kind]}" for kind in figures.right]
         cost = f"{1_000 * figures.dollars / len(questions):.3f}"
-        table.add_row(str(length), *told, str(figures.fetched), f"{figures.usage.prompt_tokens:,}", cost)
+        table.add_row(str(length), *cells, str(figures.fetched), f"{figures.usage.prompt_tokens:,}", cost)
     return table
 
 

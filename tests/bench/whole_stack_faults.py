@@ -23,15 +23,15 @@ def main(chats: int, seed: int) -> int:
     logging.disable(logging.WARNING)  # warnings about lost peers are expected
     with (
         tempfile.TemporaryDirectory() as folder,
-        storm(Path(folder) / "stack", seed=seed, chats=chats) as made,
+        storm(Path(folder) / "stack", seed=seed, chats=chats) as running,
     ):
         started = time.monotonic()
-        made.progress = partial(_tell, chats, started)
-        signal.signal(signal.SIGINT, lambda *_: made.enough.set())
-        wrong = made.run()
+        running.progress = partial(_tell, chats, started)
+        signal.signal(signal.SIGINT, lambda *_: running.enough.set())
+        wrong = running.run()
         seconds = time.monotonic() - started
-        print(made.report())
-        ran = made.asked
+        print(running.report())
+        ran = running.asked
     print(*wrong, sep="\n")
     print(
         f"{ran} chats, seed {seed}, in {seconds:.0f} seconds: {'nothing' if not wrong else len(wrong)} wrong"

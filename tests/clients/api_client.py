@@ -151,9 +151,9 @@ class Api:
     def of_new_user(self) -> Api:
         """The same function, called by a new user of the pool."""
         pool, name = self.module.settings.user_pool_id, f"name-{uuid.uuid4()}"
-        made = self.module.cognito.admin_create_user(UserPoolId=pool, Username=name)["User"]
+        created = self.module.cognito.admin_create_user(UserPoolId=pool, Username=name)["User"]
         return self.of(
-            next(attribute["Value"] for attribute in made["Attributes"] if attribute["Name"] == "sub")
+            next(attribute["Value"] for attribute in created["Attributes"] if attribute["Name"] == "sub")
         )
 
     def event(

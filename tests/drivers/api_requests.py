@@ -128,8 +128,8 @@ class Asked:
 
     def __str__(self) -> str:
         shown = (self.body or b"").decode("utf-8", "replace")
-        told = {name: value[:60] for name, value in self.headers.items()}
-        return f"{self.method} {self.path:.200} {told or ''} {shown:.200}"
+        headers = {name: value[:60] for name, value in self.headers.items()}
+        return f"{self.method} {self.path:.200} {headers or ''} {shown:.200}"
 
 
 @dataclass

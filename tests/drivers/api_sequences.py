@@ -334,18 +334,18 @@ class Sequences:
 
     def _users(self) -> list[_User]:
         known = [self._known(f"user-{number}") for number in range(USERS)]
-        made = []
+        users = []
         for known_user, person in known:
             others = [other for other, _ in known if other is not known_user]
-            made.append(self._user(known_user, person, others, f"user {known_user.name}"))
-        return made
+            users.append(self._user(known_user, person, others, f"user {known_user.name}"))
+        return users
 
     def _admin(self, users: list[_User]) -> _User:
         known_admin, person = self._known("administrator", admin=True)
         others = [user.author.me for user in users]
-        made = self._user(known_admin, person, others, "administrator")
-        made.author = _Administrator(**vars(made.author))
-        return made
+        administrator = self._user(known_admin, person, others, "administrator")
+        administrator.author = _Administrator(**vars(administrator.author))
+        return administrator
 
     def _known(self, name: str, *, admin: bool = False) -> tuple[Known, Person]:
         drawn = uuid.uuid4().hex[:12]
@@ -368,8 +368,8 @@ class Sequences:
             if isinstance(error, BrokenRuleError)
             else f"no answer: {type(error).__name__} | {error}"
         )
-        told = "\n    ".join([*user.last, str(asked)])
-        self._add(what, f"{user.author.me.name}\n    {told}")
+        requests = "\n    ".join([*user.last, str(asked)])
+        self._add(what, f"{user.author.me.name}\n    {requests}")
 
     def _add(self, what: str, sequence: str = "") -> None:
         rule, _, detail = what.partition(" | ")

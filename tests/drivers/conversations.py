@@ -45,7 +45,7 @@ def shown(stores: Stores, user: str, conversation_id: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class Fork:
     """A fork: its parent, how many queries it shares, and what they showed when it was created."""
 
     parent: str
@@ -58,7 +58,7 @@ class Told:
     """What the users know of their conversations. ``doomed``: deletion was requested; the answer may have been lost."""
 
     queries: dict[str, dict[int, str]] = field(default_factory=dict)
-    forks: dict[str, Made] = field(default_factory=dict)
+    forks: dict[str, Fork] = field(default_factory=dict)
     doomed: set[str] = field(default_factory=set)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -67,10 +67,10 @@ class Told:
         with self.lock:
             self.queries.setdefault(conversation_id, {})[int(message_id[1:])] = text
 
-    def note_fork(self, conversation_id: str, made: Made) -> None:
+    def note_fork(self, conversation_id: str, fork: Fork) -> None:
         """A fork was made."""
         with self.lock:
-            self.forks[conversation_id] = made
+            self.forks[conversation_id] = fork
 
     def note_deletion(self, conversation_id: str) -> None:
         """A deletion is about to be requested."""
@@ -79,14 +79,14 @@ class Told:
 
     def count(self, conversation_id: str) -> int:
         """Queries that a conversation has, shared ones included."""
-        made = self.forks.get(conversation_id)
-        return max([made.shared if made else 0, *self.queries.get(conversation_id, {})])
+        fork = self.forks.get(conversation_id)
+        return max([fork.shared if fork else 0, *self.queries.get(conversation_id, {})])
 
     def texts(self, conversation_id: str) -> dict[int, str]:
         """The queries that a conversation must show, by number."""
-        made = self.forks.get(conversation_id)
-        past = self.texts(made.parent) if made else {}
-        shared = {number: text for number, text in past.items() if made and number <= made.shared}
+        fork = self.forks.get(conversation_id)
+        past = self.texts(fork.parent) if fork else {}
+        shared = {number: text for number, text in past.items() if fork and number <= fork.shared}
         return {**shared, **self.queries.get(conversation_id, {})}
 
     def gone(self, stores: Stores, user: str, conversation_id: str) -> bool:
@@ -110,9 +110,9 @@ class Told:
         except Exception as error:  # noqa: BLE001 - a past that cannot be read is the worst of faults
             yield f"its records cannot be read: {error!r}"
             return
-        made = self.forks.get(conversation_id)
-        if made and tuple(now[: made.shared]) != made.showed:
-            yield f"it shares {made.shared} queries of {made.parent}, and they are not what they were"
+        fork = self.forks.get(conversation_id)
+        if fork and tuple(now[: fork.shared]) != fork.showed:
+            yield f"it shares {fork.shared} queries of {fork.parent}, and they are not what they were"
         if len(now) != self.count(conversation_id):
             yield f"it shows {len(now)} queries of {self.count(conversation_id)}"
         for number, text in self.texts(conversation_id).items():

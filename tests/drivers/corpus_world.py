@@ -73,10 +73,10 @@ class WordVectors:
 
         if self.away:
             raise Degraded("Voyage: away")
-        made: tuple[bytes, ...] = self.process.call(
+        vectors: tuple[bytes, ...] = self.process.call(
             "embed", "invoke", "", lambda: tuple(pack(words_as_vector(text)) for text in texts)
         )
-        return made
+        return vectors
 
     async def close(self) -> None:
         """Nothing to close."""
@@ -210,12 +210,12 @@ class CorpusWorld:
 
 def limited(calls: int) -> Callable[[], bool]:
     """A time budget of this many steps."""
-    left = iter(range(calls))
+    remaining = iter(range(calls))
     lock = threading.Lock()
 
     def has_time() -> bool:
         with lock:
-            return next(left, None) is not None
+            return next(remaining, None) is not None
 
     return has_time
 

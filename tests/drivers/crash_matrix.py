@@ -208,9 +208,9 @@ def _ends(case: Case, world: World, chats: list[Chat]) -> Iterator[str]:
     if not chats and case.fault.site.step != "start":
         yield "no chat"
     # The same key starts a second chat if the client was told that the first could not be started.
-    told = world.responses.count(503)
+    unavailable = world.responses.count(503)
     failed = sum(chat.status == "failed" for chat in chats)
-    if len(chats) - min(told, failed) > (2 if case.scenario.follow_up else 1):
+    if len(chats) - min(unavailable, failed) > (2 if case.scenario.follow_up else 1):
         yield f"{len(chats)} chats"
     if case.scenario.keyed and not case.fault.always and 202 not in world.responses:
         yield f"the client was answered {world.responses}"

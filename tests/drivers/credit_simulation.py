@@ -623,8 +623,8 @@ class World:
             account = self.ledger.load(user)
             self._rule(not account.holds, f"{user} still holds {dict(account.holds)}")
         reset_accounts(self.ledger, next_day(self.now), writers=1)
-        left = len(rows(self.client, self.real.table, "active"))
-        self._rule(left == 0, f"{left} accounts at rest stand in the index")
+        indexed = len(rows(self.client, self.real.table, "active"))
+        self._rule(indexed == 0, f"{indexed} accounts at rest are in the index")
         self._compare()
         for lines in self.watcher.movements.values():
             self.tally.counts.update(f"line: {line.kind}" for line in lines)

@@ -80,8 +80,8 @@ class Relay:
 @contextlib.contextmanager
 def relay(target: str) -> Iterator[Relay]:
     """A relay to a URL while the block runs."""
-    made = Relay(target)
+    running = Relay(target)
     try:
-        yield made
+        yield running
     finally:
-        made.close()
+        running.close()

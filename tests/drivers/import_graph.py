@@ -35,15 +35,15 @@ def outside_imports(entry: Path, roots: Sequence[Path]) -> set[Import]:
     """Imports of modules outside the roots, in any source reachable from the entry."""
     outside: set[Import] = set()
     seen: set[Path] = set()
-    left = [entry]
-    while left:
-        source = left.pop()
+    waiting = [entry]
+    while waiting:
+        source = waiting.pop()
         if source in seen:
             continue
         seen.add(source)
         for imported in imports_of(source, _package(source, roots)):
             inside = list(_sources(imported, roots))
-            left += inside
+            waiting += inside
             if not inside:
                 outside.add(imported)
     return outside

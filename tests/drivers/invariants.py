@@ -301,9 +301,9 @@ def _records(
         yield "no summarised track"
     summaries = [block.record_id for block in track.blocks if block.ref] if track else []
     stored = Counter([record.record_id for record in records] + summaries)
-    told = Counter(event.data["record_id"] for event in events if event.event == "record")
-    if stored != told:
-        yield f"records {sorted(stored)} but events of {sorted(told.elements())}"
+    announced = Counter(event.data["record_id"] for event in events if event.event == "record")
+    if stored != announced:
+        yield f"records {sorted(stored)} but events of {sorted(announced.elements())}"
     results = Counter(event.data["id"] for event in events if event.event == "tool_result")
     called = [record.record_id for record in records if record.call]
     if results != Counter(called):
@@ -349,15 +349,15 @@ def _receipt(stores: Stores, chat: Chat, events: Sequence[StoredEvent]) -> Itera
     yield from (f"receipt: {difference}" for difference in receipt["differences"])
     if not receipt["recorded"] or any(turn.made is None for turn in turns_of(stores, chat)):
         return
-    told = Counter(line["turn"] for line in receipt["lines"] if line["kind"] == "model")
+    listed = Counter(line["turn"] for line in receipt["lines"] if line["kind"] == "model")
     begun_or_busy = [event for event in events if event.event in ("turn", "retrying")]
     announced = Counter(
         event.data["turn"]
         for event, after in itertools.pairwise([*begun_or_busy, None])
         if event and event.event == "turn" and (after is None or after.event != "retrying")
     )
-    if told != announced:
-        yield f"receipt: calls of turns {dict(told)}, announced {dict(announced)}"
+    if listed != announced:
+        yield f"receipt: calls of turns {dict(listed)}, announced {dict(announced)}"
 
 
 def _leftovers(stores: Stores, chat: Chat) -> Iterator[str]:

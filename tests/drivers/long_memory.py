@@ -170,8 +170,8 @@ class Talk:
 
     def _open(self) -> str:
         body = {"profile": self.profile} if self.profile else {}
-        made = patient(lambda: self.person.http.post("/v1/conversations", json=body), 201)
-        return str(made["conversation_id"])
+        created = patient(lambda: self.person.http.post("/v1/conversations", json=body), 201)
+        return str(created["conversation_id"])
 
     def _call(self, record_id: str, result: str | bytes) -> dict[str, Any]:
         name = f"{self.marker}-{record_id}"

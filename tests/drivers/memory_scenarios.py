@@ -129,8 +129,8 @@ def run(
     SCENARIOS[name](talk, sizes, tell)
     seconds = time.monotonic() - began
     tell(f"{len(talk.expected) + len(talk.files)} records by id")
-    made = calls()[before:]
-    wire, again = on_the_wire(made, talk.marker), resent(query_starts(made, talk.marker))
+    sent = calls()[before:]
+    wire, again = on_the_wire(sent, talk.marker), resent(query_starts(sent, talk.marker))
     wrong = [*talk.wrong(), *wire.refused]
     if max(wire.counted, wire.first) > room:
         wrong.append(

@@ -34,7 +34,7 @@ from dualtrack.storage.stores import build_stores
 from infra.local.sample_docs.server import serve_sample_docs
 from infra.local.stack import LocalStack
 from tests.clients.stack_client import Person, Root, chats_of
-from tests.drivers.conversations import Made, Told, shown
+from tests.drivers.conversations import Fork, Told, shown
 from tests.drivers.invariants import ENDED, account_faults, chat_faults, what_is_left
 from tests.servers.processes import free_ports
 from tests.servers.provider import model_settings, serve_model
@@ -223,15 +223,15 @@ class Storm:
         """A fork before any query of the conversation; empty if it runs or is being deleted."""
         last = self.told.count(parent) + 1
         before = max(drawn.randint(1, last), drawn.randint(1, last))  # a fork before q1 shares nothing
-        made = self._repeated(
+        answer = self._repeated(
             user, "POST", f"/v1/conversations/{parent}/fork", {"before": f"q{before}"}, key=uuid.uuid4().hex
         )
-        self._count(f"fork answered {made.status_code}")
-        if made.status_code != 201:
-            assert made.status_code in (404, 409), made.text
+        self._count(f"fork answered {answer.status_code}")
+        if answer.status_code != 201:
+            assert answer.status_code in (404, 409), answer.text
             return ""
-        fork = str(made.json()["conversation_id"])
-        self.told.note_fork(fork, Made(parent, before - 1, self._shown(user, fork)))
+        fork = str(answer.json()["conversation_id"])
+        self.told.note_fork(fork, Fork(parent, before - 1, self._shown(user, fork)))
         with self.lock:
             self.conversations[user.id].append(fork)
         return fork
@@ -405,7 +405,7 @@ class Storm:
         """What is wrong with forks once their parents are deleted, and what is left once they are deleted too."""
         stores = self.root.stores()
         wrong: list[str] = []
-        parents = {made.parent for made in self.told.forks.values()}
+        parents = {fork.parent for fork in self.told.forks.values()}
         users = sorted(self.users, key=lambda user: -len(self._forks(user)))[:EMPTIED]
         for user in users:
             self._delete_all(stores, user, lambda conversation_id: conversation_id in parents)
@@ -418,7 +418,7 @@ class Storm:
         for _ in range(2):  # deletions that waited for the last fork start again
             sweep_deletions(self._late(), self.root.executions(), pool, 600)
         return wrong + [
-            left for user in users for left in what_is_left(stores, user.id, f"{self._word(user)}-")
+            leftover for user in users for leftover in what_is_left(stores, user.id, f"{self._word(user)}-")
         ]
 
     def _forks(self, user: Person) -> set[str]:
@@ -436,14 +436,14 @@ class Storm:
 
     def _cause(self, chat: Chat) -> str:
         """Why a chat failed: the error shown to the user, and how its execution ended."""
-        told = str((chat.error or {})["message"]).split(".")[0]
+        message = str((chat.error or {})["message"]).split(".")[0]
         try:
             execution = self.root.client("stepfunctions").describe_execution(
                 executionArn=self.root.execution_arn(chat.chat_id)
             )
         except ClientError:
-            return f"{told}; no execution"
-        return " ".join([f"{told}; execution", execution["status"], execution.get("error", "")]).strip()
+            return f"{message}; no execution"
+        return " ".join([f"{message}; execution", execution["status"], execution.get("error", "")]).strip()
 
     def _written(self, marker: str) -> int:
         return self.tools.calls[f"write:{marker}"]
@@ -483,11 +483,11 @@ def storm(state_dir: Path, *, seed: int, chats: int) -> Iterator[Storm]:
             root = Root(stack, state_dir)
             root.invoke("Github", {"action": "refresh"})
             rules.switch_on()
-            made = Storm(root, model, tools, seed, chats, proxied=rules.fired)
+            running = Storm(root, model, tools, seed, chats, proxied=rules.fired)
             try:
-                yield made
+                yield running
             finally:
-                made.close()
+                running.close()
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,15 +122,15 @@ def root(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) 
 @pytest.fixture
 def someone(root: Root) -> Iterator[Callable[[], Person]]:
     """Makes new users; their running chats end with the test."""
-    made: list[Person] = []
+    people: list[Person] = []
 
     def make() -> Person:
         person = Person(root.stack.url, root.stack.token(f"user-{uuid.uuid4().hex[:12]}"))
-        made.append(person)
+        people.append(person)
         return person
 
     yield make
-    for person in made:
+    for person in people:
         person.close()
 
 

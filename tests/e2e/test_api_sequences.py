@@ -25,7 +25,7 @@ SEED = int(os.environ.get("DUALTRACK_SEQUENCE_SEED", "20261122"))
 
 @pytest.mark.timeout(300 + 2 * SECONDS)
 def test_no_sequence_of_requests_breaks_a_rule(root: Root, model: OfflineModel, tools: ToolServer) -> None:
-    made = Sequences(root, model, tools, SEED, SECONDS)
-    wrong = made.run()
-    print(made.report())
+    sequences = Sequences(root, model, tools, SEED, SECONDS)
+    wrong = sequences.run()
+    print(sequences.report())
     assert not wrong, f"seed {SEED}\n" + "\n".join(wrong)

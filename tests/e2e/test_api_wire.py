@@ -29,8 +29,8 @@ def forged(token: str, header: dict[str, Any] | None = None, **changed: Any) -> 
     """The token with another header or other claims, and the old signature or none."""
     first, second, signature = token.split(".")
     claims = json.loads(base64.urlsafe_b64decode(second + "=="))
-    told = [header or json.loads(base64.urlsafe_b64decode(first + "==")), {**claims, **changed}]
-    parts = [base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in told]
+    contents = [header or json.loads(base64.urlsafe_b64decode(first + "==")), {**claims, **changed}]
+    parts = [base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in contents]
     return ".".join([*parts, "" if header else signature])
 
 

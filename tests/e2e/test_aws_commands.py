@@ -70,8 +70,8 @@ class Command:
 @pytest.fixture(scope="module")
 def account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmulatedAccount]:
     """An account, empty at first."""
-    with emulated_account(tmp_path_factory.mktemp("account")) as made:
-        yield made
+    with emulated_account(tmp_path_factory.mktemp("account")) as emulated:
+        yield emulated
 
 
 @pytest.fixture
@@ -124,9 +124,9 @@ def test_no_command_waits_for_input_without_a_terminal(command: Command) -> None
 
 def test_down_removes_only_what_stacks_retain(account: EmulatedAccount, command: Command) -> None:
     """What `prod` retains: protected tables and pool, a bucket with objects, a key, parameters, a secret, logs."""
-    left = _leave_things(account)
+    retained = _leave_things(account)
     out = command("down", "--yes")
-    for name in left.values():
+    for name in retained.values():
         assert name in out
     assert "CDKToolkit" in out
     assert _things(account) == {
@@ -137,7 +137,7 @@ def test_down_removes_only_what_stacks_retain(account: EmulatedAccount, command:
         "secrets": ["dualtrack-staging2/github"],
         "logs": ["dualtrack-staging2-chat"],
     }
-    state = account.aws.client("kms").describe_key(KeyId=left["key"])["KeyMetadata"]["KeyState"]
+    state = account.aws.client("kms").describe_key(KeyId=retained["key"])["KeyMetadata"]["KeyState"]
     assert state == "PendingDeletion"
     assert "Nothing of dualtrack-staging" in command("down", "--yes")
 

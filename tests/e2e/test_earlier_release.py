@@ -1,4 +1,4 @@
-"""Executions started before a deployment: their old definition with the new functions, and both names of a tool kind."""
+"""Executions started before a deployment: old definition, new functions, and both names of a tool kind."""
 
 from __future__ import annotations
 

@@ -37,8 +37,8 @@ def test_the_events_of_a_chat_are_complete_and_in_order(ann: Person, script: Scr
     chat = ann.chat(started["chat_id"])
     assert {event.data["chat_id"] for event in events} == {chat["chat_id"]}
     assert all(event.data["at"].endswith("Z") for event in events)
-    told = [event.kind for event in events if event.kind not in ("record", "delta", "credits")]
-    assert told == [
+    kinds = [event.kind for event in events if event.kind not in ("record", "delta", "credits")]
+    assert kinds == [
         "turn",
         "tool_calls_start",
         "tool_result",

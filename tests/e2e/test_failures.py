@@ -109,8 +109,8 @@ def test_waiting_for_a_busy_model_takes_three_states_and_costs_nothing(
     script.says("Well again.")
     started = ann.start(script.question())
     events = ann.events(started["chat_id"])
-    told = [(event.kind, event.data["turn"]) for event in events if event.kind in ("turn", "retrying")]
-    assert told == [("turn", 1), ("retrying", 1), ("turn", 1), ("retrying", 1), ("turn", 1)]
+    turns = [(event.kind, event.data["turn"]) for event in events if event.kind in ("turn", "retrying")]
+    assert turns == [("turn", 1), ("retrying", 1), ("turn", 1), ("retrying", 1), ("turn", 1)]
     waits = [event.data for event in events if event.kind == "retrying"]
     assert [data["reason"] for data in waits] == ["rate_limited", "overloaded"]
     assert 1 <= waits[0]["seconds"] <= 3

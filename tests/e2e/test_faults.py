@@ -26,7 +26,7 @@ SEED = int(os.environ.get("DUALTRACK_STORM_SEED", "20261121"))
 @pytest.mark.timeout(300 + 6 * CHATS)
 def test_in_a_storm_every_chat_ends_once_and_the_ledger_is_right(tmp_path: Path) -> None:
     """The invariants of the crash matrix, on the template that is deployed to AWS."""
-    with storm(tmp_path / "stack", seed=SEED, chats=CHATS) as made:
-        wrong = made.run()
-        print(made.report())
+    with storm(tmp_path / "stack", seed=SEED, chats=CHATS) as running:
+        wrong = running.run()
+        print(running.report())
     assert not wrong, f"seed {SEED}\n" + "\n".join(wrong)

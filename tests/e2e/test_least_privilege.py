@@ -222,9 +222,11 @@ def test_a_function_may_do_only_what_it_must(root: Root, function: str) -> None:
 def test_no_function_has_a_secret_in_its_environment(root: Root) -> None:
     for page in root.client("lambda").get_paginator("list_functions").paginate():
         for function in page["Functions"]:
-            told = function.get("Environment", {}).get("Variables", {})
-            assert not [name for name, value in told.items() if "test-" in value and "-key" in value], told
-            assert "test-github-token" not in told.values()
+            variables = function.get("Environment", {}).get("Variables", {})
+            assert not [name for name, value in variables.items() if "test-" in value and "-key" in value], (
+                variables
+            )
+            assert "test-github-token" not in variables.values()
 
 
 def test_every_function_has_its_own_role(root: Root) -> None:

@@ -92,9 +92,9 @@ def _commands(state_dir: Path) -> Iterator[str]:
 def until_gone(runner: Runner) -> list[str]:
     """The processes still there at the end of the patience."""
     deadline = time.monotonic() + STOP_SECONDS
-    while (left := runner.left_behind()) and time.monotonic() < deadline:
+    while (remaining := runner.left_behind()) and time.monotonic() < deadline:
         time.sleep(0.1)
-    return left
+    return remaining
 
 
 @pytest.fixture
@@ -109,7 +109,9 @@ def test_state_survives_a_restart_and_no_process_survives_the_end(running: Runne
     url = running.ready()
     first = httpx.get(f"{url}/dev/token", params={"user": "ann"}).json()
     headers = {"Authorization": f"Bearer {first['token']}"}
-    made = httpx.post(f"{url}/v1/conversations", json={"title": "Kept"}, headers=headers, timeout=30).json()
+    created = httpx.post(
+        f"{url}/v1/conversations", json={"title": "Kept"}, headers=headers, timeout=30
+    ).json()
     known = json.loads((running.state_dir / "dev.json").read_text())
     assert known["url"] == url
     assert len(running.left_behind()) >= 6  # runner, emulator, front, model, documents, one function
@@ -124,7 +126,7 @@ def test_state_survives_a_restart_and_no_process_survives_the_end(running: Runne
         assert second["user_id"] == first["user_id"]
         headers = {"Authorization": f"Bearer {second['token']}"}
         listed = httpx.get(f"{url}/v1/conversations", headers=headers, timeout=30).json()
-        assert [c["conversation_id"] for c in listed["conversations"]] == [made["conversation_id"]]
+        assert [c["conversation_id"] for c in listed["conversations"]] == [created["conversation_id"]]
     finally:
         assert again.end(signal.SIGINT) == 0
     assert again.left_behind() == []

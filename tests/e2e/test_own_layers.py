@@ -49,8 +49,8 @@ def own_ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
             own_path(function)
     except layers.NoPackageIndex as problem:
         pytest.skip(f"no package index to build the layers from: {problem}")
-    with ground(tmp_path_factory.mktemp("own"), zygotes_alone) as made:
-        yield made
+    with ground(tmp_path_factory.mktemp("own"), zygotes_alone) as world_ground:
+        yield world_ground
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.name)

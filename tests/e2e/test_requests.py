@@ -248,8 +248,8 @@ def test_a_deleted_conversation_leaves_nothing(root: Root, ann: Person, script: 
     for table in (root.settings.history_table, root.settings.chats_table):
         pages = dynamodb.get_paginator("scan").paginate(TableName=table)
         keys = [f"{item['pk']['S']} {item['sk']['S']}" for page in pages for item in page["Items"]]
-        left = [key for key in keys if conversation_id in key or chat_id in key]
+        leftovers = [key for key in keys if conversation_id in key or chat_id in key]
         # the list of deletions keeps the ids until no late step can write any more
-        assert not [key for key in left if not key.startswith("DELETIONS ")]
+        assert not [key for key in leftovers if not key.startswith("DELETIONS ")]
     objects = root.client("s3").list_objects_v2(Bucket=root.settings.bodies_bucket)
     assert not [entry["Key"] for entry in objects.get("Contents", []) if conversation_id in entry["Key"]]

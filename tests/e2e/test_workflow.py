@@ -172,9 +172,9 @@ def test_the_workflows_functions_get_only_ids(root: Root, ann: Person, script: S
     script.asks(("kit_echo", {"text": "a word that must not travel"}))
     script.says("Nor may this.")
     chat = ann.ask(script.question("Nor this question."))
-    told = " ".join(payloads(root.history(chat["chat_id"])))
-    assert chat["chat_id"] in told
-    assert not [word for word in ("must not travel", "Nor may", "Nor this", "kit_echo") if word in told]
+    history = " ".join(payloads(root.history(chat["chat_id"])))
+    assert chat["chat_id"] in history
+    assert not [word for word in ("must not travel", "Nor may", "Nor this", "kit_echo") if word in history]
     assert json.loads(next(payloads(root.history(chat["chat_id"])))) == {
         "user": ann.id,
         "chat_id": chat["chat_id"],

@@ -26,7 +26,7 @@ AWS_STAGES = ("staging", "prod")
 def assembly() -> Callable[..., Path]:
     """Synthesise a stage, or reuse the result of another worker or an earlier run with the same content."""
 
-    def made(stage: str, settings: Mapping[str, str] | None = None) -> Path:
+    def synthesise(stage: str, settings: Mapping[str, str] | None = None) -> Path:
         CACHE.mkdir(parents=True, exist_ok=True)
         with (CACHE / ".lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
@@ -35,7 +35,7 @@ def assembly() -> Callable[..., Path]:
             with Synthesis(stage, settings) as synthesis:
                 return synthesis.assembly()
 
-    return made
+    return synthesise
 
 
 @pytest.fixture(scope="session", params=AWS_STAGES)

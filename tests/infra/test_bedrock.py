@@ -98,10 +98,10 @@ def test_no_action_but_inference(bedrock: Stage) -> None:
 
 def test_the_functions_are_told(bedrock: Stage) -> None:
     for name in ASKING:
-        told = variables(bedrock)[name]
-        assert told["DUALTRACK_PROVIDER"] == "bedrock"
-        assert readable(told["BEDROCK_BASE_URL"]).startswith("https://bedrock-mantle.")
-        assert not told["BEDROCK_SECRET"]
+        environment = variables(bedrock)[name]
+        assert environment["DUALTRACK_PROVIDER"] == "bedrock"
+        assert readable(environment["BEDROCK_BASE_URL"]).startswith("https://bedrock-mantle.")
+        assert not environment["BEDROCK_SECRET"]
 
 
 def test_on_anthropic_nothing_of_bedrock_is_allowed(prod: Stage) -> None:

@@ -49,7 +49,7 @@ COUNTS_VARY = 3
 
 
 @pytest.fixture(scope="module")
-def made(assembly: Callable[..., Path]) -> Callable[[str], Templates]:
+def templates_of(assembly: Callable[..., Path]) -> Callable[[str], Templates]:
     def read(variant: str) -> Templates:
         folder = assembly(*VARIANTS[variant])
         return [json.loads(path.read_text()) for path in sorted(folder.glob("*.template.json"))]
@@ -59,9 +59,9 @@ def made(assembly: Callable[..., Path]) -> Callable[[str], Templates]:
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_a_chat_with_two_tools_and_an_idle_month_cost_what_they_may(
-    variant: str, made: Callable[[str], Templates]
+    variant: str, templates_of: Callable[[str], Templates]
 ) -> None:
-    templates = made(variant)
+    templates = templates_of(variant)
     assert unpriced(templates) == set()
     assert total(chat_lines(counted()[TWO_TOOLS], sizes(templates))) <= MOST_OF_A_CHAT
     assert total(alarms_apart(idle_lines(templates))) <= MOST_OF_AN_IDLE_MONTH[variant]
@@ -73,8 +73,8 @@ def test_a_cold_start_of_turn_is_short_enough() -> None:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_the_lines_of_a_bill_add_up(variant: str, made: Callable[[str], Templates]) -> None:
-    templates = made(variant)
+def test_the_lines_of_a_bill_add_up(variant: str, templates_of: Callable[[str], Templates]) -> None:
+    templates = templates_of(variant)
     bills = as_data(bills_of(templates))
     for bill in bills:
         assert bill["dollars"] == pytest.approx(sum(line["amount"] * line["price"] for line in bill["lines"]))
@@ -99,10 +99,10 @@ def test_the_counts_are_those_of_today() -> None:
 
 
 def test_the_command_needs_neither_layers_nor_an_account(
-    made: Callable[[str], Templates], monkeypatch: pytest.MonkeyPatch
+    templates_of: Callable[[str], Templates], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # synthesised before the account is set: a synthesis reads the last deployment's settings there
-    expected = as_data(bills_of(made("prod with MCP")))
+    expected = as_data(bills_of(templates_of("prod with MCP")))
     monkeypatch.setenv("CDK_DEFAULT_ACCOUNT", "000000000000")
     ended = CliRunner().invoke(main, ["aws", "cost", "--stage", "prod", "--github", "--json"])
     assert ended.exit_code == 0, ended.output
@@ -157,20 +157,20 @@ def test_an_unsupported_schedule_is_an_error() -> None:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_no_method_has_metrics_of_its_own(variant: str, made: Callable[[str], Templates]) -> None:
+def test_no_method_has_metrics_of_its_own(variant: str, templates_of: Callable[[str], Templates]) -> None:
     """Amazon CloudWatch pricing: detailed metrics of a REST API are custom metrics, $0.30 a month for each of five
     metrics of each method; those of the whole API are free.
     """
-    for template in made(variant):
+    for template in templates_of(variant):
         for resource in template["Resources"].values():
             for settings in resource.get("Properties", {}).get("MethodSettings", []):
                 assert settings.get("MetricsEnabled", False) is False
 
 
-def test_the_server_of_github_is_documented(made: Callable[[str], Templates]) -> None:
+def test_the_server_of_github_is_documented(templates_of: Callable[[str], Templates]) -> None:
     (mcp,) = (
         resource
-        for resource in made("prod with MCP")
+        for resource in templates_of("prod with MCP")
         if "AWS::ECS::Service" in {r["Type"] for r in resource["Resources"].values()}
     )
     lines = [line for line in idle_lines([mcp]) if line.item != "Stored assets and logs, GB"]

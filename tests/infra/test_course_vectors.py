@@ -69,13 +69,13 @@ def test_the_bucket_outlives_the_stack_of_prod_and_its_name_is_an_output(stage: 
         if output.get("Export", {}).get("Name") == "dualtrack-prod-course-vectors-arn"
     )
     assert arn == {"Fn::GetAtt": [key, "VectorBucketArn"]}
-    assert set(told(stage)) == {"Ingest", "Search", "Sweep"}
+    assert set(bucket_settings(stage)) == {"Ingest", "Search", "Sweep"}
     imported = {"Fn::ImportValue": "dualtrack-prod-course-vectors-arn"}
-    for value in told(stage).values():
+    for value in bucket_settings(stage).values():
         assert value == {"Fn::Select": [1, {"Fn::Split": ["bucket/", imported]}]}
 
 
-def told(stage: Stage) -> dict[str, Any]:
+def bucket_settings(stage: Stage) -> dict[str, Any]:
     """The bucket settings of each function."""
     functions = stage.resources("Chat", "AWS::Lambda::Function")
     variables = {
@@ -94,7 +94,7 @@ def test_without_the_setting_nothing_of_it_exists(aws_stage: Stage) -> None:
     }
     assert not [kind for kind in kinds if "S3Vectors" in kind]
     assert list(rights(aws_stage)) == []
-    assert set(told(aws_stage).values()) == {""}
+    assert set(bucket_settings(aws_stage).values()) == {""}
 
 
 def test_an_unknown_index_setting_is_refused() -> None:

@@ -23,7 +23,7 @@ def with_server(assembly: Callable[..., Path]) -> Stage:
     return Stage("prod", assembly(*VARIANTS["prod with everything set"]))
 
 
-def told(stage: Stage) -> dict[str, tuple[str, ...]]:
+def engine_settings(stage: Stage) -> dict[str, tuple[str, ...]]:
     """The engine's settings by function."""
     functions = stage.resources("Chat", "AWS::Lambda::Function")
     variables: dict[str, dict[str, str]] = {
@@ -54,12 +54,12 @@ def _many(value: Any) -> list[Any]:
 
 
 def test_with_a_server_one_function_has_its_address_and_may_read_the_password(with_server: Stage) -> None:
-    assert told(with_server) == {"Graph": ("bolt", URL, "neo4j", "/dualtrack-prod/graph")}
+    assert engine_settings(with_server) == {"Graph": ("bolt", URL, "neo4j", "/dualtrack-prod/graph")}
     assert readers(with_server) == {"Graph"}
 
 
 def test_without_one_nobody_may_read_it(prod: Stage) -> None:
-    assert told(prod) == {"Graph": ("ladybug", "", "neo4j", "/dualtrack-prod/graph")}
+    assert engine_settings(prod) == {"Graph": ("ladybug", "", "neo4j", "/dualtrack-prod/graph")}
     assert readers(prod) == set()
 
 

@@ -28,13 +28,13 @@ def test_the_github_function_alone_moves_into_the_network(with_server: Stage) ->
 
 def test_the_functions_get_the_servers_address(with_server: Stage) -> None:
     functions = with_server.resources("Chat", "AWS::Lambda::Function")
-    told = {
+    servers = {
         key.split("Function")[0]: json.loads(function["Environment"]["Variables"]["MCP_SERVERS"])
         for key, function in functions.items()
         if "MCP_SERVERS" in function["Environment"]["Variables"]
     }
-    assert set(told) == {"Api", "Turn", "Github"}
-    assert all(servers[0]["name"] == "github" for servers in told.values())
+    assert set(servers) == {"Api", "Turn", "Github"}
+    assert all(listed[0]["name"] == "github" for listed in servers.values())
 
 
 def test_cdk_nag_finds_nothing_in_the_app(with_server: Stage) -> None:

@@ -27,7 +27,7 @@ PROBE = f"registry.example/busybox:1.37@sha256:{'b' * 64}"
 MIRROR = "123456789012.dkr.ecr.us-east-1.amazonaws.com/github-mcp-server"
 
 
-def made(settings: McpSettings, *, nag: bool = False) -> tuple[cdk.App, McpStack, lambda_.Function]:
+def synthesised(settings: McpSettings, *, nag: bool = False) -> tuple[cdk.App, McpStack, lambda_.Function]:
     app = cdk.App(context={**context("prod"), "@aws-cdk/core:validateAgainstDefaultRules": True})
     if nag:
         cdk.Validations.of(app).add_plugins(AwsSolutionsChecks())
@@ -49,7 +49,7 @@ def made(settings: McpSettings, *, nag: bool = False) -> tuple[cdk.App, McpStack
 
 @cache
 def template() -> Template:
-    return Template.from_stack(made(McpSettings(IMAGE, PROBE))[1])
+    return Template.from_stack(synthesised(McpSettings(IMAGE, PROBE))[1])
 
 
 def resources(kind: str, of: Template | None = None) -> list[dict[str, Any]]:
@@ -147,7 +147,7 @@ def test_a_sidecar_probes_the_servers_health_and_both_are_essential() -> None:
 
 
 def test_the_function_finds_server_keys_and_secrets() -> None:
-    _, stack, function = made(McpSettings(IMAGE, PROBE))
+    _, stack, function = synthesised(McpSettings(IMAGE, PROBE))
     chat = Template.from_stack(cdk.Stack.of(function))
     chat.has_resource_properties(
         "AWS::Lambda::Function",
@@ -170,7 +170,7 @@ def test_the_function_finds_server_keys_and_secrets() -> None:
 
 def test_an_image_of_the_accounts_own_registry_may_be_pulled() -> None:
     mirrored = Template.from_stack(
-        made(McpSettings(f"{MIRROR}:{GITHUB_MCP_VERSION}@sha256:{DIGEST}", PROBE))[1]
+        synthesised(McpSettings(f"{MIRROR}:{GITHUB_MCP_VERSION}@sha256:{DIGEST}", PROBE))[1]
     )
     mirrored.has_resource_properties(
         "AWS::IAM::Policy",
@@ -209,7 +209,7 @@ def test_an_image_that_is_not_pinned_stops_the_synthesis(settings: dict[str, str
     ],
 )
 def test_cdk_nag_finds_nothing(settings: McpSettings) -> None:
-    app, _, function = made(settings, nag=True)
+    app, _, function = synthesised(settings, nag=True)
     rules = [
         "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole]",
         "AwsSolutions-IAM4[Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AWSLambdaVPCAccessExecutionRole]",

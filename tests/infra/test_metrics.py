@@ -77,13 +77,15 @@ def written(text: str) -> set[Metric]:
     metrics = set()
     for line in text.splitlines():
         try:
-            told = json.loads(line)
+            entry = json.loads(line)
         except ValueError:
             continue
-        for directive in told.get("_aws", {}).get("CloudWatchMetrics", []) if isinstance(told, dict) else []:
+        for directive in (
+            entry.get("_aws", {}).get("CloudWatchMetrics", []) if isinstance(entry, dict) else []
+        ):
             assert directive["Namespace"] == NAMESPACE
             for names in directive["Dimensions"]:
-                dimensions = frozenset((name, told[name]) for name in names)
+                dimensions = frozenset((name, entry[name]) for name in names)
                 metrics |= {(metric["Name"], dimensions) for metric in directive["Metrics"]}
     return metrics
 

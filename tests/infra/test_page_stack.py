@@ -23,7 +23,7 @@ SIGN_IN = "https://dualtrack-prod-123456789012.auth.eu-central-1.amazoncognito.c
 BUCKET = "dualtrack-prod-bodies"
 
 
-def made(api_url: str = API, *, nag: bool = False, edge: Edge = PLAIN) -> tuple[cdk.App, PageStack]:
+def synthesised(api_url: str = API, *, nag: bool = False, edge: Edge = PLAIN) -> tuple[cdk.App, PageStack]:
     app = cdk.App()
     if nag:
         cdk.Validations.of(app).add_plugins(AwsSolutionsChecks())
@@ -42,7 +42,7 @@ def made(api_url: str = API, *, nag: bool = False, edge: Edge = PLAIN) -> tuple[
 
 @cache
 def template() -> Template:
-    return Template.from_stack(made()[1])
+    return Template.from_stack(synthesised()[1])
 
 
 def only(kind: str, of: Template | None = None) -> dict[str, Any]:
@@ -140,7 +140,7 @@ def test_every_route_of_the_api_is_behind_the_page_and_no_file_is() -> None:
 
 def test_a_domain_of_its_own_brings_its_certificate() -> None:
     edge = Edge("chat.example.org", f"arn:aws:acm:us-east-1:123456789012:certificate/{'1' * 36}")
-    config = only("AWS::CloudFront::Distribution", Template.from_stack(made(edge=edge)[1]))
+    config = only("AWS::CloudFront::Distribution", Template.from_stack(synthesised(edge=edge)[1]))
     assert config["DistributionConfig"]["Aliases"] == [edge.domain]
     viewers = config["DistributionConfig"]["ViewerCertificate"]
     assert viewers["AcmCertificateArn"] == edge.certificate_arn
@@ -160,7 +160,7 @@ def test_no_source_and_no_local_configuration_is_deployed() -> None:
 
 
 def test_cdk_nag_agrees() -> None:
-    app, _ = made(nag=True)
+    app, _ = synthesised(nag=True)
     app.synth()
 
 

@@ -272,9 +272,9 @@ def test_only_sending_functions_of_a_stage_with_a_collector_may_read_its_headers
         if any(resource.endswith("/otlp") for resource in resources)
     }
     assert readers == {"Abort", "Summarise"}
-    told = {
+    senders = {
         name.removesuffix("Function" + name[-8:])
         for name, function in stage.resources("Chat", "AWS::Lambda::Function").items()
         if function.get("Environment", {}).get("Variables", {}).get("OTEL_EXPORTER_OTLP_ENDPOINT")
     }
-    assert told == readers
+    assert senders == readers

@@ -66,8 +66,8 @@ def world(brought: list[ToolResult]) -> Iterator[World]:
     def tool(running: Running) -> ToolResult:
         return brought[-1]
 
-    with make_world(retrieve_documentation=tool) as made:
-        yield made
+    with make_world(retrieve_documentation=tool) as new_world:
+        yield new_world
 
 
 def _status(world: World, *calls: tuple[str, str]) -> str:

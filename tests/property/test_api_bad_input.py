@@ -38,8 +38,8 @@ WITH_BODY = [(method, path, kind) for method, path, kind in SERVED if kind]
 
 @pytest.fixture(scope="module")
 def api() -> Iterator[Api]:
-    with make_api() as made:
-        yield made.of("ann", "admin")
+    with make_api() as new_api:
+        yield new_api.of("ann", "admin")
 
 
 @pytest.fixture(scope="module")

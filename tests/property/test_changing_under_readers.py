@@ -101,14 +101,14 @@ def _renamed(value: dict[str, str], old: str, new: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def ground() -> Iterator[Ground]:
-    with make_api(retrieve_documentation=results) as made:
+    with make_api(retrieve_documentation=results) as api:
         calls = Calls()
-        for client in (made.world.stores.dynamodb, made.world.stores.bodies.s3):
+        for client in (api.world.stores.dynamodb, api.world.stores.bodies.s3):
             client.meta.events.register("before-call", calls)
-        ids = asked(made)
+        ids = asked(api)
         tables = (SETTINGS.history_table, SETTINGS.chats_table)
-        stored = [(table, item) for table in tables for item in items(made.world, table)]
-        yield Ground(made, calls, ids, stored, objects(made.world))
+        stored = [(table, item) for table in tables for item in items(api.world, table)]
+        yield Ground(api, calls, ids, stored, objects(api.world))
 
 
 def asked(api: Api) -> dict[str, str]:

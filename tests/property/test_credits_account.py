@@ -128,14 +128,14 @@ def test_a_chat_never_costs_more_than_its_calls_one_by_one(calls: list[PriceClas
 
 
 @given(CALLS, st.integers(0, 45))
-def test_what_fits_is_a_greedy_choice_in_call_order(calls: list[PriceClass], left: int) -> None:
-    account = Account("ann", day="2026-12-31", used_day=45 - left, used_month=45 - left)
+def test_what_fits_is_a_greedy_choice_in_call_order(calls: list[PriceClass], budget: int) -> None:
+    account = Account("ann", day="2026-12-31", used_day=45 - budget, used_month=45 - budget)
     started = account.hold("chat", 5, BEGIN)
     assert isinstance(started, Decision)
     decision = started.account.hold_tools("chat", calls, documentation_paid=False, now=BEGIN)
     ran = [call for call, fits in zip(calls, decision.fits, strict=True) if fits]
-    assert decision.amount == sum(price_calls(ran, documentation_already_paid=False)) <= left
-    still_left = left - decision.amount
+    assert decision.amount == sum(price_calls(ran, documentation_already_paid=False)) <= budget
+    still_left = budget - decision.amount
     skipped = [call for call, fits in zip(calls, decision.fits, strict=True) if not fits]
     paid = "documentation" in ran
     assert all(price > still_left for price in price_calls(skipped[-1:], paid))

@@ -130,13 +130,17 @@ class Family:
             for _ in range(8):
                 world.clock.now += 300
                 world.look_at_deletions(Process(world.quiet, "the end"))
-        left = [
+        leftovers = [
             key
             for name in ("history", "chats")
             for key in world.aws.table(name)
             if not key[1].startswith(("IDEM#", "RATE#"))
         ]
-        return wrong + [f"{left} is left"] * bool(left) + [f"{key} is left" for key in world.aws.objects]
+        return (
+            wrong
+            + [f"{leftovers} is left"] * bool(leftovers)
+            + [f"{key} is left" for key in world.aws.objects]
+        )
 
 
 @pytest.mark.parametrize("act", ["fork", "delete the parent", "delete the fork", "erase the user"])

@@ -166,13 +166,13 @@ class Forks(RuleBasedStateMachine):
             self.pass_by(WRITERS_SECONDS + 1)
         for _ in range(2):
             self.pass_by(WRITERS_SECONDS + 1)
-        left = [
+        leftovers = [
             (name, key)
             for name, table in self.world.aws.tables.items()
             for key in table
             if name in ("history", "chats") and not key[1].startswith(("IDEM#", "RATE#"))
         ]
-        assert left == []
+        assert leftovers == []
         assert dict(self.world.aws.objects) == {}
 
 

@@ -83,9 +83,9 @@ def queries(draw: st.DrawFn) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
     """One world for all examples; every example has its own user."""
-    with make_world() as made:
-        made.tools = {"retrieve_documentation": lambda running: ToolResult(running.call.input["query"])}
-        yield made
+    with make_world() as new_world:
+        new_world.tools = {"retrieve_documentation": lambda running: ToolResult(running.call.input["query"])}
+        yield new_world
 
 
 def script(world: World, query: dict[str, Any]) -> None:

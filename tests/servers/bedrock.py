@@ -153,10 +153,10 @@ def _inner(scope: Any, length: int) -> dict[str, Any]:
 
 
 def _body_again(body: bytes, receive: Any) -> Any:
-    left = [{"type": "http.request", "body": body, "more_body": False}]
+    waiting = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> Any:
-        return left.pop() if left else await receive()
+        return waiting.pop() if waiting else await receive()
 
     return again
 

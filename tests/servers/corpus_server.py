@@ -48,11 +48,11 @@ class Published:
         if set(body) != {"files"} or too_large:
             return _refuse(400, "invalid_request", f"{too_large}")
         base = str(request.base_url)
-        made = [
+        uploads = [
             {"upload_id": f"u{at}", "name": file["name"], "url": f"{base}put/u{at}", "headers": {}}
             for at, file in enumerate(body["files"])
         ]
-        return _for_admins(request, {"uploads": made})
+        return _for_admins(request, {"uploads": uploads})
 
     async def put(self, request: Request) -> Response:
         data = await request.body()

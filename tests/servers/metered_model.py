@@ -209,10 +209,10 @@ async def _whole(receive: Receive) -> bytes:
 
 def _again(raw: bytes, receive: Receive) -> Receive:
     """Replay the body, then pass on what follows."""
-    left: list[Message] = [{"type": "http.request", "body": raw, "more_body": False}]
+    waiting: list[Message] = [{"type": "http.request", "body": raw, "more_body": False}]
 
     async def receive_again() -> Message:
-        return left.pop() if left else await receive()
+        return waiting.pop() if waiting else await receive()
 
     return receive_again
 

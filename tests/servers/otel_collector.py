@@ -68,8 +68,8 @@ def required_binary() -> str:
 def serve_real_collector(folder: Path) -> Iterator[RealCollector]:
     """Run it, with its files in the folder."""
     port, config, log = free_port(), folder / "collector.yaml", folder / "collector.log"
-    made = RealCollector(f"http://127.0.0.1:{port}", folder / "spans.json")
-    config.write_text(_CONFIG.format(port=port, file=made.file))
+    collector = RealCollector(f"http://127.0.0.1:{port}", folder / "spans.json")
+    config.write_text(_CONFIG.format(port=port, file=collector.file))
     with (
         log.open("wb") as out,
         subprocess.Popen([required_binary(), "--config", str(config)], stdout=out, stderr=out) as process,
@@ -80,7 +80,7 @@ def serve_real_collector(folder: Path) -> Iterator[RealCollector]:
                 assert process.poll() is None, log.read_text()
                 assert time.monotonic() < deadline, log.read_text()
                 time.sleep(0.02)
-            yield made
+            yield collector
         finally:
             process.terminate()
             process.wait(PATIENCE)

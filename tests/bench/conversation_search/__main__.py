@@ -91,8 +91,8 @@ def running(talk: Talk, question: str) -> Running:
         ancestry=Ancestry(),
     )
     call: Any = SimpleNamespace(input={"query": question}, id="q1-t1", tool="search_conversation")
-    made: Any = SimpleNamespace(user=USER, conversation_id=talk.conversation_id, chat=chat, call=call)
-    return made  # type: ignore[no-any-return]
+    search_call: Any = SimpleNamespace(user=USER, conversation_id=talk.conversation_id, chat=chat, call=call)
+    return search_call  # type: ignore[no-any-return]
 
 
 def folded(stores: Stores, talk: Talk) -> int:

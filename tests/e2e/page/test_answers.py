@@ -76,12 +76,12 @@ def open_sheet(browser: Browser, parts: str) -> Iterator[Callable[..., Sheet]]:
     """A sheet by Playwright's context options; fails on console errors."""
     sheets: list[Sheet] = []
 
-    def made(**options: object) -> Sheet:
+    def new_sheet(**options: object) -> Sheet:
         context = browser.new_context(**{"viewport": {"width": 1280, "height": 800}, **options})  # type: ignore[arg-type]
         sheets.append(Sheet(context.new_page(), parts))
         return sheets[-1]
 
-    yield made
+    yield new_sheet
     for sheet in sheets:
         sheet.page.context.close()
         assert sheet.errors == []

@@ -109,10 +109,10 @@ def test_it_reads_no_secret(page: Page, stack: LocalStack, ports: dict[str, int]
 def test_it_runs_no_code(page: Page, stack: LocalStack, ports: dict[str, int]) -> None:
     functions = stack.aws.client("lambda")
     role = functions.list_functions()["Functions"][0]["Role"]
-    made = {"FunctionName": "theirs", "Runtime": "python3.13", "Handler": "index.handler", "Role": role}
+    function = {"FunctionName": "theirs", "Runtime": "python3.13", "Handler": "index.handler", "Role": role}
     for mode in ("cors", "no-cors"):
         url = call(ports["emulator"], "lambda", "/2015-03-31/functions")
-        assert asked(page, url, {**made, "Code": {"ZipFile": code()}}, mode) in ("refused", "0 ")
+        assert asked(page, url, {**function, "Code": {"ZipFile": code()}}, mode) in ("refused", "0 ")
         invoke = call(ports["emulator"], "lambda", "/2015-03-31/functions/theirs/invocations")
         assert "it ran" not in asked(page, invoke, {}, mode)
     names = [function["FunctionName"] for function in functions.list_functions()["Functions"]]

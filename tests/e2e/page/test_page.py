@@ -452,11 +452,11 @@ def test_axe_finds_nothing(visit: Callable[..., Reader], script: Script, look: s
     def check(where: str) -> None:
         reader.page.evaluate(axe)
         report = reader.page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
-        told = [
+        violations = [
             (violation["id"], [node["html"] for node in violation["nodes"]])
             for violation in report["violations"]
         ]
-        assert told == [], where
+        assert violations == [], where
 
     reader.page.goto(reader.url)
     reader.page.get_by_role("button", name="Sign in").wait_for()

@@ -109,12 +109,12 @@ def may_by_role(template: Template, role: str, action: str, resource: str) -> bo
 def dependencies(template: Template, logical_id: str) -> set[str]:
     """Every resource that CloudFormation creates before this one, by reference or ``DependsOn``, transitively."""
     seen: set[str] = set()
-    left = [logical_id]
-    while left:
-        resource = template["Resources"].get(left.pop(), {})
+    waiting = [logical_id]
+    while waiting:
+        resource = template["Resources"].get(waiting.pop(), {})
         further = {*_references(resource.get("Properties")), *many(resource.get("DependsOn", []))} - seen
         seen |= further
-        left += further
+        waiting += further
     return seen
 
 
